@@ -1,0 +1,343 @@
+/* AutoHete: train language models that do not fit on the accelerator at hand.
+ *
+ * The public interface. The road a program walks:
+ *
+ *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> ah_run -> checkpoint
+ *
+ * Each arrow is one function from one immutable artefact to the next; ah_train() walks all of it.
+ *
+ * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is left
+ * untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a null pointer is
+ * fine); `load`, `save`, `print` move an artefact to and from JSON and text. Sizes are bytes, times are int64_t nanoseconds.
+ * Nothing here prints or exits. Objects may be used from one thread at a time. */
+#ifndef AUTOHETE_H
+#define AUTOHETE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AH_VERSION_MAJOR 0
+#define AH_VERSION_MINOR 1
+#define AH_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define AH_API __attribute__((visibility("default")))
+#define AH_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define AH_API
+#define AH_PRINTF(fmt, args)
+#endif
+
+/* "0.1.0" */
+AH_API const char *ah_version(void);
+
+/* ---- errors -------------------------------------------------------------------------------------------------------- */
+
+/* name, value, the fault is in the input (exit status 2) rather than in the run (exit status 1), description */
+#define AH_STATUS_TABLE(X)                                                                                             \
+    X(AH_OK, 0, false, "success")                                                                                      \
+    X(AH_EINPUT, -1, true, "the input is wrong")                                                                       \
+    X(AH_EBUDGET, -2, true, "the memory budget is too small")                                                          \
+    X(AH_ESTALE, -3, true, "the artefact was made from something else")                                                \
+    X(AH_ECORRUPT, -4, true, "the file is damaged")                                                                    \
+    X(AH_ENOMEM, -5, false, "out of host memory")                                                                      \
+    X(AH_EIO, -6, false, "reading or writing failed")                                                                  \
+    X(AH_EDEVICE, -7, false, "the device failed")                                                                      \
+    X(AH_ENUMERIC, -8, false, "a loss or gradient is not finite")                                                      \
+    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")
+
+enum ah_status {
+#define AH_STATUS_ENUM(name, value, input, text) name = value,
+    AH_STATUS_TABLE(AH_STATUS_ENUM)
+#undef AH_STATUS_ENUM
+};
+
+/* The message of the last failure on this thread: one line, no newline, valid until the next failure on this thread. */
+AH_API const char *ah_error(void);
+/* "AH_EINPUT", or "unknown status". */
+AH_API const char *ah_status_name(int status);
+/* Whether the fault lies in what the user gave (a program exits with 2), not in the run (1). */
+AH_API bool ah_status_is_input(int status);
+
+/* ---- sizes --------------------------------------------------------------------------------------------------------- */
+
+/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB) and decimal (kB KB MB GB TB) suffixes, "B" or none.
+ * AH_EINPUT when malformed, negative, zero where a size makes no sense is the caller's to refuse, or beyond int64_t. */
+AH_API int ah_size_parse(int64_t *bytes, const char *text);
+/* "4GB/s", "500MiB/s" -> bytes per second; the "/s" is required. */
+AH_API int ah_rate_parse(int64_t *bytes_per_s, const char *text);
+/* 67108864 -> "64.0 MiB" into text[size]; returns text. */
+AH_API char *ah_size_format(char *text, size_t size, int64_t bytes);
+
+/* ---- recording a model on fake tensors ----------------------------------------------------------------------------- */
+
+enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_DTYPE_COUNT };
+
+enum { AH_MAX_RANK = 4 };
+struct ah_shape {
+    int rank;
+    int64_t dim[AH_MAX_RANK];
+};
+
+/* A value in a graph: shape and dtype, no data. id < 0 after a failed recording call; passing it on is harmless. */
+struct ah_tensor {
+    int32_t id;
+};
+
+enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
+
+struct ah_graph;
+
+/* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so recording
+ * code needs no checks in between. `compute` is the dtype of parameters and activations (AH_F32 today). */
+AH_API int ah_graph_new(struct ah_graph **out, enum ah_dtype compute);
+AH_API void ah_graph_free(struct ah_graph *graph);
+
+/* Scopes name what is recorded inside them: "h.3", "attn". Top-level scopes named NAME.0, NAME.1, ... are the blocks. */
+AH_API void ah_graph_scope_push(struct ah_graph *graph, const char *format, ...) AH_PRINTF(2, 3);
+AH_API void ah_graph_scope_pop(struct ah_graph *graph);
+
+/* The token ids [batch, seq] and the targets [batch, seq], int32: each exactly once in a graph. */
+AH_API struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq);
+AH_API struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t seq);
+/* A parameter; its name in checkpoints is the scopes and `name` joined by '.'. `std` is the deviation of AH_INIT_NORMAL.
+ * A parameter used in two partitions (a tied embedding) belongs to the first. Rank >= 2 takes part in weight decay. */
+AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
+                                       float std);
+
+/* table [V, C], ids [B, T] -> [B, T, C] */
+AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
+/* x [B, T, C] += table [>= T, C] by position; in place on x */
+AH_API struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table);
+/* x [..., C], weight [C], bias [C] -> same shape as x */
+AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                           struct ah_tensor bias, float eps);
+/* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
+AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                        struct ah_tensor bias, bool weight_is_out_in);
+/* Causal multi-head self-attention: qkv [B, T, 3C] (q, k, v side by side) -> [B, T, C]; softmax(q k^T / sqrt(C/heads)) v */
+AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads);
+/* GELU, tanh form (Hugging Face's "gelu_new") */
+AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
+AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
+/* a + b, same shapes; written over a, so nothing may read a afterwards */
+AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b);
+/* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their gradient. -> scalar */
+AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits, struct ah_tensor targets);
+
+/* Closes the recording. AH_EINPUT with the first wrong recording call. */
+AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);
+/* One line per operator: outputs, inputs, shapes, bytes, flops, scope. */
+AH_API int ah_graph_print(const struct ah_graph *graph, FILE *to);
+
+static inline struct ah_shape ah_shape1(int64_t a) { return (struct ah_shape){1, {a, 0, 0, 0}}; }
+static inline struct ah_shape ah_shape2(int64_t a, int64_t b) { return (struct ah_shape){2, {a, b, 0, 0}}; }
+
+/* ---- models -------------------------------------------------------------------------------------------------------- */
+
+struct ah_model;
+
+/* A model definition: records itself for a batch, with no word about memory. */
+struct ah_model_def {
+    const char *name;   /* for messages and signatures */
+    const char *config; /* JSON text saved as config.json in checkpoints and part of the signature; null: "{}" */
+    int64_t vocab_size; /* tokens must be below it */
+    int64_t max_seq;    /* longest sequence it can take */
+    int layers;         /* number of blocks */
+    int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context); /* up to and with ah_graph_finish() */
+    void *context;      /* handed to record; must outlive the model */
+};
+
+/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json. AH_EINPUT / AH_EIO. */
+AH_API int ah_model_load(struct ah_model **out, const char *path);
+/* From a user's own definition; strings are copied. */
+AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
+AH_API void ah_model_free(struct ah_model *model);
+/* Records the model for batch x seq. The caller frees *out. */
+AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
+                           enum ah_dtype compute);
+AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
+
+/* ---- partition ----------------------------------------------------------------------------------------------------- */
+
+struct ah_partition;
+
+/* Cuts the graph into embedding, L equal blocks and head and compiles each once. AH_EINPUT says where two blocks differ. */
+AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph);
+AH_API void ah_partition_free(struct ah_partition *partition);
+AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
+AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
+
+/* ---- devices ------------------------------------------------------------------------------------------------------- */
+
+struct ah_dev;
+
+struct ah_dev_options {
+    int threads;             /* device compute threads; 0: one per core */
+    int host_threads;        /* host optimizer threads; 0: 1 */
+    int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as memcpy goes */
+    uint64_t jitter_seed;    /* nonzero: random delays on every lane (for tests of exactness) */
+};
+
+/* "cpu" today. The caller closes it. */
+AH_API int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
+AH_API void ah_dev_close(struct ah_dev *dev);
+
+/* ---- profile ------------------------------------------------------------------------------------------------------- */
+
+struct ah_profile;
+
+/* Times one block (and embedding, head, Adam, copies, and how lanes slow each other) on the device; never the whole model. */
+AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
+AH_API int ah_profile_load(struct ah_profile **out, const char *path);
+AH_API int ah_profile_save(const struct ah_profile *profile, const char *path);
+AH_API int ah_profile_print(const struct ah_profile *profile, FILE *to);
+AH_API void ah_profile_free(struct ah_profile *profile);
+
+/* ---- plan ---------------------------------------------------------------------------------------------------------- */
+
+/* What is recomputed, what lives where, and how many slots there are. Plain data. Blocks are numbered 1..layers; blocks
+ * 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
+ * offload_params of those give their parameters back between forward and backward (PAPER: c, p, o). */
+struct ah_plan {
+    int layers;
+    int checkpoint;            /* c */
+    int offload_params;        /* p <= o */
+    int offload_optimizer;     /* o */
+    bool embedding_on_host;    /* optimizer states of the embedding partition */
+    bool head_on_host;         /* optimizer states of the head partition */
+    int slots;                 /* block-sized device slots shared by parameters and gradients */
+    int refetch_ahead;         /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
+    int64_t device_peak_bytes; /* predicted, exact */
+    int64_t host_peak_bytes;   /* predicted, exact */
+    int64_t step_ns;           /* predicted by the simulator, steady state */
+    int64_t bound_ns;          /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
+    int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
+    int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
+    int bound_lane;            /* enum ah_lane: the busiest lane */
+    char policy[24];           /* "autohete", "autohete-fifo", "resident" */
+    uint64_t signature;        /* of block structure, batch, dtype, device, version; 0 until planned */
+};
+
+struct ah_budget {
+    int64_t device_bytes; /* 0: no limit */
+    int64_t host_bytes;   /* 0: no limit */
+};
+
+/* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
+AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                          const struct ah_budget *budget, const char *policy);
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=..,ahead=..,embedding=host|device,head=host|device]", or a JSON file):
+ * completed, checked against the budget and predicted. */
+AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
+                         const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
+/* The table `autohete train` shows. */
+AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to);
+/* Why this plan: the ILP's answer under the same simulator, and every neighbour. */
+AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition, const struct ah_profile *profile,
+                           const struct ah_budget *budget, FILE *to);
+/* JSON object text of the plan; the caller frees it with free(). */
+AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
+
+/* ---- timelines ----------------------------------------------------------------------------------------------------- */
+
+struct ah_timeline;
+
+/* Simulates `iterations` of the plan; the caller frees *out. */
+AH_API int ah_plan_simulate(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_partition *partition,
+                            const struct ah_profile *profile, int iterations);
+AH_API void ah_timeline_free(struct ah_timeline *timeline);
+AH_API int ah_timeline_print(const struct ah_timeline *timeline, FILE *to);
+/* Chrome trace (chrome://tracing, Perfetto): one row per lane, memory counters, flows for dependencies. */
+AH_API int ah_timeline_save(const struct ah_timeline *timeline, const char *path);
+/* Two consecutive iterations, predicted above measured (either may be null), with the device memory curve and the budget
+ * line (0: none). */
+AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struct ah_timeline *measured, int64_t budget_bytes,
+                                const char *path);
+
+/* ---- training ------------------------------------------------------------------------------------------------------ */
+
+enum { AH_LANE_SLOTS = 5 }; /* compute, h2d, d2h, host, comm */
+
+struct ah_step {
+    int64_t step; /* 1-based */
+    int64_t steps;
+    double loss; /* natural log, mean over tokens */
+    double grad_norm;
+    double lr;
+    double tokens_per_s;
+    double eta_s;
+    double lane_busy[AH_LANE_SLOTS]; /* fraction of the last step each lane was busy */
+};
+
+struct ah_train_options {
+    const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
+    const struct ah_model *model; /* instead of model_path: a model of one's own */
+    const char *data_path;       /* text (byte tokens) or an llm.c token file */
+    const char *device;          /* "cpu" */
+    struct ah_dev_options dev;
+    struct ah_budget budget;
+    int64_t batch, seq;          /* sequences per step, tokens per sequence */
+    int64_t steps;               /* total, counted from the first step ever */
+    uint64_t seed;
+    double lr, min_lr_ratio;     /* peak rate; the cosine ends at lr * min_lr_ratio */
+    int64_t warmup_steps;
+    const char *schedule;        /* "cosine", "linear", "constant" */
+    double beta1, beta2, eps, weight_decay;
+    const char *plan;            /* "auto", "resident", "c=..,p=..,o=.." or a plan file */
+    const char *policy;          /* "autohete", "autohete-fifo", "resident" */
+    const char *profile_path;    /* a saved profile, or null: measure */
+    const char *out_dir;         /* null: write nothing */
+    const char *resume_dir;      /* null: start anew */
+    int64_t save_every;          /* steps; 0: only at the end */
+    int64_t val_every;           /* steps; 0: only at the end */
+    int64_t val_batches;         /* batches of the validation part per evaluation */
+    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may be
+     * null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK. */
+    int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
+    int (*on_step)(const struct ah_step *step, void *context);
+    int (*on_val)(int64_t step, double val_loss, void *context);
+    void *context;
+    const volatile int *stop; /* nonzero (set from a signal handler): as if on_step had returned nonzero; may be null */
+};
+
+/* Sensible values for everything but model_path and data_path. */
+AH_API void ah_train_options_init(struct ah_train_options *options);
+
+struct ah_train_result {
+    int64_t steps_done;
+    bool stopped; /* by stop or on_step */
+    double final_loss, val_loss, tokens_per_s;
+    int64_t device_peak_bytes_predicted, device_peak_bytes_used;
+    int64_t host_peak_bytes_predicted, host_peak_bytes_used;
+    int64_t step_ns_predicted, step_ns_median;
+    struct ah_plan plan;
+};
+
+/* The whole road. AH_EINPUT leaves out_dir untouched. */
+AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
+
+struct ah_generate_options {
+    const char *model_dir; /* a checkpoint */
+    const char *prompt;    /* bytes */
+    int64_t tokens;        /* how many to add */
+    double temperature;    /* 0: the likeliest */
+    int top_k;             /* 0: all */
+    uint64_t seed;
+    int threads;
+    int (*on_token)(int token, void *context); /* nonzero stops */
+    void *context;
+};
+AH_API int ah_generate(const struct ah_generate_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/* Files: whole reads, memory maps, and writes that are never seen half done. */
+#ifndef AH_BASE_FILE_H
+#define AH_BASE_FILE_H
+
+#include "base/status.h"
+
+/* The whole file, with a terminating zero byte after *length bytes. Freed with ah__free. AH_EIO names the file and the cause. */
+int ah__file_read(char **text, size_t *length, const char *path, size_t most);
+/* Writes to PATH.tmp-PID, fsyncs, renames over PATH, fsyncs the folder. On failure PATH is as before and the temporary gone. */
+int ah__file_write(const char *path, const void *data, size_t length);
+
+struct ah_map {
+    const unsigned char *data;
+    size_t length;
+};
+/* Read-only map of a regular, nonempty file. AH_EINPUT when missing, empty or no regular file. */
+int ah__map_open(struct ah_map *out, const char *path);
+void ah__map_close(struct ah_map *map);
+
+/* mkdir -p. AH_EINPUT when a part exists and is no folder or cannot be written. */
+int ah__folder_make(const char *path);
+/* Removes a folder and everything in it (no symbolic link is followed). Missing is fine. */
+int ah__folder_remove(const char *path);
+int ah__folder_sync(const char *path);
+bool ah__path_exists(const char *path);
+
+#endif

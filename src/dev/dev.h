@@ -1,0 +1,148 @@
+/* The device seam: bounded memory, lanes that run work in order, events between lanes.
+ *
+ * Takes work items with bound addresses, gives completions. Decides nothing: which item runs next is the scheduler's.
+ * Must not know plans, graphs or training. Three devices stand behind it: cpu, sim, cuda. */
+#ifndef AH_DEV_DEV_H
+#define AH_DEV_DEV_H
+
+#include "op/op.h"
+
+enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
+extern const char *const ah__lane_names[AH_LANE_COUNT];
+
+/* What a work item is. kind, lane, name */
+#define AH_ITEM_TABLE(X)                                                                                               \
+    X(INPUT, AH_LANE_H2D, "input")                  /* token ids and targets of an iteration */                        \
+    X(FORWARD, AH_LANE_COMPUTE, "forward")                                                                             \
+    X(BACKWARD, AH_LANE_COMPUTE, "backward")        /* with recompute where the plan says so */                        \
+    X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update")                                                                        \
+    X(CAST, AH_LANE_COMPUTE, "cast")                /* half-precision copy of a device-optimized group */              \
+    X(PREFETCH, AH_LANE_H2D, "prefetch")            /* updated parameters for forward */                               \
+    X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
+    X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
+    X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
+    X(UPDATE_HOST, AH_LANE_HOST, "host update")
+
+enum ah_item_kind {
+#define AH_ITEM_ENUM(id, lane, name) AH_ITEM_##id,
+    AH_ITEM_TABLE(AH_ITEM_ENUM)
+#undef AH_ITEM_ENUM
+        AH_ITEM_COUNT
+};
+extern const char *const ah__item_names[AH_ITEM_COUNT];
+
+struct ah_item {
+    enum ah_item_kind kind;
+    int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
+    int micro;         /* micro-batch */
+    int64_t iteration; /* 0-based since the run began */
+    bool recompute;    /* BACKWARD: recompute first; FORWARD: drop activations */
+    int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
+    int grad_slot;     /* slot with the gradient, -1: none or dedicated */
+};
+
+/* A point on a lane: it has passed when the lane has finished its `sequence`-th item (1-based). {0,0} has always passed. */
+struct ah_event {
+    enum ah_lane lane;
+    uint64_t sequence;
+};
+
+/* AdamW as in PyTorch with per-step constants precomputed on the host, so that every device does the same float arithmetic:
+ *   m = fma(b1, m, (1-b1)*g);  v = fma(b2, v, ((1-b2)*g)*g);  p = p*(1 - lr*decay) [decayed elements only];
+ *   p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p),   each operation rounded once in float. */
+struct ah_adam {
+    float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
+    float decay_factor;   /* 1 - lr*weight_decay */
+    float step_size;      /* lr / (1 - beta1^t) */
+    float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
+};
+
+enum ah_task_type { AH_TASK_PROGRAM, AH_TASK_COPY, AH_TASK_ADAM, AH_TASK_SQNORM };
+
+/* One thing a lane does; a work item is a short sequence of them. Addresses must stay valid until the item completes. */
+struct ah_task {
+    enum ah_task_type type;
+    union {
+        struct {
+            const struct ah_program *program;
+            char *base[AH_SPACE_COUNT]; /* unused spaces may be null */
+        } program;
+        struct {
+            void *to;
+            const void *from;
+            int64_t bytes; /* direction is the lane's: H2D lane copies to the device, D2H lane from it */
+        } copy;
+        struct {
+            float *p, *m, *v;
+            const void *g;       /* dtype `grad_dtype` */
+            void *half;          /* half-precision copy of p written along, or null (F32) */
+            enum ah_dtype grad_dtype;
+            int64_t count, decayed; /* elements [0, decayed) take weight decay */
+            struct ah_adam adam;
+        } adam;
+        struct {
+            const void *g;
+            enum ah_dtype dtype;
+            int64_t count;
+            double *out; /* sum of squares, in a fixed order; NaN or infinity pass through */
+        } sqnorm;
+    } as;
+};
+
+enum { AH_WORK_MAX_WAITS = 8, AH_WORK_MAX_TASKS = 6 };
+
+struct ah_work {
+    struct ah_item item;
+    enum ah_lane lane;
+    int waits, tasks;
+    struct ah_event wait[AH_WORK_MAX_WAITS]; /* all must have passed before the first task starts */
+    struct ah_task task[AH_WORK_MAX_TASKS];  /* none on a simulated device */
+};
+
+struct ah_done {
+    struct ah_item item;
+    enum ah_lane lane;
+    int64_t start_ns, end_ns; /* by the device's clock; start is after the waits */
+    int status;               /* AH_OK or why the item failed; the message is ah_error() of the caller of wait_any */
+};
+
+struct ah_dev_info {
+    const char *name;
+    int threads, host_threads;
+    int64_t link_bytes_per_s;        /* 0: not throttled */
+    int64_t align_bytes;             /* slots start at multiples of this */
+    int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
+    int64_t host_bytes;              /* host memory handed out by host_memory */
+    uint64_t signature;              /* of what timings depend on: kind, cpu, threads, link */
+};
+
+/* Every member is required. All calls come from one thread (the driver's); lanes run on their own. */
+struct ah_dev_ops {
+    /* The one bounded device region. Called at most once per device between two calls of memory_release. */
+    int (*device_memory)(struct ah_dev *dev, int64_t bytes, char **base);
+    /* Host memory as the device wants it (pinned, pre-faulted, zeroed). Freed by memory_release. */
+    int (*host_memory)(struct ah_dev *dev, int64_t bytes, char **base);
+    /* Frees all device and host memory handed out; no work may be in flight. */
+    int (*memory_release)(struct ah_dev *dev);
+    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier items of the lane are done
+     * and its waits have passed. *done names its completion. No heap allocation. */
+    int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
+    /* Blocks until some item completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is in
+     * flight. After a failed item every later item completes with the same status without running. */
+    int (*wait_any)(struct ah_dev *dev, struct ah_done *done);
+    int64_t (*now_ns)(struct ah_dev *dev);
+    void (*info)(struct ah_dev *dev, struct ah_dev_info *out);
+    void (*close)(struct ah_dev *dev);
+};
+
+/* Every device begins with this. */
+struct ah_dev {
+    const struct ah_dev_ops *ops;
+};
+
+/* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */
+int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *done);
+
+int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options);
+
+#endif

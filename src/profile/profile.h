@@ -1,0 +1,21 @@
+/* What one block (and embedding, head, Adam, copies) costs on a device. Decides nothing. */
+#ifndef AH_PROFILE_PROFILE_H
+#define AH_PROFILE_PROFILE_H
+
+#include "dev/sim.h"
+#include "partition/partition.h"
+
+struct ah_profile {
+    struct ah_costs costs;
+    /* Both places of the optimizer, for every class, so that any plan can be priced: costs.ns[UPDATE_HOST] and
+     * costs.ns[UPDATE_DEVICE]; PREFETCH, REFETCH and OFFLOAD likewise. */
+    char device[64];
+    int threads, host_threads;
+    int64_t link_bytes_per_s;
+    int64_t h2d_bytes_per_s, d2h_bytes_per_s;                 /* measured, alone */
+    int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s;       /* measured, both directions at once */
+    uint64_t partition_signature;
+    uint64_t device_signature;
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* Executes a plan on a device: places memory by the layout, binds each work item to addresses, drives the scheduler.
+ * Decides nothing. Knows no files and no learning-rate schedules: those come in through hooks. */
+#ifndef AH_RUN_RUN_H
+#define AH_RUN_RUN_H
+
+#include "plan/layout.h"
+#include "sched/drive.h"
+
+struct ah_run;
+
+struct ah_run_hooks {
+    /* Fills ids and targets [batch, seq] of an iteration (0-based since ah__run_new); called in order, once each. */
+    int (*batch)(int32_t *ids, int32_t *targets, int64_t iteration, void *context);
+    /* The Adam constants of an iteration; called any number of times. */
+    void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
+    /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no further
+     * iteration and return from ah__run_steps once drained, with AH_OK. */
+    int (*result)(int64_t iteration, double loss, double grad_norm, int64_t now_ns, void *context);
+    void *context;
+};
+
+/* Allocates the device region and host memory (nothing later does). All arguments but hooks must outlive the run. Parameters are
+ * zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
+int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan, struct ah_dev *dev,
+                const struct ah_run_hooks *hooks);
+void ah__run_free(struct ah_run *run);
+
+/* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
+int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
+/* Mean loss of one batch, forward only; parameters untouched. Only while drained. */
+int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
+/* Gradient of the last layer of arithmetic before the loss, [batch*seq, vocab] floats, copied from the device after an eval:
+ * (softmax(logits) - onehot(target)) / (batch*seq). For sampling. The caller gives room for rows * vocab floats. */
+int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities);
+
+enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2 };
+/* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats. */
+int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values);
+int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values);
+/* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
+int ah__run_init(struct ah_run *run, uint64_t seed);
+
+/* The first iterations of every ah__run_steps are recorded; belongs to the run. */
+struct ah_timeline *ah__run_timeline(struct ah_run *run);
+struct ah_layout *ah__run_layout(struct ah_run *run);
+
+#endif

@@ -1,0 +1,65 @@
+/* The scheduler: what may be submitted next. No threads, no clock, no memory of its own beyond counters.
+ *
+ * It is told what was submitted and what has completed, and answers with the next item, its lane, the slots it holds and the
+ * events it must wait for. The same code drives the simulated and the real devices (drive.h).
+ *
+ * Deadlock-freedom. Slots are claimed in the order of need of the compute lane: forward fetches, then for each backward step its
+ * fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more slot stays free for it; every
+ * claimed slot is released by work that claims nothing further. */
+#ifndef AH_SCHED_SCHED_H
+#define AH_SCHED_SCHED_H
+
+#include "dev/dev.h"
+
+/* What the scheduler needs to know of a plan and its model. */
+struct ah_sched_config {
+    int layers;
+    int checkpoint, offload_params, offload_optimizer; /* c, p, o */
+    bool embedding_on_host, head_on_host;
+    bool shared_embedding; /* the head reads group 0 as well */
+    int slots;
+    int refetch_ahead;
+    const struct ah_policy *policy;
+};
+
+struct ah_sched;
+
+/* A policy: placement rules are the plan's; order and gates are its own. One table per policy_*.c; every member is required. */
+struct ah_policy {
+    const char *name;
+    const char *description;
+    bool keeps_semantics; /* the same training, bit for bit, as resident */
+    bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
+    /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts candidates in
+     * the order they became ready. */
+    int64_t (*offload_key)(int group, int64_t arrival);
+    int64_t (*update_key)(int group, int64_t arrival);
+};
+extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_fifo, ah__policy_resident;
+/* null when unknown; ah__policies is null-terminated. */
+const struct ah_policy *ah__policy_find(const char *name);
+extern const struct ah_policy *const ah__policies[];
+
+int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config);
+void ah__sched_free(struct ah_sched *sched);
+/* Smallest number of slots with which this configuration cannot deadlock. */
+int ah__sched_min_slots(const struct ah_sched_config *config);
+
+/* Let iterations up to (not including) `limit` start; forward_only: evaluation iterations without backward and updates. Only
+ * while drained. */
+void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only);
+/* Lowers the limit to the iterations that have already begun. */
+void ah__sched_stop(struct ah_sched *sched);
+/* Whether everything up to the limit is complete. */
+bool ah__sched_drained(const struct ah_sched *sched);
+
+/* Fills work->item, lane and waits of the next item, or returns false when nothing may be submitted now. */
+bool ah__sched_next(struct ah_sched *sched, struct ah_work *work);
+/* The item given last was submitted and will complete at `event`. */
+void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, struct ah_event event);
+void ah__sched_complete(struct ah_sched *sched, const struct ah_done *done);
+
+/* Slots in use now (claimed and not yet released by a completed item). */
+int ah__sched_slots_used(const struct ah_sched *sched);
+
+#endif

@@ -1,0 +1,42 @@
+/* What ran when, and how much memory was in use: the same record from the simulator and from a real run. */
+#ifndef AH_SCHED_TIMELINE_H
+#define AH_SCHED_TIMELINE_H
+
+#include "base/alloc.h"
+#include "dev/dev.h"
+
+struct ah_span {
+    struct ah_item item;
+    enum ah_lane lane;
+    int64_t start_ns, end_ns;
+};
+
+struct ah_sample {
+    int64_t time_ns;
+    int slots_used;
+};
+
+struct ah_timeline {
+    int layers;
+    bool predicted;             /* by the simulator */
+    char title[96];
+    int64_t fixed_bytes;        /* device bytes in use all the time */
+    int64_t slot_bytes;         /* each claimed slot adds this */
+    int64_t device_peak_bytes, device_budget_bytes;
+    struct ah_span *spans;      /* in order of completion */
+    struct ah_sample *samples;  /* after every submit and completion */
+    size_t span_count, sample_count, span_capacity, sample_capacity; /* full: recording stops, nothing grows while running */
+};
+
+/* Room for `iterations` of a model with `layers` blocks. */
+int ah__timeline_new(struct ah_timeline **out, int layers, int iterations);
+void ah__timeline_clear(struct ah_timeline *timeline);
+void ah__timeline_span(struct ah_timeline *timeline, const struct ah_done *done);
+void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used);
+
+/* The step time: median distance between the ends of consecutive iterations' last compute items, the first `skip` left out. */
+int64_t ah__timeline_step_ns(const struct ah_timeline *timeline, int skip);
+/* Busy fraction of each lane between the ends of iterations first and last (compute lane's last items). */
+void ah__timeline_busy(double busy[AH_LANE_COUNT], const struct ah_timeline *timeline, int64_t first, int64_t last);
+
+#endif

@@ -1,0 +1,119 @@
+/* Runs every registered suite; an argument filters by suite name, or suite name and test as FOLDER/NAME:test. */
+#include "test.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEST_SECONDS = 120 };
+
+static struct ah_suite *suites;
+
+void ah_suite_add(struct ah_suite *suite)
+{
+    struct ah_suite **at = &suites;
+    while (*at && strcmp((*at)->name, suite->name) < 0)
+        at = &(*at)->next;
+    suite->next = *at;
+    *at = suite;
+}
+
+void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line)
+{
+    if (status != expected)
+        print_error("%s gave %s (%s), expected %s\n", call, ah_status_name(status), ah_error(),
+                    ah_status_name(expected));
+    else if (!strstr(ah_error(), words))
+        print_error("%s: the message \"%s\" does not say \"%s\"\n", call, ah_error(), words);
+    else
+        return;
+    _fail(file, line);
+}
+
+static char folder[64];
+
+static void folder_remove(void)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0)
+        perror(folder);
+}
+
+const char *ah_test_folder(void)
+{
+    static int made;
+    static char path[96];
+    if (!folder[0]) {
+        snprintf(folder, sizeof folder, "/tmp/autohete-test-XXXXXX");
+        if (!mkdtemp(folder))
+            abort();
+        atexit(folder_remove);
+    }
+    snprintf(path, sizeof path, "%s/%d", folder, made++);
+    char command[128];
+    snprintf(command, sizeof command, "mkdir '%s'", path);
+    if (system(command) != 0)
+        abort();
+    return path;
+}
+
+const char *ah_test_source(void)
+{
+    return AH_TEST_SOURCE;
+}
+
+static int arm(void **state)
+{
+    (void)state;
+    const char *scale = getenv("AH_TEST_TIME_SCALE");
+    alarm(TEST_SECONDS * (unsigned)(scale ? atoi(scale) : 1));
+    return 0;
+}
+
+static int disarm(void **state)
+{
+    (void)state;
+    alarm(0);
+    return 0;
+}
+
+/* cmocka's own setup and teardown slots arm the time limit where a test has none of its own. */
+static int run_suite(const struct ah_suite *suite)
+{
+    struct CMUnitTest tests[64];
+    if (suite->count > sizeof tests / sizeof tests[0])
+        abort();
+    memcpy(tests, suite->tests, suite->count * sizeof tests[0]);
+    for (size_t i = 0; i < suite->count; i++) {
+        if (!tests[i].setup_func)
+            tests[i].setup_func = arm;
+        if (!tests[i].teardown_func)
+            tests[i].teardown_func = disarm;
+    }
+    return _cmocka_run_group_tests(suite->name, tests, suite->count, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *filter = argc > 1 ? argv[1] : "*";
+    char name[128];
+    snprintf(name, sizeof name, "%s", filter);
+    char *colon = strchr(name, ':');
+    if (colon) {
+        *colon = 0;
+        cmocka_set_test_filter(colon + 1);
+    }
+    int failed = 0, ran = 0;
+    for (struct ah_suite *suite = suites; suite; suite = suite->next) {
+        if (fnmatch(name, suite->name, 0) != 0)
+            continue;
+        failed += run_suite(suite);
+        ran++;
+    }
+    if (!ran)
+        fprintf(stderr, "no suite matches %s\n", filter);
+    return failed || !ran;
+}

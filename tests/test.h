@@ -1,0 +1,44 @@
+/* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_SUITE.
+ *     static void adds(void **state) { (void)state; assert_int_equal(1 + 1, 2); }
+ *     AH_TEST_SUITE("base/size", cmocka_unit_test(adds))                                                              */
+#ifndef AH_TESTS_TEST_H
+#define AH_TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "autohete.h"
+
+struct ah_suite {
+    const char *name;
+    const struct CMUnitTest *tests;
+    size_t count;
+    struct ah_suite *next;
+};
+void ah_suite_add(struct ah_suite *suite);
+
+#define AH_TEST_SUITE(suite_name, ...)                                                                                 \
+    static const struct CMUnitTest suite_tests[] = {__VA_ARGS__};                                                      \
+    static struct ah_suite suite = {suite_name, suite_tests, sizeof suite_tests / sizeof suite_tests[0], 0};           \
+    __attribute__((constructor)) static void suite_register(void) { ah_suite_add(&suite); }
+
+/* The call must succeed; else the test fails with ah_error(). */
+#define assert_ok(call)                                                                                                \
+    do {                                                                                                               \
+        if ((call) != AH_OK)                                                                                           \
+            fail_msg("%s: %s", #call, ah_error());                                                                     \
+    } while (0)
+/* The call must fail with `expected` and a message that contains `words`. */
+void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line);
+#define assert_fails(call, expected, words) ah_assert_fails((call), (expected), (words), #call, __FILE__, __LINE__)
+
+/* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
+const char *ah_test_folder(void);
+/* The repository's tests/ folder (for golden files). */
+const char *ah_test_source(void);
+
+#endif

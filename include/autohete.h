@@ -277,30 +277,36 @@ struct ah_step {
     double lane_busy[AH_LANE_SLOTS]; /* fraction of the last step each lane was busy */
 };
 
+/* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it by what the
+ * checkpoint says when it resumes one (those marked *), else by the default. */
+#define AH_UNSET INT64_MIN
+
 struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
-    const char *data_path;       /* text (byte tokens) or an llm.c token file */
-    const char *device;          /* "cpu" */
+    const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
+    const char *device;          /* default "cpu" */
     struct ah_dev_options dev;
     struct ah_budget budget;
-    int64_t batch, seq;          /* sequences per step, tokens per sequence */
-    int64_t steps;               /* total, counted from the first step ever */
-    uint64_t seed;
-    double lr, min_lr_ratio;     /* peak rate; the cosine ends at lr * min_lr_ratio */
-    int64_t warmup_steps;
-    const char *schedule;        /* "cosine", "linear", "constant" */
-    double beta1, beta2, eps, weight_decay;
-    const char *plan;            /* "auto", "resident", "c=..,p=..,o=.." or a plan file */
-    const char *policy;          /* "autohete", "autohete-fifo", "resident" */
+    int64_t batch, seq;          /* * sequences per step, default 8; tokens per sequence, default the model's longest or 256 */
+    int64_t steps;               /* * total, counted from the first step ever; default 200 */
+    uint64_t seed;               /* * of parameters and data order; default 1 */
+    double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
+    int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
+    const char *schedule;        /* * "cosine" (default), "linear", "constant" */
+    double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
+    const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
+    const char *policy;          /* "autohete" (default), "autohete-fifo", "resident" */
     const char *profile_path;    /* a saved profile, or null: measure */
-    const char *out_dir;         /* null: write nothing */
-    const char *resume_dir;      /* null: start anew */
-    int64_t save_every;          /* steps; 0: only at the end */
-    int64_t val_every;           /* steps; 0: only at the end */
-    int64_t val_batches;         /* batches of the validation part per evaluation */
+    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of the training
+                                  * that is resumed, else nothing is written */
+    const char *resume_dir;      /* a training's folder (its newest checkpoint), or one checkpoint's; null: start anew */
+    int64_t save_every;          /* * steps; 0 (default): only at the end */
+    int64_t val_every;           /* * steps; 0 (default): only at the end */
+    int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may be
-     * null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK. */
+     * null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val it ends
+     * ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
@@ -308,33 +314,41 @@ struct ah_train_options {
     const volatile int *stop; /* nonzero (set from a signal handler): as if on_step had returned nonzero; may be null */
 };
 
-/* Sensible values for everything but model_path and data_path. */
+/* Everything unset; null pointers. To be called before any field is set. */
 AH_API void ah_train_options_init(struct ah_train_options *options);
 
 struct ah_train_result {
     int64_t steps_done;
     bool stopped; /* by stop or on_step */
-    double final_loss, val_loss, tokens_per_s;
+    double final_loss, val_loss; /* of the last step; NaN where there was none */
+    double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
-    int64_t step_ns_predicted, step_ns_median;
+    int64_t step_ns_predicted, step_ns_median; /* median over the steps of this call after its first two */
     struct ah_plan plan;
 };
 
-/* The whole road. AH_EINPUT leaves out_dir untouched. */
+/* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl, plan.json,
+ * profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is safely on disk.
+ *
+ * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, device threads or link speed either part
+ * used, as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may
+ * grow or shrink, but the learning rate depends on it: the same bits need the same `steps`, which is what an unset one means.
+ * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
 
 struct ah_generate_options {
-    const char *model_dir; /* a checkpoint */
-    const char *prompt;    /* bytes */
+    const char *model_dir; /* a checkpoint, or a training's folder (its newest) */
+    const char *prompt;    /* bytes; null or empty: a newline */
     int64_t tokens;        /* how many to add */
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
     uint64_t seed;
-    int threads;
+    int threads;           /* 0: one per core */
     int (*on_token)(int token, void *context); /* nonzero stops */
     void *context;
 };
+/* Continues the prompt; the tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 #ifdef __cplusplus

@@ -14,7 +14,8 @@ struct ah_json {
     const char *where; /* dotted path of node inside the file, "" at the root */
 };
 
-/* Parses a whole file (at most 64 MiB) whose root is an object. AH_EIO, AH_EINPUT with line number. Free with ah__json_free. */
+/* Parses a whole file (at most 64 MiB) whose root is an object; a key twice in one object is refused. AH_EIO, AH_EINPUT with line
+ * number. Free the root with ah__json_free; `path` must outlive it. */
 int ah__json_load(struct ah_json *out, const char *path);
 int ah__json_parse(struct ah_json *out, const char *text, size_t length, const char *path);
 void ah__json_free(struct ah_json *json);
@@ -25,6 +26,9 @@ int ah__json_double(double *out, const struct ah_json *json, const char *key, do
 int ah__json_bool(bool *out, const struct ah_json *json, const char *key);
 int ah__json_string(const char **out, const struct ah_json *json, const char *key);
 int ah__json_hash(uint64_t *out, const struct ah_json *json, const char *key);
+/* An array of at most `most` integers within min..max into out[most] (undefined after a failure); *count of them. */
+int ah__json_ints(int64_t *out, size_t *count, size_t most, const struct ah_json *json, const char *key, int64_t min, int64_t max);
+/* A member that is an object: part of the same tree, not to be freed. */
 int ah__json_object(struct ah_json *out, const struct ah_json *json, const char *key);
 /* Whether the key is present and not null. */
 bool ah__json_has(const struct ah_json *json, const char *key);

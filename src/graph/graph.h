@@ -1,4 +1,8 @@
-/* The recorded graph: values and nodes on fake tensors, scopes, autodiff, liveness. Never allocates tensor data. */
+/* The recorded graph: values and nodes on fake tensors, scopes, liveness. Never allocates tensor data.
+ *
+ * Takes recording calls (autohete.h) and gives a list of nodes in execution order. A value made in place has the memory of input
+ * 0 (`storage`); the value it replaced may not be read any more. The same structure holds one partition's forward and backward
+ * nodes while it is compiled. Must not know partitions, plans or devices. */
 #ifndef AH_GRAPH_GRAPH_H
 #define AH_GRAPH_GRAPH_H
 
@@ -10,8 +14,9 @@ enum ah_value_kind { AH_VALUE_TOKENS, AH_VALUE_TARGETS, AH_VALUE_PARAM, AH_VALUE
 struct ah_value {
     struct ah_meta meta;
     enum ah_value_kind kind;
-    int producer; /* node, -1 for tokens, targets and parameters */
-    int storage;  /* the value whose memory this one is (itself unless made in place) */
+    int producer;       /* node, -1 for tokens, targets, parameters and what enters a partition */
+    int storage;        /* the value whose memory this one is (itself unless made in place) */
+    int overwritten_by; /* node that wrote over this value in place, -1: none */
     int scope;
     const char *name; /* parameters: full dotted name; else null */
     enum ah_init init;
@@ -43,12 +48,30 @@ struct ah_graph {
     int status;        /* first wrong recording call */
     char *message;
     bool finished;
+    uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */
 };
 
-/* Appends a node after inferring its outputs; out[] receives output values. Shared by recording and autodiff. */
-int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, const int *in, int *out);
+/* Appends a value that no node makes. *out receives its number. */
+int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *value);
 
-/* Top-level scope of a node or value ("h.3"), or -1. */
+/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no input
+ * determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten. */
+int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, const int *in,
+                   const struct ah_meta *given, int *out);
+
+/* Top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
 int ah__graph_top_scope(const struct ah_graph *graph, int scope);
+/* "h.3.attn" into text[size], "(top level)" for -1; returns text. */
+char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, size_t size);
+
+int64_t ah__value_bytes(const struct ah_value *value);
+double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node);
+
+/* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that reads
+ * or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
+struct ah_live {
+    int first, last;
+};
+void ah__graph_live(struct ah_live *live, const struct ah_graph *graph, const int *nodes, int count);
 
 #endif

@@ -24,7 +24,9 @@
  *   linear_bwd_w   (dy, x)                                       -> (dweight)
  *   linear_bwd_b   (dy)                                          -> (dbias)
  *   attention_bwd  (dy, qkv, y, lse)                             -> (dqkv)
- *   gelu_bwd, relu_bwd (dy, x)                                   -> (dx)           in place on input 0 */
+ *   gelu_bwd, relu_bwd (dy, x)                                   -> (dx)           in place on input 0
+ * both
+ *   copy           (x)                                           -> (y)            y is never x */
 #define AH_OP_TABLE(X)                                                                                                 \
     X(EMBEDDING, "embedding", 2, 1)                                                                                    \
     X(ADD_POSITION, "add_position", 2, 1)                                                                              \
@@ -43,7 +45,8 @@
     X(LINEAR_BWD_B, "linear_bwd_b", 1, 1)                                                                              \
     X(ATTENTION_BWD, "attention_bwd", 4, 1)                                                                            \
     X(GELU_BWD, "gelu_bwd", 2, 1)                                                                                      \
-    X(RELU_BWD, "relu_bwd", 2, 1)
+    X(RELU_BWD, "relu_bwd", 2, 1)                                                                                      \
+    X(COPY, "copy", 1, 1)
 
 enum ah_op {
 #define AH_OP_ENUM(id, name, inputs, outputs) AH_OP_##id,
@@ -71,7 +74,8 @@ struct ah_op_row {
     const char *name;
     int inputs, outputs;
     int inplace_output; /* output that shares input 0's storage, -1: none */
-    /* Shapes and dtypes of the outputs from those of the inputs; an absent optional input has rank 0. AH_EINPUT. */
+    /* Shapes and dtypes of the outputs from those of the inputs; an absent optional input has rank 0. The table gradients of
+     * embedding_bwd and position_bwd follow from no input: out[0] comes filled in and is checked. AH_EINPUT. */
     int (*infer)(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr);
     /* Floating-point operations (a fused multiply-add is two), causal attention counted at half. */
     double (*flops)(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr);

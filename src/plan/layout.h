@@ -1,5 +1,12 @@
 /* Where everything lies: the device region cut into pools, and host memory, from partition and plan alone.
- * The prediction of both peaks is this layout's size; the runtime places memory by the same numbers. */
+ *
+ * Takes a partition and a checked plan, gives byte offsets. The prediction of both peaks is this layout's size; the runtime
+ * places memory by the same numbers. Must not know devices, times or which plan is good.
+ *
+ * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two iterations
+ * of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k * bytes. The region
+ * ends with the last byte of the embedding's gradient, which every training step writes and reads whole, so the highest byte
+ * a device sees in use is exactly device_bytes - 1. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
@@ -7,32 +14,36 @@
 
 enum { AH_LAYOUT_ALIGN = 256 };
 
-/* Bytes of one group's optimizer states: fp32 master, m, v, one after the other. */
+/* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks take parameters that come from the host, and
+ * their gradients, from the slots. Parameters optimized on the device are used where the master lies (F32). */
 struct ah_layout_group {
     bool on_host;
-    int64_t state_offset; /* in device memory, or in host memory when on_host: p, m, v, each count*4 bytes, aligned */
-    int64_t host_grad_offset; /* on_host: where the gradient lands */
-    int64_t param_offset; /* embedding and head on the host: their dedicated device parameters; else -1 */
-    int64_t grad_offset;  /* embedding and head: their dedicated device gradients; else -1 */
+    int64_t state_offset;     /* in device memory, or in host memory when on_host: p, then m, then v */
+    int64_t state_bytes;      /* of one of the three (floats), rounded up: m lies at state_offset + state_bytes */
+    int64_t host_grad_offset; /* on_host: where the gradient lands; else -1 */
+    int64_t param_offset;     /* embedding and head on the host: their dedicated device parameters; else -1 */
+    int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1 */
 };
 
 struct ah_layout {
-    int64_t slots_offset, slot_bytes;   /* pool shared by block parameters and block gradients */
-    int64_t inputs_offset, input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
-    int64_t saved_offset, saved_bytes;  /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
+    int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
+    int64_t inputs_offset, input_bytes;    /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
+    int64_t saved_offset, saved_bytes;     /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
     int saved_sets;
-    int64_t boundary_offset;            /* gradient that walks backward */
-    int64_t work_offset, work_bytes;    /* scratch; the head's saved set lies in it */
-    int64_t head_saved_offset;
-    int64_t tokens_offset, tokens_bytes; /* two iterations' ids and targets: ids at 0, targets at tokens_bytes/2, of each half */
-    int64_t results_offset, results_bytes; /* two iterations' loss (float at 0) and squared norms (doubles at 64) */
+    int64_t embedding_saved_offset;        /* what the embedding's backward reads besides the ids (mostly nothing) */
+    int64_t boundary_offset;               /* gradient that walks backward */
+    int64_t work_offset, work_bytes;       /* scratch; the head's saved set lies in it, above its programs' own scratch */
+    int64_t head_saved_offset;             /* in the region, not in work */
+    int64_t tokens_offset, tokens_bytes;   /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
+    int64_t results_offset, results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
     int64_t device_bytes;
-    int64_t host_tokens_offset, host_results_offset; /* same shapes as on the device */
-    int64_t host_staging_offset, host_staging_bytes; /* for loading and saving device states in pieces */
+    int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
+    int64_t host_staging_offset, host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */
     int64_t host_bytes;
     struct ah_layout_group *groups; /* layers + 2 */
 };
 
+/* The caller frees *out with ah__layout_free. AH_ENOMEM. */
 int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_plan *plan);
 void ah__layout_free(struct ah_layout *layout);
 

@@ -8,7 +8,7 @@
 
 struct ah_pool;
 /* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter) run with
- * FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated here. */
+ * FTZ/DAZ and single-threaded oneDNN; pieces may not start another run. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated here. */
 int ah__pool_new(struct ah_pool **out, int threads, int core);
 void ah__pool_free(struct ah_pool *pool);
 /* To be called once on the thread that will call ah__pool_run. */
@@ -16,13 +16,18 @@ void ah__pool_enter(struct ah_pool *pool);
 /* Calls piece(context, i, worker) for i in 0..count-1 over the workers, in any order, and returns when all are done. */
 void ah__pool_run(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count, void *context);
 int ah__pool_threads(const struct ah_pool *pool);
+/* The worker's own scratch: AH_POOL_SCRATCH floats, 64-byte aligned, owned by the pool. */
+float *ah__pool_scratch(struct ah_pool *pool, int worker);
+/* AH_POOL_PARTIALS doubles: one result per piece of a reduction, for the caller to combine in order. */
+double *ah__pool_partials(struct ah_pool *pool);
+enum { AH_POOL_PARTIALS = 4096, AH_POOL_SCRATCH = 11 * 64 * 256 };
 
 /* Runs a compiled program / one call. Allocates nothing of ours. AH_EDEVICE when a library call fails. */
 int ah__cpu_program(struct ah_pool *pool, const struct ah_program *program, char *const base[AH_SPACE_COUNT]);
 int ah__cpu_call(struct ah_pool *pool, const struct ah_call *call, char *const base[AH_SPACE_COUNT]);
-/* The tasks of dev.h. */
-void ah__cpu_adam(struct ah_pool *pool, const struct ah_task *task);
-void ah__cpu_sqnorm(struct ah_pool *pool, const struct ah_task *task);
+/* The tasks of dev.h. AH_EDEVICE for a dtype that is not built yet (all but AH_F32). */
+int ah__cpu_adam(struct ah_pool *pool, const struct ah_task *task);
+int ah__cpu_sqnorm(struct ah_pool *pool, const struct ah_task *task);
 
 /* C[M,N] (+)= op(A) op(B), row-major fp32, by oneDNN, tiled by shape alone. */
 struct ah_gemm {

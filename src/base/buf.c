@@ -1,0 +1,126 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static bool buf_reserve(struct ah_buf *buf, size_t more)
+{
+    if (buf->status == AH_OK)
+        buf->status = ah__grow(&buf->text, &buf->capacity, buf->length + more + 1, 1);
+    return buf->status == AH_OK;
+}
+
+void ah__buf_add(struct ah_buf *buf, const char *text, size_t length)
+{
+    if (!buf_reserve(buf, length))
+        return;
+    if (length)
+        memcpy(buf->text + buf->length, text, length);
+    buf->length += length;
+    buf->text[buf->length] = 0;
+}
+
+void ah__buf_printf(struct ah_buf *buf, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0 && buf->status == AH_OK)
+        buf->status = ah__fail(AH_EINTERNAL, "cannot format '%s'", format);
+    if (length < 0 || !buf_reserve(buf, (size_t)length))
+        return;
+    va_start(arguments, format);
+    vsnprintf(buf->text + buf->length, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    buf->length += (size_t)length;
+}
+
+/* Bytes of the well-formed UTF-8 sequence at text, 0 when there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first, last, second_first, second_last, length;
+    } rows[] = {{0x01, 0x7f, 0, 0, 1},          {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+                {0xe1, 0xec, 0x80, 0xbf, 3},    {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+                {0xf0, 0xf0, 0x90, 0xbf, 4},    {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        if (text[0] < rows[i].first || text[0] > rows[i].last)
+            continue;
+        if (rows[i].length > 1 && (text[1] < rows[i].second_first || text[1] > rows[i].second_last))
+            return 0;
+        for (size_t k = 2; k < rows[i].length; k++)
+            if ((text[k] & 0xc0) != 0x80)
+                return 0;
+        return rows[i].length;
+    }
+    return 0;
+}
+
+/* Adds text, each character as `escape` spells it (null: as it is); what is no UTF-8 becomes U+FFFD. */
+static void buf_escape(struct ah_buf *buf, const char *text, const char *(*escape)(unsigned char c, char *room))
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at) {
+        char room[8];
+        size_t length = utf8_length(at);
+        const char *spelled = length == 1 ? escape(*at, room) : length ? NULL : "\xef\xbf\xbd";
+        if (spelled)
+            ah__buf_add(buf, spelled, strlen(spelled));
+        else
+            ah__buf_add(buf, (const char *)at, length);
+        at += length ? length : 1;
+    }
+}
+
+static const char *json_escape(unsigned char c, char *room)
+{
+    switch (c) {
+    case '"': return "\\\"";
+    case '\\': return "\\\\";
+    case '\n': return "\\n";
+    case '\r': return "\\r";
+    case '\t': return "\\t";
+    default: break;
+    }
+    if (c >= 0x20)
+        return NULL;
+    snprintf(room, 8, "\\u%04x", c);
+    return room;
+}
+
+static const char *xml_escape(unsigned char c, char *room)
+{
+    (void)room;
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    case '\n':
+    case '\r':
+    case '\t': return NULL;
+    default: break;
+    }
+    return c < 0x20 ? "\xef\xbf\xbd" : NULL;
+}
+
+void ah__buf_json(struct ah_buf *buf, const char *text)
+{
+    buf_escape(buf, text, json_escape);
+}
+
+void ah__buf_xml(struct ah_buf *buf, const char *text)
+{
+    buf_escape(buf, text, xml_escape);
+}
+
+void ah__buf_free(struct ah_buf *buf)
+{
+    ah__free(buf->text);
+    *buf = (struct ah_buf){0};
+}

@@ -1,0 +1,275 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+/* Causes that the caller of the program can mend by naming another file. */
+static int open_status(int cause)
+{
+    switch (cause) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENAMETOOLONG: return AH_EINPUT;
+    default: return AH_EIO;
+    }
+}
+
+static int fail_open(const char *path, const char *what)
+{
+    int cause = errno;
+    return ah__fail(open_status(cause), "%s: cannot %s: %s", path, what, strerror(cause));
+}
+
+static int fail_io(const char *path, const char *what)
+{
+    return ah__fail(AH_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+bool ah__path_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Opens a regular file for reading and tells its length. */
+static int regular_open(int *out, size_t *length, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    if (fd < 0)
+        return fail_open(path, "open");
+    int status = AH_OK;
+    if (fstat(fd, &info) != 0)
+        status = fail_io(path, "read");
+    else if (!S_ISREG(info.st_mode))
+        status = ah__fail(AH_EINPUT, "%s: found %s, expected a regular file", path,
+                          S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe");
+    if (status != AH_OK) {
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    *length = (size_t)info.st_size;
+    return AH_OK;
+}
+
+static int read_all(int fd, char *to, size_t length, const char *path)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = read(fd, to + done, length - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_io(path, "read");
+        if (got == 0)
+            return ah__fail(AH_EIO, "%s: found %zu bytes, expected %zu: it shrank while being read", path, done, length);
+        done += (size_t)got;
+    }
+    return AH_OK;
+}
+
+int ah__file_read(char **text, size_t *length, const char *path, size_t most)
+{
+    int fd;
+    size_t bytes;
+    char *memory = NULL;
+    AH_TRY(regular_open(&fd, &bytes, path));
+    int status = bytes > most ? ah__fail(AH_EINPUT, "%s: found %zu bytes, expected at most %zu", path, bytes, most)
+                              : ah__new(&memory, bytes + 1, 1);
+    if (status == AH_OK)
+        status = read_all(fd, memory, bytes, path);
+    close(fd);
+    if (status != AH_OK) {
+        ah__free(memory);
+        return status;
+    }
+    *text = memory;
+    *length = bytes;
+    return AH_OK;
+}
+
+int ah__map_open(struct ah_map *out, const char *path)
+{
+    int fd;
+    size_t length;
+    AH_TRY(regular_open(&fd, &length, path));
+    if (!length) {
+        close(fd);
+        return ah__fail(AH_EINPUT, "%s: found an empty file, expected data", path);
+    }
+    void *data = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
+    int status = data == MAP_FAILED ? fail_io(path, "map") : AH_OK;
+    close(fd);
+    if (status == AH_OK)
+        *out = (struct ah_map){data, length};
+    return status;
+}
+
+void ah__map_close(struct ah_map *map)
+{
+    if (map->data)
+        munmap((void *)(uintptr_t)map->data, map->length);
+    *map = (struct ah_map){0};
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+int ah__file_put(int fd, const void *data, size_t length, const char *path)
+{
+    const char *from = data;
+    for (size_t done = 0; done < length;) {
+        ssize_t put = write(fd, from + done, length - done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_io(path, "write");
+        done += (size_t)put;
+    }
+    return AH_OK;
+}
+
+/* Writes and closes; `sync` for what must survive a power cut. */
+static int write_close(int fd, const void *data, size_t length, bool sync, const char *path)
+{
+    int status = ah__file_put(fd, data, length, path);
+    if (status == AH_OK && sync && fsync(fd) != 0)
+        status = fail_io(path, "write");
+    if (close(fd) != 0 && status == AH_OK)
+        status = fail_io(path, "write");
+    return status;
+}
+
+static int parent_sync(const char *path)
+{
+    char *parent;
+    AH_TRY(ah__strdup(&parent, path));
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = 0;
+    int status = ah__folder_sync(slash ? parent : ".");
+    ah__free(parent);
+    return status;
+}
+
+static int write_renamed(const char *path, const char *temporary, const void *data, size_t length)
+{
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return fail_open(path, "write");
+    int status = write_close(fd, data, length, true, path);
+    if (status == AH_OK && rename(temporary, path) != 0)
+        status = fail_open(path, "write");
+    if (status != AH_OK) {
+        unlink(temporary);
+        return status;
+    }
+    return parent_sync(path);
+}
+
+/* A device, pipe or terminal must be written to, not replaced by a file of that name. */
+static int write_special(const char *path, const void *data, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_open(path, "write");
+    return write_close(fd, data, length, false, path);
+}
+
+int ah__file_write(const char *path, const void *data, size_t length)
+{
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return ah__fail(AH_EINPUT, "%s: found a folder, expected a file name", path);
+    if (exists && !S_ISREG(info.st_mode))
+        return write_special(path, data, length);
+    /* What a symbolic link points at is replaced, not the link. */
+    char *real = exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode) ? realpath(path, NULL) : NULL;
+    char *temporary = NULL;
+    int status = ah__sprintf(&temporary, "%s.tmp-%ld", real ? real : path, (long)getpid());
+    if (status == AH_OK)
+        status = write_renamed(real ? real : path, temporary, data, length);
+    ah__free(temporary);
+    free(real);
+    return status;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------------------------- */
+
+static int folder_make_one(const char *path)
+{
+    struct stat info;
+    if (mkdir(path, 0777) == 0)
+        return AH_OK;
+    int cause = errno;
+    if (stat(path, &info) == 0)
+        return S_ISDIR(info.st_mode) ? AH_OK : ah__fail(AH_EINPUT, "%s: found a file, expected a folder", path);
+    return ah__fail(open_status(cause), "%s: cannot make folder: %s", path, strerror(cause));
+}
+
+int ah__folder_make(const char *path)
+{
+    char *part;
+    if (!path[0])
+        return ah__fail(AH_EINPUT, "found an empty name, expected a folder");
+    AH_TRY(ah__strdup(&part, path));
+    int status = AH_OK;
+    for (char *at = part + 1; status == AH_OK && *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = 0;
+        status = folder_make_one(part);
+        *at = '/';
+    }
+    if (status == AH_OK)
+        status = folder_make_one(part);
+    ah__free(part);
+    if (status == AH_OK && access(path, W_OK | X_OK) != 0)
+        status = ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", path, strerror(errno));
+    return status;
+}
+
+static int remove_visit(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+int ah__folder_remove(const char *path)
+{
+    enum { OPEN_FOLDERS = 16 };
+    struct stat info;
+    if (lstat(path, &info) != 0 && errno == ENOENT)
+        return AH_OK;
+    if (nftw(path, remove_visit, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) != 0)
+        return fail_io(path, "remove");
+    return AH_OK;
+}
+
+int ah__folder_sync(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_open(path, "open");
+    /* Some file systems cannot sync a folder and say so with EINVAL; nothing more can be done there. */
+    int status = fsync(fd) != 0 && errno != EINVAL ? fail_io(path, "write") : AH_OK;
+    close(fd);
+    return status;
+}

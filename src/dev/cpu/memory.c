@@ -1,0 +1,75 @@
+#include "dev/cpu/device.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Large pages keep the address translation of a big region cheap. */
+static const size_t huge_bytes = (size_t)2 << 20;
+
+/* What the kernel says can be had without swapping; INT64_MAX when it does not say. */
+static int64_t memory_available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    if (!file)
+        return INT64_MAX;
+    char line[128];
+    long long kib = -1;
+    while (kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+            kib = -1;
+    fclose(file);
+    return kib < 0 ? INT64_MAX : (int64_t)kib * 1024;
+}
+
+/* Faults every page in now, so that no step pays for it. */
+static void prefault(char *base, size_t bytes, size_t page)
+{
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0)
+        return;
+#endif
+    for (size_t at = 0; at < bytes; at += page)
+        *(volatile char *)(base + at) = 0;
+}
+
+static int region_refuse(int64_t bytes, int64_t available, const char *what)
+{
+    char need[32], have[32];
+    return ah__fail(AH_ENOMEM, "%s: %s needed, %s available on this machine", what,
+                    ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, available));
+}
+
+int ah__cpu_region_new(struct ah_cpu_region *out, int64_t bytes, const char *what)
+{
+    if (bytes < 0)
+        return ah__fail(AH_EINTERNAL, "%s: %lld bytes asked for", what, (long long)bytes);
+    int64_t available = memory_available();
+    if (bytes > available)
+        return region_refuse(bytes, available, what);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t usable = ((size_t)bytes + page - 1) / page * page;
+    /* All of the mapping is inaccessible but the pages asked for: a guard of at least one page on either side. */
+    size_t mapped = usable + huge_bytes + 2 * page;
+    char *mapping = mmap(NULL, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED)
+        return ah__fail(AH_ENOMEM, "%s: %lld bytes: %s", what, (long long)bytes, strerror(errno));
+    char *base = (char *)(((uintptr_t)mapping + page + huge_bytes - 1) / huge_bytes * huge_bytes);
+    if (usable && mprotect(base, usable, PROT_READ | PROT_WRITE) != 0) {
+        munmap(mapping, mapped);
+        return ah__fail(AH_ENOMEM, "%s: %lld bytes: %s", what, (long long)bytes, strerror(errno));
+    }
+    if (usable >= huge_bytes)
+        (void)madvise(base, usable, MADV_HUGEPAGE);
+    prefault(base, usable, page);
+    *out = (struct ah_cpu_region){.base = base, .bytes = bytes, .mapping = mapping, .mapped = mapped};
+    return AH_OK;
+}
+
+void ah__cpu_region_free(struct ah_cpu_region *region)
+{
+    if (region->mapping)
+        munmap(region->mapping, region->mapped);
+    *region = (struct ah_cpu_region){0};
+}

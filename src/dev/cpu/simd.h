@@ -1,0 +1,213 @@
+/* A vector of 16 floats in three widths, so that one kernel source gives the same bits on every x86-64 processor.
+ *
+ * Included once per instruction set with AH_SIMD defined as 512 (AVX-512), 256 (AVX2 + FMA) or 1 (no assumption). Every
+ * operation is one IEEE operation per lane, and sums over lanes follow one fixed tree, whatever the register width.
+ * Knows no operators and no memory layout. */
+#ifndef AH_DEV_CPU_SIMD_H
+#define AH_DEV_CPU_SIMD_H
+
+#include <math.h>
+#include <string.h>
+
+#if AH_SIMD != 1
+#include <immintrin.h>
+#endif
+
+enum { LANES = 16 };
+
+#if AH_SIMD == 512
+#define AH_TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+typedef __m512 v16;
+#elif AH_SIMD == 256
+#define AH_TARGET __attribute__((target("avx2,fma")))
+typedef struct {
+    __m256 half[2];
+} v16;
+#else
+#define AH_TARGET
+typedef struct {
+    float lane[LANES];
+} v16;
+#endif
+#define AH_INLINE static inline AH_TARGET __attribute__((always_inline))
+
+#if AH_SIMD == 512
+
+AH_INLINE v16 v_set(float x) { return _mm512_set1_ps(x); }
+AH_INLINE v16 v_load(const float *p) { return _mm512_loadu_ps(p); }
+AH_INLINE void v_store(float *p, v16 a) { _mm512_storeu_ps(p, a); }
+AH_INLINE __mmask16 v_lanes(int n) { return (__mmask16)((1u << n) - 1u); }
+AH_INLINE v16 v_load_first(const float *p, int n) { return _mm512_maskz_loadu_ps(v_lanes(n), p); }
+AH_INLINE void v_store_first(float *p, v16 a, int n) { _mm512_mask_storeu_ps(p, v_lanes(n), a); }
+AH_INLINE v16 v_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
+AH_INLINE v16 v_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
+AH_INLINE v16 v_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
+AH_INLINE v16 v_div(v16 a, v16 b) { return _mm512_div_ps(a, b); }
+AH_INLINE v16 v_sqrt(v16 a) { return _mm512_sqrt_ps(a); }
+AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
+AH_INLINE v16 v_max(v16 a, v16 b) { return _mm512_max_ps(a, b); }
+AH_INLINE v16 v_min(v16 a, v16 b) { return _mm512_min_ps(a, b); }
+AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, bound, _CMP_LT_OQ), no, yes);
+}
+AH_INLINE v16 v_first(int n, v16 a, v16 b) { return _mm512_mask_blend_ps(v_lanes(n), b, a); }
+AH_INLINE v16 v_exponent(v16 shifted)
+{
+    __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3F800000)));
+}
+AH_INLINE __m256 v_half(v16 a, int i) { return i ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a); }
+AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+
+#elif AH_SIMD == 256
+
+#define V_EACH(expression0, expression1) return (v16){{expression0, expression1}}
+AH_INLINE v16 v_set(float x) { V_EACH(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
+AH_INLINE v16 v_load(const float *p) { V_EACH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+AH_INLINE void v_store(float *p, v16 a)
+{
+    _mm256_storeu_ps(p, a.half[0]);
+    _mm256_storeu_ps(p + 8, a.half[1]);
+}
+AH_INLINE __m256i v_lanes(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+AH_INLINE v16 v_load_first(const float *p, int n)
+{
+    V_EACH(_mm256_maskload_ps(p, v_lanes(n)), n > 8 ? _mm256_maskload_ps(p + 8, v_lanes(n - 8)) : _mm256_setzero_ps());
+}
+AH_INLINE void v_store_first(float *p, v16 a, int n)
+{
+    _mm256_maskstore_ps(p, v_lanes(n), a.half[0]);
+    if (n > 8)
+        _mm256_maskstore_ps(p + 8, v_lanes(n - 8), a.half[1]);
+}
+#define V_BINARY(name, intrinsic)                                                                                      \
+    AH_INLINE v16 name(v16 a, v16 b) { V_EACH(intrinsic(a.half[0], b.half[0]), intrinsic(a.half[1], b.half[1])); }
+V_BINARY(v_add, _mm256_add_ps)
+V_BINARY(v_sub, _mm256_sub_ps)
+V_BINARY(v_mul, _mm256_mul_ps)
+V_BINARY(v_div, _mm256_div_ps)
+V_BINARY(v_max, _mm256_max_ps)
+V_BINARY(v_min, _mm256_min_ps)
+AH_INLINE v16 v_sqrt(v16 a) { V_EACH(_mm256_sqrt_ps(a.half[0]), _mm256_sqrt_ps(a.half[1])); }
+AH_INLINE v16 v_fma(v16 a, v16 b, v16 c)
+{
+    V_EACH(_mm256_fmadd_ps(a.half[0], b.half[0], c.half[0]), _mm256_fmadd_ps(a.half[1], b.half[1], c.half[1]));
+}
+AH_INLINE __m256 v_pick(__m256 mask, __m256 yes, __m256 no) { return _mm256_blendv_ps(no, yes, mask); }
+AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
+{
+    V_EACH(v_pick(_mm256_cmp_ps(x.half[0], bound.half[0], _CMP_LT_OQ), yes.half[0], no.half[0]),
+           v_pick(_mm256_cmp_ps(x.half[1], bound.half[1], _CMP_LT_OQ), yes.half[1], no.half[1]));
+}
+AH_INLINE v16 v_first(int n, v16 a, v16 b)
+{
+    V_EACH(v_pick(_mm256_castsi256_ps(v_lanes(n)), a.half[0], b.half[0]),
+           v_pick(_mm256_castsi256_ps(v_lanes(n - 8)), a.half[1], b.half[1]));
+}
+AH_INLINE __m256 v_exponent_half(__m256 shifted)
+{
+    __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));
+}
+AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_half(shifted.half[0]), v_exponent_half(shifted.half[1])); }
+AH_INLINE __m256 v_half(v16 a, int i) { return a.half[i]; }
+AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+
+#else
+
+#define V_EACH(expression)                                                                                             \
+    v16 out;                                                                                                           \
+    for (int i = 0; i < LANES; i++)                                                                                    \
+        out.lane[i] = (expression);                                                                                    \
+    return out
+AH_INLINE v16 v_set(float x) { V_EACH(x); }
+AH_INLINE v16 v_load(const float *p) { V_EACH(p[i]); }
+AH_INLINE void v_store(float *p, v16 a) { memcpy(p, a.lane, sizeof a.lane); }
+AH_INLINE v16 v_load_first(const float *p, int n) { V_EACH(i < n ? p[i] : 0.0F); }
+AH_INLINE void v_store_first(float *p, v16 a, int n) { memcpy(p, a.lane, (size_t)n * sizeof *p); }
+AH_INLINE v16 v_add(v16 a, v16 b) { V_EACH(a.lane[i] + b.lane[i]); }
+AH_INLINE v16 v_sub(v16 a, v16 b) { V_EACH(a.lane[i] - b.lane[i]); }
+AH_INLINE v16 v_mul(v16 a, v16 b) { V_EACH(a.lane[i] * b.lane[i]); }
+AH_INLINE v16 v_div(v16 a, v16 b) { V_EACH(a.lane[i] / b.lane[i]); }
+AH_INLINE v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.lane[i])); }
+AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i])); }
+AH_INLINE v16 v_max(v16 a, v16 b) { V_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
+AH_INLINE v16 v_min(v16 a, v16 b) { V_EACH(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
+AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no) { V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]); }
+AH_INLINE v16 v_first(int n, v16 a, v16 b) { V_EACH(i < n ? a.lane[i] : b.lane[i]); }
+AH_INLINE float v_exponent_lane(float shifted)
+{
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits << 23) + 0x3F800000U;
+    memcpy(&shifted, &bits, sizeof bits);
+    return shifted;
+}
+AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_lane(shifted.lane[i])); }
+AH_INLINE void v_prefetch(const void *p) { (void)p; }
+
+#endif
+
+/* The sum and the largest of 16 lanes, always by the tree lane i with lane i + 8, + 4, + 2, + 1. */
+#if AH_SIMD == 1
+AH_INLINE float v_sum(v16 a)
+{
+    for (int step = LANES / 2; step; step /= 2)
+        for (int i = 0; i < step; i++)
+            a.lane[i] = a.lane[i] + a.lane[i + step];
+    return a.lane[0];
+}
+AH_INLINE float v_largest(v16 a)
+{
+    for (int step = LANES / 2; step; step /= 2)
+        for (int i = 0; i < step; i++)
+            a.lane[i] = a.lane[i] > a.lane[i + step] ? a.lane[i] : a.lane[i + step];
+    return a.lane[0];
+}
+#else
+#define V_TREE(name, wide, narrow)                                                                                     \
+    AH_INLINE float name(v16 a)                                                                                        \
+    {                                                                                                                  \
+        __m256 eight = wide(v_half(a, 0), v_half(a, 1));                                                               \
+        __m128 four = narrow(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));                          \
+        __m128 two = narrow(four, _mm_movehl_ps(four, four));                                                          \
+        return _mm_cvtss_f32(narrow(two, _mm_movehdup_ps(two)));                                                       \
+    }
+V_TREE(v_sum, _mm256_add_ps, _mm_add_ps)
+V_TREE(v_largest, _mm256_max_ps, _mm_max_ps)
+#endif
+
+/* n lanes, of which all 16 are loaded or stored when n allows: the last step of a loop over a row. */
+AH_INLINE v16 v_load_most(const float *p, int64_t n) { return n >= LANES ? v_load(p) : v_load_first(p, (int)n); }
+AH_INLINE void v_store_most(float *p, v16 a, int64_t n)
+{
+    if (n >= LANES)
+        v_store(p, a);
+    else
+        v_store_first(p, a, (int)n);
+}
+
+/* e^x to about 1 ulp; 0 below -86.9 (the results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
+AH_INLINE v16 v_exp(v16 x)
+{
+    const v16 lowest = v_set(-86.9F), shift = v_set(12582912.0F);
+    v16 inside = v_min(v_set(88.3F), v_max(lowest, x));
+    v16 shifted = v_fma(inside, v_set(1.44269504F), shift); /* the integer sits in the low bits */
+    v16 n = v_sub(shifted, shift);
+    v16 r = v_fma(n, v_set(-0.693147182464599609375F), inside);
+    r = v_fma(n, v_set(1.90465421e-9F), r);
+    v16 q = v_set(0.000198910304F);
+    q = v_fma(q, r, v_set(0.00139336858F));
+    q = v_fma(q, r, v_set(0.00833331048F));
+    q = v_fma(q, r, v_set(0.041666463F));
+    q = v_fma(q, r, v_set(0.166666672F));
+    q = v_fma(q, r, v_set(0.5F));
+    v16 p = v_add(v_fma(q, v_mul(r, r), r), v_set(1.0F));
+    return v_if_less(x, lowest, v_set(0.0F), v_mul(p, v_exponent(shifted)));
+}
+
+#endif

@@ -1,0 +1,222 @@
+#include "dev/sim.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+
+enum { QUEUE = 8 }; /* items waiting on a lane; schedulers keep at most a few */
+
+const char *const ah__class_names[AH_CLASS_COUNT] = {"embedding", "block", "head"};
+
+enum ah_class ah__class_of(int partition, int layers)
+{
+    return partition == 0 ? AH_CLASS_EMBEDDING : partition <= layers ? AH_CLASS_BLOCK : AH_CLASS_HEAD;
+}
+
+struct queued {
+    struct ah_item item;
+    int waits;
+    struct ah_event wait[AH_WORK_MAX_WAITS];
+    int64_t submitted_ns;
+};
+
+struct lane {
+    struct queued queue[QUEUE];
+    unsigned head, tail; /* items [head, tail) are queued; the one at head may be running */
+    bool running;
+    int64_t start_ns, free_ns; /* of the running item; when the last one ended */
+    double left_ns;            /* of the running item at full speed */
+    uint64_t submitted, passed;
+};
+
+struct sim {
+    struct ah_dev dev;
+    struct ah_costs costs;
+    struct lane lane[AH_LANE_COUNT];
+    int64_t now_ns;    /* of the machine */
+    int64_t driver_ns; /* of the program that submits: behind the machine by what it takes to hear of a completion */
+    struct ah_done done[AH_LANE_COUNT * QUEUE]; /* completed, not yet told */
+    unsigned done_head, done_tail;
+};
+
+static struct sim *sim_of(struct ah_dev *dev)
+{
+    return (struct sim *)(void *)dev;
+}
+
+static int64_t item_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    enum ah_class class = ah__class_of(item->partition, costs->layers);
+    int64_t ns = costs->ns[item->kind][class];
+    return item->kind == AH_ITEM_BACKWARD && item->recompute ? ns + costs->recompute_ns[class] : ns;
+}
+
+/* ---- the machine --------------------------------------------------------------------------------------------------- */
+
+static bool waits_passed(const struct sim *sim, const struct queued *queued)
+{
+    for (int w = 0; w < queued->waits; w++)
+        if (sim->lane[queued->wait[w].lane].passed < queued->wait[w].sequence)
+            return false;
+    return true;
+}
+
+/* When the lane's next item can start, INT64_MAX if it still waits for another lane. */
+static int64_t ready_ns(const struct sim *sim, int index)
+{
+    const struct lane *lane = &sim->lane[index];
+    if (lane->running || lane->head == lane->tail)
+        return INT64_MAX;
+    const struct queued *queued = &lane->queue[lane->head % QUEUE];
+    if (!waits_passed(sim, queued))
+        return INT64_MAX;
+    int64_t at = lane->free_ns + sim->costs.launch_ns[index];
+    at = at > queued->submitted_ns ? at : queued->submitted_ns;
+    return at > sim->now_ns ? at : sim->now_ns;
+}
+
+static void start(struct sim *sim, int index)
+{
+    struct lane *lane = &sim->lane[index];
+    lane->running = true;
+    lane->start_ns = sim->now_ns;
+    lane->left_ns = (double)item_ns(&sim->costs, &lane->queue[lane->head % QUEUE].item);
+}
+
+static double stretch(const struct sim *sim, int index)
+{
+    double stretched = 1;
+    for (int other = 0; other < AH_LANE_COUNT; other++)
+        if (other != index && sim->lane[other].running)
+            stretched += sim->costs.slowdown[index][other] - 1;
+    return stretched;
+}
+
+static void finish(struct sim *sim, int index)
+{
+    struct lane *lane = &sim->lane[index];
+    const struct queued *queued = &lane->queue[lane->head % QUEUE];
+    sim->done[sim->done_tail++ % AH_LENGTH(sim->done)] =
+        (struct ah_done){queued->item, (enum ah_lane)index, lane->start_ns, sim->now_ns, AH_OK};
+    lane->head++;
+    lane->running = false;
+    lane->passed++;
+    lane->free_ns = sim->now_ns;
+}
+
+/* Moves time to the next start or completion, whichever is first; false when nothing can ever happen. */
+static bool advance(struct sim *sim)
+{
+    double stretched[AH_LANE_COUNT];
+    int64_t next = INT64_MAX;
+    int starts = -1, ends = -1;
+    for (int l = 0; l < AH_LANE_COUNT; l++) {
+        int64_t at = ready_ns(sim, l);
+        if (sim->lane[l].running) {
+            stretched[l] = stretch(sim, l);
+            at = sim->now_ns + (int64_t)ceil(sim->lane[l].left_ns * stretched[l]);
+        }
+        if (at >= next)
+            continue;
+        next = at;
+        starts = sim->lane[l].running ? -1 : l;
+        ends = sim->lane[l].running ? l : -1;
+    }
+    if (next == INT64_MAX)
+        return false;
+    double passed = (double)(next - sim->now_ns);
+    for (int l = 0; l < AH_LANE_COUNT; l++)
+        if (sim->lane[l].running)
+            sim->lane[l].left_ns = fmax(0, sim->lane[l].left_ns - passed / stretched[l]);
+    sim->now_ns = next;
+    if (starts >= 0)
+        start(sim, starts);
+    else
+        finish(sim, ends);
+    return true;
+}
+
+/* ---- the seam ------------------------------------------------------------------------------------------------------ */
+
+static int sim_no_memory(struct ah_dev *dev, int64_t bytes, char **base)
+{
+    (void)dev, (void)bytes, (void)base;
+    return ah__fail(AH_EDEVICE, "sim: a simulated device holds no data");
+}
+
+static int sim_memory_release(struct ah_dev *dev)
+{
+    (void)dev;
+    return AH_OK;
+}
+
+static int sim_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
+{
+    struct sim *sim = sim_of(dev);
+    struct lane *lane = &sim->lane[work->lane];
+    if (lane->tail - lane->head == QUEUE)
+        return ah__fail(AH_EINTERNAL, "sim: lane %s: more than %d items queued", ah__lane_names[work->lane], QUEUE);
+    struct queued *queued = &lane->queue[lane->tail++ % QUEUE];
+    queued->item = work->item;
+    queued->waits = work->waits;
+    queued->submitted_ns = sim->driver_ns;
+    for (int w = 0; w < work->waits; w++)
+        queued->wait[w] = work->wait[w];
+    *done = (struct ah_event){work->lane, ++lane->submitted};
+    return AH_OK;
+}
+
+static int sim_wait_any(struct ah_dev *dev, struct ah_done *done)
+{
+    struct sim *sim = sim_of(dev);
+    while (sim->done_head == sim->done_tail)
+        if (!advance(sim))
+            return ah__fail(AH_EINTERNAL, "sim: nothing in flight can complete");
+    *done = sim->done[sim->done_head++ % AH_LENGTH(sim->done)];
+    int64_t heard = done->end_ns + sim->costs.notify_ns;
+    sim->driver_ns = heard > sim->driver_ns ? heard : sim->driver_ns;
+    return AH_OK;
+}
+
+static int64_t sim_now_ns(struct ah_dev *dev)
+{
+    return sim_of(dev)->driver_ns;
+}
+
+static void sim_info(struct ah_dev *dev, struct ah_dev_info *out)
+{
+    (void)dev;
+    *out = (struct ah_dev_info){.name = "sim", .threads = 1, .host_threads = 1, .align_bytes = 1};
+}
+
+static void sim_close(struct ah_dev *dev)
+{
+    ah__free(dev);
+}
+
+int ah__dev_sim_open(struct ah_dev **out, const struct ah_costs *costs)
+{
+    static const struct ah_dev_ops ops = {
+        .device_memory = sim_no_memory,
+        .host_memory = sim_no_memory,
+        .memory_release = sim_memory_release,
+        .submit = sim_submit,
+        .wait_any = sim_wait_any,
+        .now_ns = sim_now_ns,
+        .info = sim_info,
+        .close = sim_close,
+    };
+    struct sim *sim;
+    AH_TRY(ah__new(&sim, 1, sizeof *sim));
+    sim->dev.ops = &ops;
+    sim->costs = *costs;
+    *out = &sim->dev;
+    return AH_OK;
+}
+
+void ah__dev_sim_reset(struct ah_dev *dev)
+{
+    struct sim *sim = sim_of(dev);
+    struct ah_costs costs = sim->costs;
+    *sim = (struct sim){.dev = sim->dev, .costs = costs};
+}

@@ -1,0 +1,177 @@
+#include "graph/graph.h"
+
+#include <string.h>
+
+enum { MAX_ELEMENTS_LOG2 = 48 }; /* of one value; keeps every byte count far inside int64_t */
+
+int ah_graph_new(struct ah_graph **out, enum ah_dtype compute)
+{
+    if (compute != AH_F32)
+        return ah__fail(AH_EINPUT, "compute dtype: found %d, expected AH_F32", (int)compute);
+    struct ah_graph *graph;
+    AH_TRY(ah__new(&graph, 1, sizeof *graph));
+    graph->compute = compute;
+    graph->current_scope = graph->tokens = graph->targets = graph->loss = -1;
+    *out = graph;
+    return AH_OK;
+}
+
+void ah_graph_free(struct ah_graph *graph)
+{
+    if (!graph)
+        return;
+    ah__arena_free(&graph->arena);
+    ah__free(graph->values);
+    ah__free(graph->nodes);
+    ah__free(graph->scopes);
+    ah__free(graph->message);
+    ah__free(graph);
+}
+
+int ah__graph_top_scope(const struct ah_graph *graph, int scope)
+{
+    while (scope >= 0 && graph->scopes[scope].parent >= 0)
+        scope = graph->scopes[scope].parent;
+    return scope;
+}
+
+char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, size_t size)
+{
+    if (scope < 0) {
+        snprintf(text, size, "(top level)");
+        return text;
+    }
+    int parent = graph->scopes[scope].parent;
+    size_t used = 0;
+    if (parent >= 0) {
+        ah__graph_scope_path(graph, parent, text, size);
+        used = strlen(text);
+    }
+    snprintf(text + used, size - used, "%s%s", used ? "." : "", graph->scopes[scope].name);
+    return text;
+}
+
+int64_t ah__value_bytes(const struct ah_value *value)
+{
+    return ah__shape_count(&value->meta.shape) * ah__dtype_bytes(value->meta.dtype);
+}
+
+/* An absent optional input has rank 0. */
+static void node_metas(const struct ah_graph *graph, const int *values, int count, struct ah_meta *metas)
+{
+    for (int i = 0; i < count; i++)
+        metas[i] = values[i] < 0 ? (struct ah_meta){0} : graph->values[values[i]].meta;
+}
+
+double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node)
+{
+    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    node_metas(graph, node->in, AH_OP_MAX_INPUTS, in);
+    node_metas(graph, node->out, AH_OP_MAX_OUTPUTS, out);
+    return ah__op_table[node->op].flops(in, out, &node->attr);
+}
+
+static int check_shape(const struct ah_shape *shape)
+{
+    double elements = 1;
+    bool ok = shape->rank >= 1 && shape->rank <= AH_MAX_RANK;
+    for (int i = 0; ok && i < shape->rank; i++) {
+        ok = shape->dim[i] >= 1;
+        elements *= (double)shape->dim[i];
+    }
+    char text[96];
+    if (ok && elements <= (double)(INT64_C(1) << MAX_ELEMENTS_LOG2))
+        return AH_OK;
+    if (shape->rank < 0 || shape->rank > AH_MAX_RANK)
+        return ah__fail(AH_EINPUT, "rank: found %d, expected 1 to %d", shape->rank, AH_MAX_RANK);
+    return ah__fail(AH_EINPUT, "shape: found %s, expected positive dimensions and at most 2^%d elements",
+                    ah__shape_format(text, sizeof text, shape), MAX_ELEMENTS_LOG2);
+}
+
+int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *value)
+{
+    AH_TRY(check_shape(&value->meta.shape));
+    AH_TRY(ah__grow(&graph->values, &graph->value_capacity, graph->value_count + 1, sizeof *graph->values));
+    int id = (int)graph->value_count++;
+    graph->values[id] = *value;
+    graph->values[id].storage = id;
+    graph->values[id].producer = graph->values[id].overwritten_by = -1;
+    graph->values[id].scope = graph->current_scope;
+    *out = id;
+    return AH_OK;
+}
+
+static int check_inputs(const struct ah_graph *graph, enum ah_op op, const int *in)
+{
+    char path[256];
+    for (int i = 0; i < ah__op_table[op].inputs; i++) {
+        int by = in[i] < 0 ? -1 : graph->values[in[i]].overwritten_by;
+        if (by >= 0)
+            return ah__fail(AH_EINPUT, "input %d, value %%%d, was overwritten in place by %s in %s", i, in[i],
+                            ah__op_table[graph->nodes[by].op].name,
+                            ah__graph_scope_path(graph, graph->nodes[by].scope, path, sizeof path));
+    }
+    return AH_OK;
+}
+
+static int node_append(struct ah_graph *graph, const struct ah_node *node, const struct ah_meta *metas)
+{
+    const struct ah_op_row *row = &ah__op_table[node->op];
+    AH_TRY(ah__grow(&graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof *graph->nodes));
+    struct ah_node made = *node;
+    int number = (int)graph->node_count;
+    for (int i = 0; i < row->outputs; i++) {
+        struct ah_value value = {.meta = metas[i], .kind = AH_VALUE_ACTIVATION};
+        AH_TRY(ah__graph_value(graph, &made.out[i], &value));
+        graph->values[made.out[i]].producer = number;
+    }
+    if (row->inplace_output >= 0) {
+        graph->values[made.out[row->inplace_output]].storage = graph->values[made.in[0]].storage;
+        graph->values[made.in[0]].overwritten_by = number;
+    }
+    graph->nodes[graph->node_count++] = made;
+    return AH_OK;
+}
+
+int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, const int *in,
+                   const struct ah_meta *given, int *out)
+{
+    const struct ah_op_row *row = &ah__op_table[op];
+    struct ah_node node = {.op = op, .attr = *attr, .scope = graph->current_scope};
+    struct ah_meta in_meta[AH_OP_MAX_INPUTS], out_meta[AH_OP_MAX_OUTPUTS] = {0};
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        node.in[i] = i < row->inputs ? in[i] : -1;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        node.out[i] = -1;
+    AH_TRY(check_inputs(graph, op, node.in));
+    node_metas(graph, node.in, AH_OP_MAX_INPUTS, in_meta);
+    if (given)
+        out_meta[0] = *given;
+    AH_TRY(row->infer(out_meta, in_meta, attr));
+    AH_TRY(node_append(graph, &node, out_meta));
+    memcpy(out, graph->nodes[graph->node_count - 1].out, (size_t)row->outputs * sizeof *out);
+    return AH_OK;
+}
+
+static void touch(struct ah_live *live, const struct ah_graph *graph, int value, int at)
+{
+    if (value < 0)
+        return;
+    struct ah_live *span = &live[graph->values[value].storage];
+    if (span->first < 0)
+        span->first = at;
+    span->last = at;
+}
+
+void ah__graph_live(struct ah_live *live, const struct ah_graph *graph, const int *nodes, int count)
+{
+    for (size_t i = 0; i < graph->value_count; i++)
+        live[i] = (struct ah_live){-1, -1};
+    for (int at = 0; at < count; at++) {
+        const struct ah_node *node = &graph->nodes[nodes[at]];
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+            touch(live, graph, node->in[i], at);
+        for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+            touch(live, graph, node->out[i], at);
+    }
+}

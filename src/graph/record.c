@@ -1,0 +1,310 @@
+/* The recording calls of autohete.h. The first wrong one is kept in the graph; all later ones do nothing. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { PATH_BYTES = 256 };
+
+/* What each operand must be: x activation, p parameter, o optional parameter, i token ids, t targets. */
+static const char *const operand_kinds[AH_OP_COUNT] = {
+    [AH_OP_EMBEDDING] = "pi", [AH_OP_ADD_POSITION] = "xp", [AH_OP_LAYERNORM] = "xpp",
+    [AH_OP_LINEAR] = "xpo",   [AH_OP_ATTENTION] = "x",     [AH_OP_GELU] = "x",
+    [AH_OP_RELU] = "x",       [AH_OP_ADD] = "xx",          [AH_OP_CROSS_ENTROPY] = "xt",
+};
+static const char *const kind_names[] = {
+    [AH_VALUE_TOKENS] = "the token ids",
+    [AH_VALUE_TARGETS] = "the targets",
+    [AH_VALUE_PARAM] = "a parameter",
+    [AH_VALUE_ACTIVATION] = "an activation",
+};
+static const struct ah_tensor nothing = {-1};
+
+/* Keeps the failure that ah_error() holds, with where it happened in front. */
+static struct ah_tensor remember(struct ah_graph *graph, int status, const char *what)
+{
+    if (graph->status != AH_OK)
+        return nothing;
+    char path[PATH_BYTES];
+    if (status == AH_EINPUT)
+        ah__fail_prefix(status, "%s: %s", ah__graph_scope_path(graph, graph->current_scope, path, sizeof path), what);
+    graph->status = status;
+    graph->finished = false;
+    if (ah__strdup(&graph->message, ah_error()) != AH_OK)
+        graph->status = AH_ENOMEM;
+    return nothing;
+}
+
+static bool recording(struct ah_graph *graph, const char *what)
+{
+    if (graph->finished)
+        remember(graph, ah__fail(AH_EINPUT, "recorded after ah_graph_finish()"), what);
+    return graph->status == AH_OK;
+}
+
+/* ---- scopes ---------------------------------------------------------------------------------------------------------- */
+
+static int scope_enter(struct ah_graph *graph, const char *name)
+{
+    size_t length = strlen(name);
+    if (!length || name[0] == '.' || name[length - 1] == '.')
+        return ah__fail(AH_EINPUT, "name: found '%s', expected a name that is not empty and neither begins nor ends with '.'",
+                        name);
+    for (size_t i = 0; i < graph->scope_count; i++)
+        if (graph->scopes[i].parent == graph->current_scope && strcmp(graph->scopes[i].name, name) == 0) {
+            graph->current_scope = (int)i;
+            return AH_OK;
+        }
+    AH_TRY(ah__grow(&graph->scopes, &graph->scope_capacity, graph->scope_count + 1, sizeof *graph->scopes));
+    struct ah_scope scope = {.parent = graph->current_scope};
+    AH_TRY(ah__arena_strdup(&graph->arena, &scope.name, name));
+    graph->scopes[graph->scope_count] = scope;
+    graph->current_scope = (int)graph->scope_count++;
+    return AH_OK;
+}
+
+void ah_graph_scope_push(struct ah_graph *graph, const char *format, ...)
+{
+    if (!recording(graph, "scope"))
+        return;
+    char name[PATH_BYTES], path[PATH_BYTES];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    int parent = graph->current_scope;
+    size_t above = parent < 0 ? 0 : strlen(ah__graph_scope_path(graph, parent, path, sizeof path));
+    int status;
+    if (length < 0 || (size_t)length + above + 2 > PATH_BYTES / 2)
+        status = ah__fail(AH_EINPUT, "name is longer than %d bytes", PATH_BYTES / 2);
+    else
+        status = scope_enter(graph, name);
+    if (status != AH_OK)
+        remember(graph, status, "scope");
+}
+
+void ah_graph_scope_pop(struct ah_graph *graph)
+{
+    if (!recording(graph, "scope"))
+        return;
+    if (graph->current_scope < 0)
+        remember(graph, ah__fail(AH_EINPUT, "popped more often than pushed"), "scope");
+    else
+        graph->current_scope = graph->scopes[graph->current_scope].parent;
+}
+
+/* ---- what enters ----------------------------------------------------------------------------------------------------- */
+
+static struct ah_tensor ids(struct ah_graph *graph, int *slot, enum ah_value_kind kind, int64_t batch, int64_t seq)
+{
+    if (!recording(graph, kind_names[kind]))
+        return nothing;
+    struct ah_value value = {.meta = {AH_I32, ah_shape2(batch, seq)}, .kind = kind};
+    int status = *slot < 0 ? ah__graph_value(graph, slot, &value)
+                           : ah__fail(AH_EINPUT, "recorded twice, expected once in a graph");
+    return status == AH_OK ? (struct ah_tensor){*slot} : remember(graph, status, kind_names[kind]);
+}
+
+struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq)
+{
+    return ids(graph, &graph->tokens, AH_VALUE_TOKENS, batch, seq);
+}
+
+struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t seq)
+{
+    return ids(graph, &graph->targets, AH_VALUE_TARGETS, batch, seq);
+}
+
+static int param_record(struct ah_graph *graph, int *out, const char *name, const struct ah_value *value)
+{
+    char full[PATH_BYTES] = "";
+    struct ah_value made = *value;
+    if (graph->current_scope >= 0)
+        ah__graph_scope_path(graph, graph->current_scope, full, sizeof full);
+    size_t used = strlen(full), length = strlen(name);
+    if (!length || used + length + 2 > sizeof full)
+        return ah__fail(AH_EINPUT, "name: found %zu bytes, expected 1 to %zu", length, sizeof full - used - 2);
+    snprintf(full + used, sizeof full - used, "%s%s", used ? "." : "", name);
+    for (size_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].name && strcmp(graph->values[i].name, full) == 0)
+            return ah__fail(AH_EINPUT, "'%s' is recorded twice", full);
+    if (!isfinite(value->init_std) || value->init_std < 0)
+        return ah__fail(AH_EINPUT, "'%s': std: found %g, expected a number of at least 0", full, (double)value->init_std);
+    AH_TRY(ah__arena_strdup(&graph->arena, &made.name, full));
+    return ah__graph_value(graph, out, &made);
+}
+
+struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init, float std)
+{
+    if (!recording(graph, "parameter"))
+        return nothing;
+    struct ah_value value = {.meta = {graph->compute, shape}, .kind = AH_VALUE_PARAM, .init = init, .init_std = std};
+    int id = -1, status = param_record(graph, &id, name, &value);
+    return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "parameter");
+}
+
+/* ---- operators ------------------------------------------------------------------------------------------------------- */
+
+static int check_kind(const struct ah_graph *graph, int operand, int value, char expected)
+{
+    static const struct {
+        char letter;
+        enum ah_value_kind kind;
+    } kinds[] = {{'x', AH_VALUE_ACTIVATION}, {'p', AH_VALUE_PARAM}, {'o', AH_VALUE_PARAM}, {'i', AH_VALUE_TOKENS},
+                 {'t', AH_VALUE_TARGETS}};
+    if (value < 0 && expected == 'o')
+        return AH_OK;
+    if (value < 0 || (size_t)value >= graph->value_count)
+        return ah__fail(AH_EINPUT, "input %d: found %d, expected a value of this graph", operand, value);
+    for (size_t i = 0; i < AH_LENGTH(kinds); i++)
+        if (kinds[i].letter == expected && kinds[i].kind != graph->values[value].kind)
+            return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", operand, kind_names[graph->values[value].kind],
+                            kind_names[kinds[i].kind]);
+    return AH_OK;
+}
+
+static int check_operands(const struct ah_graph *graph, enum ah_op op, const int *in)
+{
+    for (int i = 0; operand_kinds[op][i]; i++) {
+        AH_TRY(check_kind(graph, i, in[i], operand_kinds[op][i]));
+        for (int j = 0; j < i; j++)
+            if (in[i] >= 0 && in[i] == in[j])
+                return ah__fail(AH_EINPUT, "inputs %d and %d are the same value", j, i);
+    }
+    return AH_OK;
+}
+
+static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_tensor a,
+                               struct ah_tensor b, struct ah_tensor c)
+{
+    const char *name = ah__op_table[op].name;
+    if (!recording(graph, name))
+        return nothing;
+    int in[AH_OP_MAX_INPUTS] = {a.id, b.id, c.id, -1, -1}, out[AH_OP_MAX_OUTPUTS];
+    int status = check_operands(graph, op, in);
+    if (status == AH_OK)
+        status = ah__graph_node(graph, op, &attr, in, NULL, out);
+    return status == AH_OK ? (struct ah_tensor){out[0]} : remember(graph, status, name);
+}
+
+struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor token_ids)
+{
+    return record(graph, AH_OP_EMBEDDING, (struct ah_attr){0}, table, token_ids, nothing);
+}
+
+struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table)
+{
+    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){0}, x, table, nothing);
+}
+
+struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, struct ah_tensor bias,
+                                    float eps)
+{
+    if (graph->status == AH_OK && !(eps >= 0 && isfinite(eps)))
+        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)eps), "layernorm");
+    return record(graph, AH_OP_LAYERNORM, (struct ah_attr){.eps = eps}, x, weight, bias);
+}
+
+struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, struct ah_tensor bias,
+                                 bool weight_is_out_in)
+{
+    return record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = weight_is_out_in}, x, weight, bias);
+}
+
+struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads)
+{
+    return record(graph, AH_OP_ATTENTION, (struct ah_attr){.heads = heads}, qkv, nothing, nothing);
+}
+
+struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
+{
+    return record(graph, AH_OP_GELU, (struct ah_attr){0}, x, nothing, nothing);
+}
+
+struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x)
+{
+    return record(graph, AH_OP_RELU, (struct ah_attr){0}, x, nothing, nothing);
+}
+
+struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b)
+{
+    return record(graph, AH_OP_ADD, (struct ah_attr){0}, a, b, nothing);
+}
+
+struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits, struct ah_tensor targets)
+{
+    return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, logits, targets, nothing);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------- */
+
+static int check_loss(const struct ah_graph *graph, int loss)
+{
+    if (loss < 0 || (size_t)loss >= graph->value_count)
+        return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
+    int producer = graph->values[loss].producer;
+    if (producer < 0 || graph->nodes[producer].op != AH_OP_CROSS_ENTROPY || graph->nodes[producer].out[0] != loss)
+        return ah__fail(AH_EINPUT, "loss: found %s of %s, expected the scalar of cross_entropy",
+                        producer < 0 ? kind_names[graph->values[loss].kind] : "a result",
+                        producer < 0 ? "the graph" : ah__op_table[graph->nodes[producer].op].name);
+    return AH_OK;
+}
+
+/* Every operator must reach the loss and every parameter must be read, or its gradient would be undefined. */
+static int check_used(const struct ah_graph *graph, const bool *used)
+{
+    char path[PATH_BYTES];
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct ah_node *node = &graph->nodes[n];
+        if (!used[node->out[0]])
+            return ah__fail(AH_EINPUT, "%s: %s: its result %%%d is never used",
+                            ah__graph_scope_path(graph, node->scope, path, sizeof path), ah__op_table[node->op].name,
+                            node->out[0]);
+    }
+    for (size_t v = 0; v < graph->value_count; v++) {
+        const struct ah_value *value = &graph->values[v];
+        if (value->producer < 0 && !used[v])
+            return ah__fail(AH_EINPUT, "%s%s%s is never used", kind_names[value->kind], value->name ? " " : "",
+                            value->name ? value->name : "");
+    }
+    return AH_OK;
+}
+
+static int check_reached(const struct ah_graph *graph, int loss)
+{
+    bool *used;
+    AH_TRY(ah__new(&used, graph->value_count, sizeof *used));
+    used[loss] = true;
+    for (size_t n = 0; n < graph->node_count; n++)
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+            if (graph->nodes[n].in[i] >= 0)
+                used[graph->nodes[n].in[i]] = true;
+    int status = check_used(graph, used);
+    ah__free(used);
+    return status;
+}
+
+static int check_whole(const struct ah_graph *graph, int loss)
+{
+    char path[PATH_BYTES];
+    if (graph->finished)
+        return ah__fail(AH_EINPUT, "ah_graph_finish() was called twice");
+    if (graph->current_scope >= 0)
+        return ah__fail(AH_EINPUT, "scope '%s' is still open at the end",
+                        ah__graph_scope_path(graph, graph->current_scope, path, sizeof path));
+    if (graph->tokens < 0 || graph->targets < 0)
+        return ah__fail(AH_EINPUT, "the graph has no %s", graph->tokens < 0 ? "tokens" : "targets");
+    AH_TRY(check_loss(graph, loss));
+    return check_reached(graph, loss);
+}
+
+int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss)
+{
+    if (graph->status != AH_OK)
+        return ah__fail(graph->status, "%s", graph->message ? graph->message : "out of host memory");
+    AH_TRY(check_whole(graph, loss.id));
+    graph->loss = loss.id;
+    graph->finished = true;
+    return AH_OK;
+}

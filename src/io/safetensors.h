@@ -1,0 +1,61 @@
+/* Safetensors files: a reader that trusts nothing it reads and a writer that streams.
+ * Takes paths and bytes, gives named tensors with dtype, shape and data. Knows no models and converts no numbers.
+ * Layout: 8 bytes header length (little-endian), a JSON header {name: {dtype, shape, data_offsets}, "__metadata__": {..}}, data. */
+#ifndef AH_IO_SAFETENSORS_H
+#define AH_IO_SAFETENSORS_H
+
+#include "base/status.h"
+
+enum { AH_SAFETENSORS_RANK = 8 };
+
+/* A tensor in an open file. The data is row-major, little-endian and perhaps not aligned: copy it out with memcpy. */
+struct ah_safetensors_tensor {
+    const char *name;
+    const char *dtype_name; /* "F32" */
+    enum ah_dtype dtype;    /* AH_DTYPE_COUNT when it is one AutoHete has no use for, such as I64 */
+    int rank;
+    int64_t dim[AH_SAFETENSORS_RANK];
+    const unsigned char *data; /* in the mapped file */
+    size_t bytes;
+};
+
+struct ah_safetensors;
+
+/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice. AH_EINPUT when
+ * the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
+int ah__safetensors_open(struct ah_safetensors **out, const char *path);
+void ah__safetensors_close(struct ah_safetensors *file);
+size_t ah__safetensors_count(const struct ah_safetensors *file);
+/* The index-th tensor in order of names, 0 <= index < count. */
+const struct ah_safetensors_tensor *ah__safetensors_at(const struct ah_safetensors *file, size_t index);
+/* The tensor of that name, or null. Valid until close. */
+const struct ah_safetensors_tensor *ah__safetensors_find(const struct ah_safetensors *file, const char *name);
+/* The tensor of that name, which must have this dtype and shape. AH_ECORRUPT naming file, tensor, found and expected. */
+int ah__safetensors_get(const struct ah_safetensors_tensor **out, const struct ah_safetensors *file, const char *name,
+                        enum ah_dtype dtype, struct ah_shape shape);
+/* The value of a key of __metadata__, or null. */
+const char *ah__safetensors_meta(const struct ah_safetensors *file, const char *key);
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+struct ah_safetensors_decl {
+    const char *name;
+    enum ah_dtype dtype;
+    struct ah_shape shape; /* rank 0: a scalar */
+};
+
+struct ah_safetensors_writer;
+
+/* Makes the file (over an old one) and writes the header for all tensors, whose data must follow in this order. Nothing of
+ * `tensors` is kept. AH_EINPUT when the file cannot be made; AH_EIO (also a full disk). */
+int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *path,
+                                const struct ah_safetensors_decl *tensors, size_t count);
+/* The next bytes of tensor data, in pieces of any size. AH_EIO; AH_EINTERNAL when there are more than declared. */
+int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes);
+/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may be null).
+ * AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
+int ah__safetensors_writer_close(struct ah_safetensors_writer *writer, int64_t *bytes, uint64_t *hash);
+/* Frees; a file that was not closed with success is removed. */
+void ah__safetensors_writer_free(struct ah_safetensors_writer *writer);
+
+#endif

@@ -1,0 +1,215 @@
+#include "io/tokens.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "tokens are used as they lie in the file, little-endian"
+#endif
+
+enum { HEADER_INTS = 256, HEADER_BYTES = HEADER_INTS * 4, TOKEN_MAGIC = 20240520, TOKEN_VERSION = 1, BYTE_VALUES = 256 };
+
+struct ah_tokens {
+    struct ah_map map;
+    const unsigned char *data; /* the first token */
+    struct ah_tokens_info info;
+};
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+/* A file with the magic number is a token file or broken; without it, it is text. */
+static int layout_read(struct ah_tokens *tokens, const char *path)
+{
+    const struct ah_map *map = &tokens->map;
+    int32_t header[3] = {0};
+    memcpy(header, map->data, map->length < sizeof header ? map->length : sizeof header);
+    tokens->data = map->data;
+    tokens->info.text = map->length < sizeof header[0] || header[0] != TOKEN_MAGIC;
+    tokens->info.tokens = (int64_t)map->length;
+    if (tokens->info.text)
+        return AH_OK;
+    if (map->length < HEADER_BYTES)
+        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes, expected a token file's header of %d", path, map->length,
+                        HEADER_BYTES);
+    if (header[1] != TOKEN_VERSION)
+        return ah__fail(AH_EINPUT, "%s: found token file version %d, expected %d (16-bit tokens)", path, header[1],
+                        TOKEN_VERSION);
+    if (header[2] < 0 || map->length - HEADER_BYTES != 2 * (size_t)header[2])
+        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header", path,
+                        map->length - HEADER_BYTES, header[2]);
+    tokens->data = map->data + HEADER_BYTES;
+    tokens->info.tokens = header[2];
+    return AH_OK;
+}
+
+static int32_t token_at(const struct ah_tokens *tokens, int64_t index)
+{
+    uint16_t token;
+    if (tokens->info.text)
+        return tokens->data[index];
+    memcpy(&token, tokens->data + 2 * index, sizeof token);
+    return token;
+}
+
+static int32_t bytes_max(const unsigned char *data, int64_t count)
+{
+    unsigned char max = 0;
+    for (int64_t i = 0; i < count; i++)
+        max = data[i] > max ? data[i] : max;
+    return max;
+}
+
+static int32_t words_max(const unsigned char *data, int64_t count)
+{
+    uint16_t max = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t token;
+        memcpy(&token, data + 2 * i, sizeof token);
+        max = token > max ? token : max;
+    }
+    return max;
+}
+
+/* The largest token first, a loop the compiler vectorises; its place is sought only for the message. */
+static int tokens_check(const struct ah_tokens *tokens, const char *path, int64_t vocab_size)
+{
+    const struct ah_tokens_info *info = &tokens->info;
+    if (info->text && vocab_size >= BYTE_VALUES)
+        return AH_OK;
+    int32_t max = info->text ? bytes_max(tokens->data, info->tokens) : words_max(tokens->data, info->tokens);
+    if (max < vocab_size)
+        return AH_OK;
+    int64_t at = 0;
+    while (token_at(tokens, at) < vocab_size)
+        at++;
+    return ah__fail(AH_EINPUT, "%s: %s %lld: found %d, expected a token below the model's vocab_size %lld", path,
+                    info->text ? "byte" : "token", (long long)at, token_at(tokens, at), (long long)vocab_size);
+}
+
+/* Cuts off the validation part when both parts then have a window. */
+static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq, double val_fraction)
+{
+    struct ah_tokens_info *info = &tokens->info;
+    int64_t count = info->tokens;
+    if (seq < 1 || !(val_fraction >= 0 && val_fraction <= 0.5))
+        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5", (long long)seq,
+                        val_fraction);
+    if (seq >= count)
+        return ah__fail(AH_EINPUT, "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)", path,
+                        (long long)count, (long long)seq + 1, (long long)seq);
+    int64_t val = (int64_t)((double)count * val_fraction);
+    if (val < seq + 1)
+        val = seq + 1;
+    info->held_out = val_fraction > 0 && count - val > seq;
+    info->val_tokens = info->held_out ? val : count;
+    info->train_tokens = info->held_out ? count - val : count;
+    info->seq = seq;
+    info->train_windows = (info->train_tokens - 1) / seq;
+    info->val_windows = (info->val_tokens - 1) / seq;
+    return AH_OK;
+}
+
+/* Length and evenly spread pieces: enough to tell files apart, cheap for any size. */
+static uint64_t map_signature(const struct ah_map *map)
+{
+    enum { PIECES = 64, PIECE_BYTES = 16384 };
+    uint64_t hash = ah__hash_int(map->length, 0);
+    if (map->length <= (size_t)PIECES * PIECE_BYTES)
+        return ah__hash(map->data, map->length, hash);
+    size_t step = (map->length - PIECE_BYTES) / (PIECES - 1);
+    for (size_t i = 0; i < PIECES; i++)
+        hash = ah__hash(map->data + i * step, PIECE_BYTES, hash);
+    return hash;
+}
+
+int ah__tokens_open(struct ah_tokens **out, const char *path, int64_t vocab_size, int64_t seq, double val_fraction)
+{
+    struct ah_tokens *tokens;
+    AH_TRY(ah__new(&tokens, 1, sizeof *tokens));
+    int status = ah__map_open(&tokens->map, path);
+    if (status == AH_OK)
+        status = layout_read(tokens, path);
+    if (status == AH_OK)
+        status = tokens_split(tokens, path, seq, val_fraction);
+    if (status == AH_OK)
+        status = tokens_check(tokens, path, vocab_size);
+    if (status != AH_OK) {
+        ah__tokens_close(tokens);
+        return status;
+    }
+    tokens->info.signature = map_signature(&tokens->map);
+    *out = tokens;
+    return AH_OK;
+}
+
+void ah__tokens_close(struct ah_tokens *tokens)
+{
+    if (!tokens)
+        return;
+    ah__map_close(&tokens->map);
+    ah__free(tokens);
+}
+
+const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens)
+{
+    return &tokens->info;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------------------- */
+
+/* A Feistel network is a bijection whatever its round function is. */
+static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
+{
+    enum { ROUNDS = 6 };
+    uint64_t mask = (UINT64_C(1) << half_bits) - 1, left = value >> half_bits, right = value & mask;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint64_t next = left ^ (ah__random_bits(seed + round, right) & mask);
+        left = right;
+        right = next;
+    }
+    return left << half_bits | right;
+}
+
+/* Its domain is the next power of four; walking on until a value falls below count stays on the cycle and so a bijection. */
+uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
+{
+    int half_bits = 1;
+    while (half_bits < 31 && UINT64_C(1) << (2 * half_bits) < count)
+        half_bits++;
+    do
+        index = feistel(index, half_bits, seed);
+    while (index >= count);
+    return index;
+}
+
+static void window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *ids, int32_t *targets)
+{
+    for (int64_t i = 0; i < tokens->info.seq; i++) {
+        ids[i] = token_at(tokens, first + i);
+        targets[i] = token_at(tokens, first + i + 1);
+    }
+}
+
+void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids, int32_t *targets)
+{
+    uint64_t windows = (uint64_t)tokens->info.train_windows;
+    int64_t seq = tokens->info.seq;
+    for (int64_t row = 0; row < batch; row++) {
+        uint64_t sample = (uint64_t)n * (uint64_t)batch + (uint64_t)row, epoch = sample / windows;
+        uint64_t window = ah__permute(sample % windows, windows, ah__random_bits(seed, epoch));
+        window_copy(tokens, (int64_t)window * seq, ids + row * seq, targets + row * seq);
+    }
+}
+
+void ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets)
+{
+    const struct ah_tokens_info *info = &tokens->info;
+    for (int64_t row = 0; row < batch; row++) {
+        int64_t window = (int64_t)(((uint64_t)n * (uint64_t)batch + (uint64_t)row) % (uint64_t)info->val_windows);
+        window_copy(tokens, info->tokens - info->val_tokens + window * info->seq, ids + row * info->seq,
+                    targets + row * info->seq);
+    }
+}

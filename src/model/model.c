@@ -1,0 +1,165 @@
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "graph/graph.h"
+#include "model/gpt2.h"
+
+enum { CONFIG_BYTES = 1 << 20 };
+
+struct ah_model {
+    struct ah_model_def def;
+    char *name, *config;
+    struct ah_gpt2 gpt2; /* context of loaded models */
+};
+
+static int check_def(const struct ah_model_def *def)
+{
+    if (!def->record)
+        return ah__fail(AH_EINPUT, "model definition: found no record function");
+    if (def->vocab_size < 1 || def->max_seq < 1 || def->layers < 1)
+        return ah__fail(AH_EINPUT, "model definition: found vocab_size %lld, max_seq %lld, layers %d, expected at least 1 of each",
+                        (long long)def->vocab_size, (long long)def->max_seq, def->layers);
+    return AH_OK;
+}
+
+static int model_fill(struct ah_model *model, const struct ah_model_def *def)
+{
+    model->def = *def;
+    AH_TRY(ah__strdup(&model->name, def->name ? def->name : "model"));
+    AH_TRY(ah__strdup(&model->config, def->config ? def->config : "{}"));
+    model->def.name = model->name;
+    model->def.config = model->config;
+    return AH_OK;
+}
+
+int ah_model_new(struct ah_model **out, const struct ah_model_def *def)
+{
+    struct ah_model *model;
+    AH_TRY(check_def(def));
+    AH_TRY(ah__new(&model, 1, sizeof *model));
+    int status = model_fill(model, def);
+    if (status == AH_OK)
+        *out = model;
+    else
+        ah_model_free(model);
+    return status;
+}
+
+void ah_model_free(struct ah_model *model)
+{
+    if (!model)
+        return;
+    ah__free(model->name);
+    ah__free(model->config);
+    ah__free(model);
+}
+
+const struct ah_model_def *ah_model_get(const struct ah_model *model)
+{
+    return &model->def;
+}
+
+/* ---- loading --------------------------------------------------------------------------------------------------------- */
+
+static int model_from_gpt2(struct ah_model **out, const struct ah_gpt2 *gpt2)
+{
+    char *config;
+    AH_TRY(ah__gpt2_text(&config, gpt2));
+    struct ah_model_def def = {
+        .name = "gpt2",
+        .config = config,
+        .vocab_size = gpt2->vocab_size,
+        .max_seq = gpt2->n_positions,
+        .layers = (int)gpt2->n_layer,
+        .record = ah__gpt2_record,
+    };
+    struct ah_model *model;
+    int status = ah_model_new(&model, &def);
+    ah__free(config);
+    AH_TRY(status);
+    model->gpt2 = *gpt2;
+    model->def.context = &model->gpt2;
+    *out = model;
+    return AH_OK;
+}
+
+int ah__model_parse(struct ah_model **out, const char *text, size_t length, const char *path)
+{
+    struct ah_json json;
+    struct ah_gpt2 gpt2;
+    AH_TRY(ah__json_parse(&json, text, length, path));
+    int status = ah__gpt2_parse(&gpt2, &json);
+    ah__json_free(&json);
+    return status == AH_OK ? model_from_gpt2(out, &gpt2) : status;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+int ah_model_load(struct ah_model **out, const char *path)
+{
+    char *file, *text;
+    size_t length;
+    AH_TRY(ah__sprintf(&file, is_folder(path) ? "%s/config.json" : "%s", path));
+    int status = ah__file_read(&text, &length, file, CONFIG_BYTES);
+    if (status == AH_OK) {
+        status = ah__model_parse(out, text, length, file);
+        ah__free(text);
+    }
+    ah__free(file);
+    return status;
+}
+
+/* ---- recording ------------------------------------------------------------------------------------------------------- */
+
+/* Ids below vocab_size must fit the embedding table and the logits. */
+static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *def)
+{
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct ah_node *node = &graph->nodes[i];
+        bool embedding = node->op == AH_OP_EMBEDDING;
+        if (!embedding && node->op != AH_OP_CROSS_ENTROPY)
+            continue;
+        const struct ah_shape *shape = &graph->values[node->in[0]].meta.shape;
+        int64_t found = embedding ? shape->dim[0] : shape->dim[shape->rank - 1];
+        if (found < def->vocab_size)
+            return ah__fail(AH_EINPUT, "model '%s': %s: found %lld rows, expected at least vocab_size %lld", def->name,
+                            embedding ? "embedding table" : "logits", (long long)found, (long long)def->vocab_size);
+    }
+    return AH_OK;
+}
+
+static int record(struct ah_graph *graph, const struct ah_model_def *def, int64_t batch, int64_t seq)
+{
+    int status = def->record(graph, batch, seq, def->context);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "model '%s'", def->name);
+    if (!graph->finished)
+        return ah__fail(AH_EINPUT, "model '%s': %s", def->name,
+                        graph->message ? graph->message : "its record function did not call ah_graph_finish()");
+    graph->config_hash = ah__hash_text(def->config, ah__hash_text(def->name, 0));
+    return check_vocab(graph, def);
+}
+
+int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq, enum ah_dtype compute)
+{
+    const struct ah_model_def *def = &model->def;
+    if (batch < 1)
+        return ah__fail(AH_EINPUT, "batch: found %lld, expected at least 1", (long long)batch);
+    if (seq < 1 || seq > def->max_seq)
+        return ah__fail(AH_EINPUT, "sequence length: found %lld, expected 1 to %lld, the longest that model '%s' takes",
+                        (long long)seq, (long long)def->max_seq, def->name);
+    struct ah_graph *graph;
+    AH_TRY(ah_graph_new(&graph, compute));
+    int status = record(graph, def, batch, seq);
+    if (status == AH_OK)
+        *out = graph;
+    else
+        ah_graph_free(graph);
+    return status;
+}

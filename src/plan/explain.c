@@ -1,0 +1,129 @@
+/* Why this plan: the integer program's answer and the neighbours, all under the same simulator. */
+#include "plan/cost.h"
+#include "plan/search.h"
+
+struct row {
+    const char *what;
+    int c, p, o, slots, ahead;
+    bool embedding, head;
+};
+
+static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
+{
+    fprintf(to, "  %-24s %3d %3d %3d %5d %5d  %-6s %-6s", what, plan->checkpoint, plan->offload_params,
+            plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->embedding_on_host ? "host" : "device",
+            plan->head_on_host ? "host" : "device");
+}
+
+static bool possible(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
+    return plan->checkpoint >= 0 && plan->checkpoint <= plan->layers && plan->offload_params >= 0 &&
+           plan->offload_params <= plan->offload_optimizer && plan->offload_optimizer <= plan->layers &&
+           plan->refetch_ahead >= 1 && plan->slots >= ah__sched_min_slots(&config);
+}
+
+/* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
+static int print_row(FILE *to, const char *what, struct ah_plan plan, const struct ah_plan *chosen,
+                     const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    AH_TRY(ah__plan_predict(&plan, predictor));
+    print_plan(to, what, &plan);
+    int64_t over_device = budget->device_bytes ? plan.device_peak_bytes - budget->device_bytes : 0;
+    int64_t over_host = budget->host_bytes ? plan.host_peak_bytes - budget->host_bytes : 0;
+    char over[32];
+    if (over_device > 0 || over_host > 0) {
+        ah_size_format(over, sizeof over, over_device > 0 ? over_device : over_host);
+        fprintf(to, "   does not fit: %s too much %s memory\n", over, over_device > 0 ? "device" : "host");
+        return AH_OK;
+    }
+    fprintf(to, " %9.2f ms  %+6.1f%%\n", (double)plan.step_ns / 1e6,
+            100.0 * (double)(plan.step_ns - chosen->step_ns) / (double)chosen->step_ns);
+    return AH_OK;
+}
+
+/* The neighbours: one switch moved, everything else as chosen; slots are given again where a block moved. */
+static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct ah_predictor *predictor,
+                            const struct ah_budget *budget)
+{
+    static const struct row moves[] = {
+        {.what = "one more checkpointed", .c = 1},      {.what = "one fewer checkpointed", .c = -1},
+        {.what = "one more params offloaded", .p = 1},  {.what = "one fewer params offl.", .p = -1},
+        {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
+        {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
+        {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
+        {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
+        {.what = "embedding moved", .embedding = true}, {.what = "head moved", .head = true},
+    };
+    for (size_t i = 0; i < AH_LENGTH(moves); i++) {
+        const struct row *move = &moves[i];
+        struct ah_plan plan = *chosen;
+        plan.checkpoint += move->c;
+        plan.offload_params += move->p;
+        plan.offload_optimizer += move->o;
+        plan.slots += move->slots;
+        plan.refetch_ahead += move->ahead;
+        plan.embedding_on_host ^= move->embedding;
+        plan.head_on_host ^= move->head;
+        if ((move->p || move->o) && possible(&plan, predictor))
+            ah__plan_fit(&plan, predictor->partition, budget);
+        if (possible(&plan, predictor))
+            AH_TRY(print_row(to, move->what, plan, chosen, predictor, budget));
+    }
+    return AH_OK;
+}
+
+static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_predictor *predictor,
+                     const struct ah_budget *budget)
+{
+    struct ah_cost_model model;
+    struct ah_cpo cpo;
+    double seconds;
+    ah__cost_model_init(&model, predictor->partition, predictor->profile, budget);
+    int status = ah__cost_solve_milp(&cpo, &seconds, &model);
+    if (status == AH_EBUDGET) {
+        fprintf(to, "  the paper's integer program finds no plan: by equation 1 nothing fits\n");
+        return AH_OK;
+    }
+    AH_TRY(status);
+    struct ah_plan plan = *chosen;
+    plan.checkpoint = cpo.c;
+    plan.offload_params = cpo.p;
+    plan.offload_optimizer = cpo.o;
+    plan.embedding_on_host = plan.head_on_host = false;
+    plan.refetch_ahead = 1;
+    ah__plan_fit(&plan, predictor->partition, budget);
+    AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
+    fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
+            ah__cost_device_bytes(&model, cpo) / (1 << 20));
+    return AH_OK;
+}
+
+static int explain(const struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget,
+                   FILE *to)
+{
+    struct ah_search_report report;
+    struct ah_plan best;
+    AH_TRY(ah__plan_search(&best, &report, predictor, budget));
+    fprintf(to, "search: %lld candidates, %lld simulated; %s\n", (long long)report.candidates,
+            (long long)report.simulated,
+            report.open_bound_ns ? "stopped at its limit" : "all others have a lower bound that is no better");
+    if (report.open_bound_ns)
+        fprintf(to, "        (the best one left out might reach %.2f ms)\n", (double)report.open_bound_ns / 1e6);
+    fprintf(to, "\n  %-24s %3s %3s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "p", "o", "slots", "ahead", "embed.", "head",
+            "step");
+    AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
+    AH_TRY(print_ilp(to, plan, predictor, budget));
+    return print_neighbours(to, plan, predictor, budget);
+}
+
+int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition, const struct ah_profile *profile,
+                    const struct ah_budget *budget, FILE *to)
+{
+    struct ah_predictor predictor;
+    AH_TRY(ah__predictor_init(&predictor, partition, profile, plan->policy));
+    int status = explain(plan, &predictor, budget, to);
+    ah__predictor_fini(&predictor);
+    return status == AH_OK && ferror(to) ? ah__fail(AH_EIO, "writing the explanation failed") : status;
+}

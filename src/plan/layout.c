@@ -1,0 +1,251 @@
+#include "plan/layout.h"
+
+#include "dev/sim.h"
+#include "plan/plan_internal.h"
+
+enum { STAGING_MOST_BYTES = 1 << 20, RESULT_NORMS_OFFSET = 64 };
+
+/* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
+struct sizes {
+    bool on_host[AH_CLASS_COUNT];
+    int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group */
+    int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
+    int64_t embedding_grad;         /* not rounded: the region ends with it */
+    int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging;
+    int saved_sets;
+};
+
+static int64_t max_bytes(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN;
+}
+
+/* The group that stands for a class, whose sizes all groups of the class share. */
+static int group_of_class(enum ah_class class, int layers)
+{
+    return class == AH_CLASS_EMBEDDING ? 0 : class == AH_CLASS_BLOCK ? 1 : layers + 1;
+}
+
+/* Whether the optimizer states of a group are on the host. */
+static bool group_on_host(const struct ah_plan *plan, int group)
+{
+    if (group == 0)
+        return plan->embedding_on_host;
+    if (group > plan->layers)
+        return plan->head_on_host;
+    return group > plan->layers - plan->offload_optimizer;
+}
+
+static int64_t largest_param_bytes(const struct ah_partition *partition, int group)
+{
+    const struct ah_group *g = &partition->groups[group];
+    int64_t largest = 0;
+    for (int i = 0; i < g->param_count; i++)
+        largest = max_bytes(largest, ah__shape_count(&partition->params[g->first_param + i].shape));
+    return largest * (int64_t)sizeof(float);
+}
+
+/* Loading and saving goes through host memory in pieces; states that are on the host need none. */
+static int64_t staging_bytes(const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    int64_t largest = 0;
+    if (!plan->embedding_on_host)
+        largest = max_bytes(largest, largest_param_bytes(partition, 0));
+    if (plan->offload_optimizer < plan->layers)
+        largest = max_bytes(largest, largest_param_bytes(partition, 1));
+    if (!plan->head_on_host)
+        largest = max_bytes(largest, largest_param_bytes(partition, plan->layers + 1));
+    return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
+}
+
+static int64_t embedding_work_bytes(const struct ah_code *code)
+{
+    return max_bytes(max_bytes(code->forward.work_bytes, code->forward_drop.work_bytes), code->backward.work_bytes);
+}
+
+/* Evaluation runs forward_drop under every plan. */
+static int64_t block_work_bytes(const struct ah_code *code, const struct ah_plan *plan)
+{
+    int64_t work = max_bytes(code->forward_drop.work_bytes, code->backward.work_bytes);
+    if (plan->checkpoint < plan->layers)
+        work = max_bytes(work, code->forward.work_bytes);
+    if (plan->checkpoint > 0)
+        work = max_bytes(work, code->recompute.work_bytes);
+    return work;
+}
+
+/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks, behind the
+ * scratch of its own two programs. */
+static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    const struct ah_code *head = &partition->code[AH_CLASS_HEAD];
+    sizes->head_saved = round_up(max_bytes(head->forward.work_bytes, head->backward.work_bytes));
+    int64_t work = max_bytes(sizes->head_saved + head->saved_bytes, head->forward_drop.work_bytes);
+    work = max_bytes(work, embedding_work_bytes(&partition->code[AH_CLASS_EMBEDDING]));
+    work = max_bytes(work, block_work_bytes(&partition->code[AH_CLASS_BLOCK], plan));
+    sizes->work = round_up(work);
+}
+
+static void measure_groups(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    int64_t element_bytes = ah__dtype_bytes(partition->compute);
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
+        int group = group_of_class(class, plan->layers);
+        int64_t count = partition->groups[group].count;
+        sizes->on_host[class] = group_on_host(plan, group);
+        sizes->state[class] = round_up(count * (int64_t)sizeof(float));
+        sizes->buffer[class] = round_up(count * element_bytes);
+    }
+    sizes->embedding_grad = partition->groups[0].count * element_bytes;
+}
+
+static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    const struct ah_code *code = partition->code;
+    *sizes = (struct sizes){0};
+    measure_groups(sizes, partition, plan);
+    sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
+    sizes->saved = round_up(code[AH_CLASS_BLOCK].saved_bytes);
+    sizes->saved_sets = plan->layers - plan->checkpoint;
+    if (sizes->saved_sets == 0)
+        sizes->saved_sets = 1; /* all recompute: one after the other, into one set */
+    sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++)
+        sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
+    sizes->boundary = round_up(sizes->boundary);
+    measure_work(sizes, partition, plan);
+    sizes->tokens = 2 * round_up(partition->batch * partition->seq * (int64_t)sizeof(int32_t));
+    sizes->results = round_up(RESULT_NORMS_OFFSET + (int64_t)sizeof(double) * (plan->layers + 2));
+    sizes->staging = staging_bytes(partition, plan);
+}
+
+/* ---- totals ---- */
+
+/* Device bytes that belong to no block: the same under every (c, p, o). */
+static int64_t outside_bytes(const struct sizes *sizes)
+{
+    int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
+    bytes += sizes->on_host[AH_CLASS_EMBEDDING] ? sizes->buffer[AH_CLASS_EMBEDDING] : 3 * sizes->state[AH_CLASS_EMBEDDING];
+    bytes += sizes->on_host[AH_CLASS_HEAD] ? sizes->buffer[AH_CLASS_HEAD] : 3 * sizes->state[AH_CLASS_HEAD];
+    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + 2 * sizes->tokens + 2 * sizes->results;
+}
+
+/* Host bytes that belong to no block. */
+static int64_t host_outside_bytes(const struct sizes *sizes)
+{
+    int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
+    if (sizes->on_host[AH_CLASS_EMBEDDING])
+        bytes += 3 * sizes->state[AH_CLASS_EMBEDDING] + sizes->buffer[AH_CLASS_EMBEDDING];
+    if (sizes->on_host[AH_CLASS_HEAD])
+        bytes += 3 * sizes->state[AH_CLASS_HEAD] + sizes->buffer[AH_CLASS_HEAD];
+    return bytes;
+}
+
+void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    struct sizes sizes;
+    measure(&sizes, partition, plan);
+    *device = plan->slots * sizes.buffer[AH_CLASS_BLOCK] +
+              3 * sizes.state[AH_CLASS_BLOCK] * (plan->layers - plan->offload_optimizer) +
+              (plan->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
+    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.buffer[AH_CLASS_BLOCK]) * plan->offload_optimizer +
+            host_outside_bytes(&sizes);
+}
+
+void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)
+{
+    struct ah_plan all_recompute = {.layers = partition->layers, .checkpoint = partition->layers};
+    struct sizes sizes;
+    measure(&sizes, partition, &all_recompute);
+    *device = outside_bytes(&sizes);
+    *host = host_outside_bytes(&sizes);
+}
+
+/* ---- placing ---- */
+
+/* The next `bytes` of the memory that *end has grown to. */
+static int64_t place(int64_t *end, int64_t bytes)
+{
+    int64_t offset = *end;
+    *end += bytes;
+    return offset;
+}
+
+static void place_group(struct ah_layout *layout, int group, const struct ah_plan *plan, const struct sizes *sizes)
+{
+    enum ah_class class = ah__class_of(group, plan->layers);
+    struct ah_layout_group *g = &layout->groups[group];
+    *g = (struct ah_layout_group){.host_grad_offset = -1, .param_offset = -1, .grad_offset = -1};
+    g->on_host = group_on_host(plan, group);
+    g->state_bytes = sizes->state[class];
+    g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
+    if (g->on_host)
+        g->host_grad_offset = place(&layout->host_bytes, sizes->buffer[class]);
+    if (g->on_host && class != AH_CLASS_BLOCK)
+        g->param_offset = place(&layout->device_bytes, sizes->buffer[class]);
+    if (class == AH_CLASS_HEAD)
+        g->grad_offset = place(&layout->device_bytes, sizes->buffer[class]);
+}
+
+static void place_device(struct ah_layout *layout, const struct ah_plan *plan, const struct sizes *sizes)
+{
+    int64_t *end = &layout->device_bytes;
+    layout->inputs_offset = place(end, (plan->layers + 1) * sizes->input);
+    layout->saved_offset = place(end, sizes->saved_sets * sizes->saved);
+    layout->embedding_saved_offset = place(end, sizes->embedding_saved);
+    layout->boundary_offset = place(end, sizes->boundary);
+    layout->work_offset = place(end, sizes->work);
+    layout->head_saved_offset = layout->work_offset + sizes->head_saved;
+    layout->tokens_offset = place(end, 2 * sizes->tokens);
+    layout->results_offset = place(end, 2 * sizes->results);
+    layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
+}
+
+static void place_host(struct ah_layout *layout, const struct sizes *sizes)
+{
+    int64_t *end = &layout->host_bytes;
+    layout->host_tokens_offset = place(end, 2 * sizes->tokens);
+    layout->host_results_offset = place(end, 2 * sizes->results);
+    layout->host_staging_offset = place(end, sizes->staging);
+}
+
+int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    struct ah_layout *layout = NULL;
+    AH_TRY(ah__new(&layout, 1, sizeof *layout));
+    int status = ah__new(&layout->groups, (size_t)plan->layers + 2, sizeof *layout->groups);
+    if (status != AH_OK) {
+        ah__layout_free(layout);
+        return status;
+    }
+    struct sizes sizes;
+    measure(&sizes, partition, plan);
+    layout->slot_bytes = sizes.buffer[AH_CLASS_BLOCK];
+    layout->input_bytes = sizes.input;
+    layout->saved_bytes = sizes.saved;
+    layout->saved_sets = sizes.saved_sets;
+    layout->work_bytes = sizes.work;
+    layout->tokens_bytes = sizes.tokens;
+    layout->results_bytes = sizes.results;
+    layout->host_staging_bytes = sizes.staging;
+    layout->slots_offset = place(&layout->device_bytes, plan->slots * layout->slot_bytes);
+    for (int group = 0; group < plan->layers + 2; group++)
+        place_group(layout, group, plan, &sizes);
+    place_device(layout, plan, &sizes);
+    place_host(layout, &sizes);
+    *out = layout;
+    return AH_OK;
+}
+
+void ah__layout_free(struct ah_layout *layout)
+{
+    if (!layout)
+        return;
+    ah__free(layout->groups);
+    ah__free(layout);
+}

@@ -1,0 +1,90 @@
+/* Plans given by hand: completed where they are silent, checked, predicted. */
+#include <string.h>
+
+#include "base/file.h"
+#include "plan/search.h"
+
+static int over_budget(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    char have[32], need[32];
+    bool device = budget->device_bytes && plan->device_peak_bytes > budget->device_bytes;
+    int64_t found = device ? budget->device_bytes : budget->host_bytes;
+    int64_t expected = device ? plan->device_peak_bytes : plan->host_peak_bytes;
+    ah_size_format(have, sizeof have, found);
+    ah_size_format(need, sizeof need, expected);
+    return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
+                    device ? "device" : "host", have, (long long)expected, need, plan->checkpoint, plan->offload_params,
+                    plan->offload_optimizer);
+}
+
+/* Decides what a spec left open: places on the host where blocks are on the host, the most slots that fit. */
+static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
+                    const struct ah_budget *budget)
+{
+    struct ah_plan fitted = *plan;
+    if (!(given & AH_PLAN_GIVEN_EMBEDDING))
+        fitted.embedding_on_host = plan->offload_optimizer == plan->layers;
+    if (!(given & AH_PLAN_GIVEN_HEAD))
+        fitted.head_on_host = plan->offload_optimizer > 0;
+    if (!(given & AH_PLAN_GIVEN_AHEAD))
+        fitted.refetch_ahead = plan->offload_params > 1 ? plan->offload_params : 1;
+    if (!ah__plan_fit(&fitted, predictor->partition, budget))
+        return over_budget(&fitted, budget);
+    if (given & AH_PLAN_GIVEN_SLOTS)
+        fitted.slots = plan->slots;
+    *plan = fitted;
+    return AH_OK;
+}
+
+static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    bool offloads = plan->offload_optimizer || plan->embedding_on_host || plan->head_on_host;
+    if (predictor->policy == &ah__policy_resident && offloads)
+        return ah__fail(AH_EINPUT, "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
+    if (plan->slots < ah__sched_min_slots(&config))
+        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d", plan->slots,
+                        plan->slots, ah__sched_min_slots(&config), plan->offload_params, plan->offload_optimizer);
+    return AH_OK;
+}
+
+static int from_file(struct ah_plan *plan, const char *path, const struct ah_partition *partition)
+{
+    AH_TRY(ah__plan_read(plan, path));
+    int status = ah__plan_check(plan, partition);
+    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", path);
+}
+
+static int parse(struct ah_plan *plan, const char *text, const struct ah_predictor *predictor,
+                 const struct ah_budget *budget)
+{
+    unsigned given = 0;
+    bool spec = strcmp(text, "resident") == 0 || strchr(text, '=');
+    if (spec)
+        AH_TRY(ah__plan_spec(plan, &given, text, predictor->partition->layers));
+    else
+        AH_TRY(from_file(plan, text, predictor->partition));
+    if (strcmp(text, "resident") == 0)
+        given |= AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD;
+    if (spec)
+        AH_TRY(complete(plan, given, predictor, budget));
+    AH_TRY(check_policy(plan, predictor));
+    AH_TRY(ah__plan_predict(plan, predictor));
+    bool fits = (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
+                (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
+    return fits ? AH_OK : over_budget(plan, budget);
+}
+
+int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
+                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy)
+{
+    struct ah_predictor predictor;
+    struct ah_plan plan = {0};
+    AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
+    int status = parse(&plan, text, &predictor, budget);
+    ah__predictor_fini(&predictor);
+    if (status == AH_OK)
+        *out = plan;
+    return status;
+}

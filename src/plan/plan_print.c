@@ -1,0 +1,119 @@
+#include "base/buf.h"
+#include "dev/dev.h"
+#include "plan/plan_internal.h"
+
+/* What a table line says of one partition. */
+struct line {
+    bool block, recompute, on_host, released;
+};
+
+static struct line line_of(const struct ah_plan *plan, int partition)
+{
+    int first_host = plan->layers - plan->offload_optimizer + 1;
+    if (partition == 0)
+        return (struct line){.on_host = plan->embedding_on_host};
+    if (partition > plan->layers)
+        return (struct line){.on_host = plan->head_on_host};
+    return (struct line){
+        .block = true,
+        .recompute = partition <= plan->checkpoint,
+        .on_host = partition >= first_host,
+        .released = partition >= first_host && partition < first_host + plan->offload_params,
+    };
+}
+
+static bool line_equal(struct line a, struct line b)
+{
+    return a.block == b.block && a.recompute == b.recompute && a.on_host == b.on_host && a.released == b.released;
+}
+
+static void print_line(struct ah_buf *buf, const char *name, struct line line)
+{
+    const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : "keep";
+    const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "resident";
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, line.on_host ? "host" : "device",
+                   line.on_host ? "to host" : "stays");
+}
+
+static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
+{
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "partition", "checkpoint", "parameters", "optimizer", "gradient");
+    print_line(buf, "embedding", line_of(plan, 0));
+    for (int first = 1, last; first <= plan->layers; first = last + 1) {
+        char name[40];
+        struct line line = line_of(plan, first);
+        for (last = first; last < plan->layers && line_equal(line, line_of(plan, last + 1));)
+            last++;
+        if (first == last)
+            snprintf(name, sizeof name, "block %d", first);
+        else
+            snprintf(name, sizeof name, "blocks %d-%d", first, last);
+        print_line(buf, name, line);
+    }
+    print_line(buf, "head", line_of(plan, plan->layers + 1));
+}
+
+static void print_memory(struct ah_buf *buf, const char *name, int64_t peak, int64_t budget)
+{
+    char used[32], all[32];
+    ah_size_format(used, sizeof used, peak);
+    if (budget > 0)
+        ah__buf_printf(buf, "  %-14s  %s of %s (%.1f%%)\n", name, used, ah_size_format(all, sizeof all, budget),
+                       100.0 * (double)peak / (double)budget);
+    else
+        ah__buf_printf(buf, "  %-14s  %s, no limit\n", name, used);
+}
+
+static const char *format_ns(char *text, size_t size, int64_t ns)
+{
+    double value = (double)ns;
+    if (value < 1e3)
+        snprintf(text, size, "%.0f ns", value);
+    else if (value < 1e6)
+        snprintf(text, size, "%.1f us", value / 1e3);
+    else if (value < 1e9)
+        snprintf(text, size, "%.1f ms", value / 1e6);
+    else
+        snprintf(text, size, "%.2f s", value / 1e9);
+    return text;
+}
+
+static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
+{
+    char step[32], lane[32], cycle[32];
+    format_ns(step, sizeof step, plan->step_ns);
+    format_ns(lane, sizeof lane, plan->bound_lane_ns);
+    format_ns(cycle, sizeof cycle, plan->bound_cycle_ns);
+    if (plan->step_ns <= 0 || plan->bound_ns <= 0)
+        return;
+    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x the bound\n", "step time", step,
+                   (double)plan->step_ns / (double)plan->bound_ns);
+    const char *name = ah__lane_names[plan->bound_lane];
+    if (plan->bound_lane_ns >= plan->bound_cycle_ns)
+        ah__buf_printf(buf, "  %-14s  %s lane, %s (longest cycle %s)\n", "bound by", name, lane, cycle);
+    else
+        ah__buf_printf(buf, "  %-14s  longest cycle, %s (%s lane %s)\n", "bound by", cycle, name, lane);
+}
+
+static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->checkpoint, plan->offload_params,
+                   plan->offload_optimizer, plan->layers, plan->policy[0] ? plan->policy : "not chosen");
+    print_groups(buf, plan);
+    print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
+    print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
+    ah__buf_printf(buf, "  %-14s  %d of one block each, refetch up to %d step%s ahead\n", "slots", plan->slots,
+                   plan->refetch_ahead, plan->refetch_ahead == 1 ? "" : "s");
+    print_time(buf, plan);
+}
+
+int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to)
+{
+    struct ah_buf buf = {0};
+    print_all(&buf, plan, budget);
+    int status = buf.status;
+    if (status == AH_OK && (fputs(buf.text, to) < 0 || ferror(to)))
+        status = ah__fail(AH_EIO, "plan: writing failed");
+    ah__buf_free(&buf);
+    return status;
+}

@@ -1,0 +1,107 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "plan/plan_internal.h"
+
+enum { NUMBER_MOST = 1000000 };
+
+/* Keys of a spec. `bit` 0: must be there. `word`: host or device instead of a number. */
+static const struct key {
+    const char *name;
+    size_t offset;
+    int min;
+    unsigned bit;
+    bool word;
+} keys[] = {
+    {"c", offsetof(struct ah_plan, checkpoint), 0, 0, false},
+    {"p", offsetof(struct ah_plan, offload_params), 0, 0, false},
+    {"o", offsetof(struct ah_plan, offload_optimizer), 0, 0, false},
+    {"slots", offsetof(struct ah_plan, slots), 1, AH_PLAN_GIVEN_SLOTS, false},
+    {"ahead", offsetof(struct ah_plan, refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
+    {"embedding", offsetof(struct ah_plan, embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
+    {"head", offsetof(struct ah_plan, head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
+};
+
+static const struct key *key_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < AH_LENGTH(keys); i++)
+        if (strlen(keys[i].name) == length && strncmp(keys[i].name, name, length) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static int parse_number(int *out, const struct key *key, const char *text, int length)
+{
+    int64_t value = 0;
+    int digits = 0;
+    for (; digits < length && text[digits] >= '0' && text[digits] <= '9' && value <= NUMBER_MOST; digits++)
+        value = value * 10 + (text[digits] - '0');
+    if (length == 0 || digits < length || value < key->min || value > NUMBER_MOST)
+        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected a number from %d to %d", key->name, length, text,
+                        length, text, key->min, NUMBER_MOST);
+    *out = (int)value;
+    return AH_OK;
+}
+
+static int parse_word(bool *out, const struct key *key, const char *text, int length)
+{
+    bool host = length == 4 && strncmp(text, "host", 4) == 0;
+    if (!host && !(length == 6 && strncmp(text, "device", 6) == 0))
+        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected host or device", key->name, length, text, length,
+                        text);
+    *out = host;
+    return AH_OK;
+}
+
+/* One KEY=VALUE of `length` characters. *seen: a bit for each row of `keys`. */
+static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, int length)
+{
+    const char *equals = memchr(text, '=', (size_t)length);
+    if (!equals)
+        return ah__fail(AH_EINPUT, "--plan: found '%.*s', expected auto, resident, c=..,p=..,o=.. or a plan file", length,
+                        text);
+    int name_length = (int)(equals - text), value_length = length - name_length - 1;
+    const struct key *key = key_find(text, (size_t)name_length);
+    if (!key)
+        return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, embedding, head",
+                        name_length, text);
+    unsigned bit = 1U << (key - keys);
+    if (*seen & bit)
+        return ah__fail(AH_EINPUT, "--plan: key '%s': found twice, expected once", key->name);
+    *seen |= bit;
+    char *field = (char *)plan + key->offset;
+    return key->word ? parse_word((bool *)field, key, equals + 1, value_length)
+                     : parse_number((int *)(void *)field, key, equals + 1, value_length);
+}
+
+/* Every key without a bit must have been seen; the bits of the others are the answer. */
+static int collect_given(unsigned *given, unsigned seen)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        if (!(seen >> i & 1) && !keys[i].bit)
+            return ah__fail(AH_EINPUT, "--plan: key '%s': found nothing, expected %s=NUMBER", keys[i].name, keys[i].name);
+        bits |= seen >> i & 1 ? keys[i].bit : 0;
+    }
+    *given = bits;
+    return AH_OK;
+}
+
+int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers)
+{
+    struct ah_plan plan = {.layers = layers};
+    unsigned bits = AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD, seen = 0;
+    if (strcmp(text, "resident") != 0) {
+        for (const char *at = text; at; at = strchr(at, ',')) {
+            at += at != text; /* past the comma */
+            AH_TRY(parse_item(&plan, &seen, at, (int)strcspn(at, ",")));
+        }
+        AH_TRY(collect_given(&bits, seen));
+    }
+    int status = ah__plan_switches(&plan);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
+    *out = plan;
+    *given = bits;
+    return AH_OK;
+}

@@ -1,0 +1,242 @@
+#include "plan/predict.h"
+
+#include <string.h>
+
+enum { PREDICT_ITERATIONS = 8 };
+
+int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                       const char *policy)
+{
+    struct ah_predictor predictor = {partition, profile, ah__policy_find(policy), NULL};
+    if (!predictor.policy)
+        return ah__fail(AH_EINPUT, "--policy: found '%s', expected autohete, autohete-fifo or resident", policy);
+    if (profile->partition_signature != partition->signature)
+        return ah__fail(AH_ESTALE,
+                        "profile: found one of another model, batch or sequence length (signature %016llx), expected %016llx",
+                        (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
+    struct ah_costs costs = profile->costs;
+    costs.layers = partition->layers;
+    AH_TRY(ah__dev_sim_open(&predictor.sim, &costs));
+    *out = predictor;
+    return AH_OK;
+}
+
+void ah__predictor_fini(struct ah_predictor *predictor)
+{
+    ah_dev_close(predictor->sim);
+    predictor->sim = NULL;
+}
+
+void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
+                         const struct ah_policy *policy)
+{
+    *out = (struct ah_sched_config){
+        .layers = plan->layers,
+        .checkpoint = plan->checkpoint,
+        .offload_params = plan->offload_params,
+        .offload_optimizer = plan->offload_optimizer,
+        .embedding_on_host = plan->embedding_on_host,
+        .head_on_host = plan->head_on_host,
+        .shared_embedding = partition->shared_group == 0,
+        .slots = plan->slots,
+        .refetch_ahead = plan->refetch_ahead,
+        .policy = policy,
+    };
+}
+
+/* ---- bounds -------------------------------------------------------------------------------------------------------- */
+
+/* Times of one item kind for embedding, block and head. */
+struct triple {
+    int64_t e, b, h;
+};
+
+static struct triple times(const struct ah_predictor *predictor, enum ah_item_kind kind)
+{
+    const int64_t *ns = predictor->profile->costs.ns[kind];
+    return (struct triple){ns[AH_CLASS_EMBEDDING], ns[AH_CLASS_BLOCK], ns[AH_CLASS_HEAD]};
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t min_ns(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* An item kind over all groups whose optimizer is on the host. */
+static int64_t on_host_ns(const struct ah_plan *plan, struct triple t)
+{
+    return (plan->embedding_on_host ? t.e : 0) + plan->offload_optimizer * t.b + (plan->head_on_host ? t.h : 0);
+}
+
+static int64_t on_device_ns(const struct ah_plan *plan, struct triple t)
+{
+    return (plan->embedding_on_host ? 0 : t.e) + (plan->layers - plan->offload_optimizer) * t.b +
+           (plan->head_on_host ? 0 : t.h);
+}
+
+static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_lane lane)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    switch (lane) {
+    case AH_LANE_COMPUTE:
+        return f.e + f.h + b.e + b.h + plan->layers * (f.b + b.b) +
+               plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] +
+               on_device_ns(plan, times(predictor, AH_ITEM_UPDATE_DEVICE));
+    case AH_LANE_H2D:
+        return on_host_ns(plan, times(predictor, AH_ITEM_PREFETCH)) +
+               plan->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e;
+    case AH_LANE_D2H:
+        return on_host_ns(plan, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
+               times(predictor, AH_ITEM_RESULT).h;
+    case AH_LANE_HOST:
+        return on_host_ns(plan, times(predictor, AH_ITEM_UPDATE_HOST));
+    default:
+        return 0;
+    }
+}
+
+/* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's parameters
+ * travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and that one travels. */
+static int64_t host_cycle_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = times(predictor, AH_ITEM_PREFETCH), offload = times(predictor, AH_ITEM_OFFLOAD);
+    int64_t recompute = predictor->profile->costs.recompute_ns[AH_CLASS_BLOCK];
+    int64_t blocks = plan->layers, way_in = INT64_MAX, way_out;
+    if (plan->head_on_host)
+        way_in = fetch.h + f.h;
+    if (plan->offload_optimizer)
+        way_in = min_ns(way_in, fetch.b + f.b + f.h);
+    if (plan->embedding_on_host)
+        way_in = min_ns(way_in, fetch.e + f.e + blocks * f.b + f.h);
+    if (plan->head_on_host)
+        way_out = b.h + offload.h;
+    else if (plan->offload_optimizer)
+        way_out = b.h + b.b + (plan->checkpoint == plan->layers ? recompute : 0) + offload.b;
+    else
+        way_out = b.h + blocks * b.b + plan->checkpoint * recompute + b.e + offload.e;
+    return lane_ns(plan, predictor, AH_LANE_HOST) + way_in + way_out;
+}
+
+/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's way home, its update. */
+static int64_t round_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = times(predictor, AH_ITEM_PREFETCH), offload = times(predictor, AH_ITEM_OFFLOAD);
+    struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
+    int64_t first = plan->layers - plan->offload_optimizer + 1; /* the lowest block on the host has the longest round */
+    int64_t recomputed = max_ns(0, plan->checkpoint - first + 1);
+    int64_t longest = 0;
+    if (plan->embedding_on_host)
+        longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + plan->layers * (f.b + b.b) +
+                  plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK];
+    if (plan->offload_optimizer)
+        longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
+                                      plan->offload_optimizer * (f.b + b.b) +
+                                      recomputed * costs->recompute_ns[AH_CLASS_BLOCK]);
+    return longest;
+}
+
+void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    plan->bound_lane_ns = 0;
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        int64_t ns = lane_ns(plan, predictor, (enum ah_lane)lane);
+        if (ns <= plan->bound_lane_ns)
+            continue;
+        plan->bound_lane_ns = ns;
+        plan->bound_lane = lane;
+    }
+    bool any = plan->embedding_on_host || plan->offload_optimizer || plan->head_on_host;
+    plan->bound_cycle_ns =
+        any ? max_ns(host_cycle_ns(plan, predictor), round_ns(plan, predictor)) : plan->bound_lane_ns;
+    plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
+}
+
+/* With a barrier, the host can begin only after the first gradient has arrived, and the device only ends after the lowest
+ * group's gradient has gone through the host. */
+int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    if (!predictor->policy->barrier || plan->offload_optimizer == 0)
+        return plan->bound_ns;
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
+    int64_t host = lane_ns(plan, predictor, AH_LANE_HOST) + f.e + f.h + plan->layers * f.b + b.h +
+                   (plan->head_on_host ? 0 : b.b);
+    int64_t link = plan->offload_optimizer * fetch.b + f.b + f.h + b.h + plan->layers * b.b;
+    return max_ns(plan->bound_ns, max_ns(host, link));
+}
+
+/* ---- simulation ---------------------------------------------------------------------------------------------------- */
+
+/* When each iteration's last compute item ended. */
+struct ends {
+    int64_t end_ns[PREDICT_ITERATIONS + 1];
+};
+
+static int note_end(const struct ah_done *done, void *context)
+{
+    struct ends *ends = context;
+    if (done->lane == AH_LANE_COMPUTE && done->item.iteration < (int64_t)AH_LENGTH(ends->end_ns))
+        ends->end_ns[done->item.iteration] = done->end_ns;
+    return AH_OK;
+}
+
+static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const struct ah_predictor *predictor,
+                    int iterations)
+{
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
+    AH_TRY(ah__sched_new(&drive->sched, &config));
+    ah__dev_sim_reset(predictor->sim);
+    drive->dev = predictor->sim;
+    ah__sched_limit(drive->sched, iterations, false);
+    int status = ah__drive(drive);
+    ah__sched_free(drive->sched);
+    return status;
+}
+
+int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
+{
+    struct ends ends = {{0}};
+    struct ah_drive drive = {.completed = note_end, .context = &ends};
+    if (iterations > PREDICT_ITERATIONS)
+        iterations = PREDICT_ITERATIONS;
+    AH_TRY(simulate(&drive, plan, predictor, iterations));
+    int half = iterations / 2; /* the first iterations fill the lanes */
+    *step_ns = (ends.end_ns[iterations - 1] - ends.end_ns[half - 1]) / (iterations - half);
+    return AH_OK;
+}
+
+int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, PREDICT_ITERATIONS));
+    ah__plan_bound(plan, predictor);
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, plan);
+    snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
+    plan->signature = predictor->partition->signature;
+    return AH_OK;
+}
+
+int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
+                      int iterations)
+{
+    struct ah_timeline *timeline;
+    AH_TRY(ah__timeline_new(&timeline, plan->layers, iterations));
+    struct ah_drive drive = {.timeline = timeline};
+    int status = simulate(&drive, plan, predictor, iterations);
+    if (status != AH_OK) {
+        ah_timeline_free(timeline);
+        return status;
+    }
+    ah__timeline_describe(timeline, predictor->partition, plan, true);
+    *out = timeline;
+    return AH_OK;
+}

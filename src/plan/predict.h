@@ -1,0 +1,42 @@
+/* What a plan costs: the real scheduler on the simulated device, and the bounds no schedule can beat.
+ * Takes a plan with all its switches set, gives times and peaks. Chooses nothing. */
+#ifndef AH_PLAN_PREDICT_H
+#define AH_PLAN_PREDICT_H
+
+#include "plan/plan_internal.h"
+#include "profile/profile.h"
+#include "sched/drive.h"
+
+/* Everything a prediction is made from; borrowed. */
+struct ah_predictor {
+    const struct ah_partition *partition;
+    const struct ah_profile *profile;
+    const struct ah_policy *policy;
+    struct ah_dev *sim;
+};
+
+/* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
+int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                       const char *policy);
+void ah__predictor_fini(struct ah_predictor *predictor);
+
+void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
+                         const struct ah_policy *policy);
+
+/* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: DESIGN section 5, (a) and (b). Constant time. */
+void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
+/* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
+int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
+/* The steady-state step time by simulating `iterations` of them (>= 3). */
+int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations);
+/* All predicted fields, policy and signature included. */
+int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
+/* Simulates into a new timeline. */
+int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
+                      int iterations);
+
+/* Gives a record of this plan its byte scale and title. */
+void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition, const struct ah_plan *plan,
+                           bool predicted);
+
+#endif

@@ -1,0 +1,226 @@
+/* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget leaves, scored
+ * by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and the search ends when the
+ * next bound is no better than the best simulated time, so what is skipped could not have won.
+ *
+ * Two rules thin the candidates beforehand; each gives up only plans that differ from a kept one by less memory used for
+ * nothing: of equal switches, only the most slots that fit; of equal (p, o, slots), only the smallest c. */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "plan/search.h"
+
+enum { SEARCH_ITERATIONS = 4, SEARCH_SIMULATIONS = 1200 };
+
+struct candidates {
+    struct ah_plan *plans;
+    size_t count, capacity;
+    int64_t least_bytes; /* of the smallest plan that respects the host budget */
+    struct ah_plan least;
+    int64_t least_host_bytes;
+};
+
+static int min_slots(const struct ah_plan *plan)
+{
+    struct ah_sched_config config = {.offload_params = plan->offload_params,
+                                     .offload_optimizer = plan->offload_optimizer};
+    return ah__sched_min_slots(&config);
+}
+
+/* More slots than every parameter and every gradient at once can serve nobody. */
+static int max_slots(const struct ah_plan *plan)
+{
+    return plan->offload_optimizer ? 2 * plan->offload_optimizer : 1;
+}
+
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
+{
+    int64_t device, host, more;
+    plan->slots = min_slots(plan);
+    ah__layout_bytes(&device, &host, partition, plan);
+    plan->device_peak_bytes = device;
+    plan->host_peak_bytes = host;
+    if (budget->host_bytes && host > budget->host_bytes)
+        return false;
+    if (!budget->device_bytes) {
+        plan->slots = max_slots(plan);
+    } else if (device > budget->device_bytes) {
+        return false;
+    } else {
+        struct ah_plan next = *plan;
+        next.slots++;
+        ah__layout_bytes(&more, &host, partition, &next);
+        int64_t extra = (budget->device_bytes - device) / (more - device);
+        int64_t slots = plan->slots + extra;
+        plan->slots = slots < max_slots(plan) ? (int)slots : max_slots(plan) > plan->slots ? max_slots(plan) : plan->slots;
+    }
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, plan);
+    return true;
+}
+
+static int candidate_add(struct candidates *candidates, const struct ah_plan *plan)
+{
+    AH_TRY(ah__grow(&candidates->plans, &candidates->capacity, candidates->count + 1, sizeof *plan));
+    candidates->plans[candidates->count++] = *plan;
+    return AH_OK;
+}
+
+static void note_least(struct candidates *candidates, const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes)
+        candidates->least_host_bytes = plan->host_peak_bytes;
+    if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
+        return;
+    if (candidates->least_bytes && plan->device_peak_bytes >= candidates->least_bytes)
+        return;
+    candidates->least_bytes = plan->device_peak_bytes;
+    candidates->least = *plan;
+}
+
+/* All c of one (p, o, embedding, head). */
+static int candidates_over_c(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
+                             const struct ah_budget *budget)
+{
+    int slots_before = 0;
+    for (plan.checkpoint = 0; plan.checkpoint <= plan.layers; plan.checkpoint++) {
+        if (!ah__plan_fit(&plan, predictor->partition, budget)) {
+            note_least(candidates, &plan, budget);
+            continue;
+        }
+        if (plan.slots <= slots_before)
+            continue;
+        slots_before = plan.slots;
+        plan.refetch_ahead = plan.offload_params > 1 ? plan.offload_params : 1;
+        ah__plan_bound(&plan, predictor);
+        plan.step_ns = ah__plan_policy_bound(&plan, predictor);
+        AH_TRY(candidate_add(candidates, &plan));
+        if (plan.slots >= max_slots(&plan))
+            break;
+    }
+    return AH_OK;
+}
+
+static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
+                          const struct ah_budget *budget)
+{
+    struct ah_plan plan = {.layers = predictor->partition->layers};
+    bool resident = predictor->policy == &ah__policy_resident;
+    for (int places = 0; places < (resident ? 1 : 4); places++)
+        for (plan.offload_optimizer = 0; plan.offload_optimizer <= (resident ? 0 : plan.layers); plan.offload_optimizer++)
+            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++) {
+                plan.embedding_on_host = places & 1;
+                plan.head_on_host = places & 2;
+                AH_TRY(candidates_over_c(candidates, plan, predictor, budget));
+            }
+    return AH_OK;
+}
+
+static int by_bound(const void *left, const void *right)
+{
+    const struct ah_plan *a = left, *b = right;
+    if (a->step_ns != b->step_ns)
+        return a->step_ns < b->step_ns ? -1 : 1;
+    return a->device_peak_bytes < b->device_peak_bytes ? -1 : a->device_peak_bytes > b->device_peak_bytes;
+}
+
+static int visit(struct ah_plan *best, struct ah_search_report *report, const struct candidates *candidates,
+                 const struct ah_predictor *predictor)
+{
+    int64_t best_ns = INT64_MAX;
+    report->candidates = (int64_t)candidates->count;
+    for (size_t i = 0; i < candidates->count; i++) {
+        int64_t step_ns;
+        if (candidates->plans[i].step_ns >= best_ns)
+            break;
+        if (report->simulated == SEARCH_SIMULATIONS) {
+            report->open_bound_ns = candidates->plans[i].step_ns;
+            break;
+        }
+        AH_TRY(ah__plan_step_ns(&step_ns, &candidates->plans[i], predictor, SEARCH_ITERATIONS));
+        report->simulated++;
+        if (step_ns >= best_ns)
+            continue;
+        best_ns = step_ns;
+        *best = candidates->plans[i];
+    }
+    best->step_ns = best_ns;
+    return AH_OK;
+}
+
+/* The fewest slots, and then the shortest fetch distance, that keep the best time: memory that buys nothing is not taken. */
+static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
+{
+    int64_t step_ns;
+    struct ah_plan plan = *best;
+    int low = min_slots(best), high = best->slots;
+    while (low < high) {
+        plan.slots = (low + high) / 2;
+        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+        if (step_ns <= best->step_ns)
+            high = plan.slots;
+        else
+            low = plan.slots + 1;
+    }
+    plan.slots = best->slots = high;
+    for (plan.refetch_ahead = 1; plan.refetch_ahead < best->refetch_ahead; plan.refetch_ahead++) {
+        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+        if (step_ns <= best->step_ns)
+            best->refetch_ahead = plan.refetch_ahead;
+    }
+    return AH_OK;
+}
+
+static int too_small(const struct candidates *candidates, const struct ah_predictor *predictor,
+                     const struct ah_budget *budget)
+{
+    char have[32], need[32];
+    if (!candidates->least_bytes) {
+        ah_size_format(have, sizeof have, budget->host_bytes);
+        ah_size_format(need, sizeof need, candidates->least_host_bytes);
+        return ah__fail(AH_EBUDGET, "host memory: found %s, expected at least %lld bytes (%s) for this model%s", have,
+                        (long long)candidates->least_host_bytes, need,
+                        budget->device_bytes ? " within this device memory or any other" : "");
+    }
+    struct ah_plan least = candidates->least;
+    least.refetch_ahead = 1;
+    AH_TRY(ah__plan_predict(&least, predictor));
+    ah_size_format(have, sizeof have, budget->device_bytes);
+    ah_size_format(need, sizeof need, candidates->least_bytes);
+    return ah__fail(AH_EBUDGET,
+                    "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
+                    have, (long long)candidates->least_bytes, need, least.checkpoint, least.offload_params,
+                    least.offload_optimizer, (double)least.step_ns / 1e6);
+}
+
+int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
+                    const struct ah_budget *budget)
+{
+    struct candidates candidates = {0};
+    struct ah_plan best;
+    *report = (struct ah_search_report){0};
+    int status = candidates_all(&candidates, predictor, budget);
+    if (status == AH_OK && candidates.count == 0)
+        status = too_small(&candidates, predictor, budget);
+    if (status == AH_OK) {
+        qsort(candidates.plans, candidates.count, sizeof *candidates.plans, by_bound);
+        status = visit(&best, report, &candidates, predictor);
+    }
+    if (status == AH_OK)
+        status = trim(&best, predictor);
+    if (status == AH_OK)
+        status = ah__plan_predict(&best, predictor);
+    ah__free(candidates.plans);
+    if (status == AH_OK)
+        *out = best;
+    return status;
+}
+
+int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                   const struct ah_budget *budget, const char *policy)
+{
+    struct ah_predictor predictor;
+    struct ah_search_report report;
+    AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
+    int status = ah__plan_search(out, &report, &predictor, budget);
+    ah__predictor_fini(&predictor);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* Choosing a plan. The only place that decides. */
+#ifndef AH_PLAN_SEARCH_H
+#define AH_PLAN_SEARCH_H
+
+#include "plan/predict.h"
+
+struct ah_search_report {
+    int64_t candidates, simulated;
+    int64_t open_bound_ns; /* 0: every candidate was simulated or bounded away; else the lowest bound left unvisited */
+};
+
+/* The best plan under `budget` by simulated step time. AH_EBUDGET: the smallest budget that works and its speed. */
+int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
+                    const struct ah_budget *budget);
+
+/* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest slots, when
+ * not even those fit. */
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget);
+
+#endif

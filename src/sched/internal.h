@@ -1,0 +1,83 @@
+/* The scheduler's state, shared by pick.c (what comes next) and sched.c (what happened). */
+#ifndef AH_SCHED_INTERNAL_H
+#define AH_SCHED_INTERNAL_H
+
+#include "base/alloc.h"
+#include "sched/sched.h"
+
+/* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion; gradients and host
+ * updates are chosen as late as possible, because a better candidate may appear (their priority queues). */
+enum { COMPUTE_DEPTH = 2, H2D_DEPTH = 2, D2H_DEPTH = 1, HOST_DEPTH = 1 };
+
+/* Iterations with items in flight at once: updates of k, compute of k+1, input of k+2. */
+enum { ITERATION_RING = 4 };
+
+/* One item of the current iteration of a group: when it will have completed. */
+struct mark {
+    struct ah_event event;
+    bool submitted;
+    int64_t arrival; /* order of submission, for first-in-first-out */
+};
+
+struct group {
+    bool on_host;    /* its optimizer, so its parameters are fetched and its gradient leaves */
+    bool refetches;  /* gives its parameters back between forward and backward */
+    bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
+    int param_slot, grad_slot;
+    int64_t ready_for; /* the iteration the host parameters are up to date for */
+    struct mark fetch, refetch, forward, backward, offload, update;
+};
+
+struct slot {
+    bool claimed;
+    struct mark release; /* the item that frees it; unset: free from the start */
+};
+
+struct step {
+    enum ah_item_kind kind;
+    int partition;
+};
+
+struct ah_sched {
+    struct ah_sched_config config;
+    int partitions;
+    struct group *groups;
+    struct slot *slots;
+    int free_slots; /* not claimed; their release may still be under way */
+
+    struct step *compute; /* the order of the compute lane within an iteration, backward included */
+    int compute_count, forward_count;
+    struct step *fetch; /* the order of fetches within an iteration */
+    int fetch_count, prefetch_count;
+
+    bool forward_only;
+    int64_t first, limit; /* iterations [first, limit) since the last drain */
+    int64_t begun;        /* highest iteration with a submitted item, first - 1 before */
+    int compute_at, fetch_at;
+    int64_t compute_iteration, fetch_iteration, input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
+    int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
+
+    struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
+    int items_done[ITERATION_RING];
+    int64_t iterations_complete; /* all iterations below it are complete */
+    int in_flight[AH_LANE_COUNT];
+    uint64_t passed[AH_LANE_COUNT]; /* sequence of the lane's last completed item */
+    int64_t arrivals;
+};
+
+static inline bool ah__sched_passed(const struct ah_sched *sched, const struct mark *mark)
+{
+    return mark->event.sequence <= sched->passed[mark->event.lane];
+}
+
+/* Submitted and complete. */
+static inline bool ah__sched_complete_mark(const struct ah_sched *sched, const struct mark *mark)
+{
+    return mark->submitted && ah__sched_passed(sched, mark);
+}
+
+/* Items of one iteration, for knowing when it is complete. */
+int ah__sched_items(const struct ah_sched *sched);
+int ah__sched_ring(int64_t iteration);
+
+#endif

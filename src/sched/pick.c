@@ -1,0 +1,260 @@
+/* What may be submitted next, lane by lane. Every rule that orders two items is here. */
+#include "sched/internal.h"
+
+static void wait_for(const struct ah_sched *sched, struct ah_work *work, const struct mark *mark)
+{
+    if (mark->submitted && !ah__sched_passed(sched, mark))
+        work->wait[work->waits++] = mark->event;
+}
+
+static void work_init(struct ah_work *work, enum ah_item_kind kind, enum ah_lane lane, int partition, int64_t iteration)
+{
+    work->item = (struct ah_item){.kind = kind,
+                                  .partition = partition,
+                                  .iteration = iteration,
+                                  .param_slot = -1,
+                                  .grad_slot = -1};
+    work->lane = lane;
+    work->waits = work->tasks = 0;
+}
+
+/* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
+static int slot_choose(const struct ah_sched *sched)
+{
+    int best = -1;
+    for (int s = 0; s < sched->config.slots; s++) {
+        const struct slot *slot = &sched->slots[s];
+        if (slot->claimed)
+            continue;
+        if (ah__sched_passed(sched, &slot->release))
+            return s;
+        if (best < 0 || slot->release.arrival < sched->slots[best].release.arrival)
+            best = s;
+    }
+    return best;
+}
+
+static bool slot_take(const struct ah_sched *sched, struct ah_work *work, int *slot)
+{
+    *slot = slot_choose(sched);
+    if (*slot < 0)
+        return false;
+    wait_for(sched, work, &sched->slots[*slot].release);
+    return true;
+}
+
+static bool barred(const struct ah_sched *sched, int64_t iteration)
+{
+    bool one_at_a_time = sched->config.policy->barrier || sched->forward_only;
+    return iteration >= sched->limit || (one_at_a_time && iteration > sched->iterations_complete);
+}
+
+/* ---- compute lane ------------------------------------------------------------------------------------------------- */
+
+/* Waits for the parameters of a group; false while their fetch has not even been submitted. */
+static bool params_ready(const struct ah_sched *sched, struct ah_work *work, int group_index, bool backward)
+{
+    const struct group *group = &sched->groups[group_index];
+    if (!group->on_host)
+        return true;
+    const struct mark *mark = backward && group->refetches ? &group->refetch : &group->fetch;
+    if (!mark->submitted || (group->pooled && group->param_slot < 0))
+        return false;
+    wait_for(sched, work, mark);
+    return true;
+}
+
+static bool uses_embedding(const struct ah_sched *sched, int partition)
+{
+    return sched->config.shared_embedding && partition == sched->partitions - 1;
+}
+
+/* Iterations two apart share their result buffers. */
+static bool results_read(const struct ah_sched *sched, int64_t iteration)
+{
+    return iteration < sched->first || sched->forward_only ||
+           (sched->norm_iteration > iteration && ah__sched_passed(sched, &sched->norms[ah__sched_ring(iteration)]));
+}
+
+static bool forward_ready(const struct ah_sched *sched, struct ah_work *work)
+{
+    struct ah_item *item = &work->item;
+    if (item->partition == 0) {
+        if (sched->input_iteration <= item->iteration || !results_read(sched, item->iteration - 2))
+            return false;
+        wait_for(sched, work, &sched->input[ah__sched_ring(item->iteration)]);
+    }
+    const struct group *group = &sched->groups[item->partition];
+    item->recompute = sched->forward_only || (item->partition >= 1 && item->partition <= sched->config.checkpoint);
+    item->param_slot = group->param_slot;
+    return params_ready(sched, work, item->partition, false) &&
+           (!uses_embedding(sched, item->partition) || params_ready(sched, work, 0, false));
+}
+
+static bool backward_ready(const struct ah_sched *sched, struct ah_work *work)
+{
+    struct ah_item *item = &work->item;
+    const struct group *group = &sched->groups[item->partition];
+    item->recompute = item->partition >= 1 && item->partition <= sched->config.checkpoint;
+    if (group->pooled && !params_ready(sched, work, item->partition, true))
+        return false;
+    item->param_slot = group->param_slot;
+    return !group->pooled || slot_take(sched, work, &item->grad_slot);
+}
+
+static bool compute_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    int64_t iteration = sched->compute_iteration;
+    if (sched->in_flight[AH_LANE_COMPUTE] >= COMPUTE_DEPTH || barred(sched, iteration))
+        return false;
+    const struct step *step = &sched->compute[sched->compute_at];
+    work_init(work, step->kind, AH_LANE_COMPUTE, step->partition, iteration);
+    if (step->kind == AH_ITEM_FORWARD)
+        return forward_ready(sched, work);
+    if (step->kind == AH_ITEM_BACKWARD)
+        return backward_ready(sched, work);
+    work->item.grad_slot = sched->groups[step->partition].grad_slot;
+    return true;
+}
+
+/* ---- host to device ----------------------------------------------------------------------------------------------- */
+
+static bool input_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    int64_t iteration = sched->input_iteration;
+    if (barred(sched, iteration) || iteration > sched->compute_iteration + 1)
+        return false;
+    if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
+        const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
+        if (iteration - 2 >= sched->compute_iteration || !ah__sched_passed(sched, reader))
+            return false;
+    }
+    work_init(work, AH_ITEM_INPUT, AH_LANE_H2D, 0, iteration);
+    return true;
+}
+
+/* Whether a gradient of an earlier backward step than `partition`'s has yet to claim its slot; fetches for the next iteration
+ * come after all of this one's. */
+static bool gradients_before(const struct ah_sched *sched, const struct step *step)
+{
+    if (sched->forward_only)
+        return false;
+    if (step->kind == AH_ITEM_REFETCH)
+        return sched->lowest_backward > step->partition + 1;
+    return sched->fetch_iteration > sched->compute_iteration && sched->lowest_backward > 1;
+}
+
+static bool refetch_due(const struct ah_sched *sched, int partition)
+{
+    const struct group *group = &sched->groups[partition];
+    return group->forward.submitted && sched->fetch_iteration == sched->compute_iteration &&
+           sched->lowest_backward - partition <= sched->config.refetch_ahead;
+}
+
+static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    int count = sched->forward_only ? sched->prefetch_count : sched->fetch_count;
+    if (count == 0 || barred(sched, sched->fetch_iteration))
+        return false;
+    const struct step *step = &sched->fetch[sched->fetch_at];
+    const struct group *group = &sched->groups[step->partition];
+    work_init(work, step->kind, AH_LANE_H2D, step->partition, sched->fetch_iteration);
+    if (step->kind == AH_ITEM_PREFETCH ? group->ready_for != sched->fetch_iteration
+                                       : !refetch_due(sched, step->partition))
+        return false;
+    if (!group->pooled)
+        return true;
+    int free_after = sched->free_slots - 1;
+    if (free_after < (gradients_before(sched, step) ? 1 : 0))
+        return false;
+    return slot_take(sched, work, &work->item.param_slot);
+}
+
+static bool h2d_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    if (sched->in_flight[AH_LANE_H2D] >= H2D_DEPTH)
+        return false;
+    return input_next(sched, work) || fetch_next(sched, work);
+}
+
+/* ---- device to host, host ----------------------------------------------------------------------------------------- */
+
+/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives first. */
+struct choice {
+    int group; /* -1: none */
+    bool arrived;
+    int64_t key;
+};
+
+static void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
+                     int64_t (*key)(int group, int64_t arrival))
+{
+    bool arrived = ah__sched_passed(sched, arrival);
+    int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
+    if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
+        return;
+    *best = (struct choice){group, arrived, value};
+}
+
+/* Loss k, norms k, loss k+1, ... in this order; `arrived_only`: not if the lane would have to wait for it. */
+static bool result_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+{
+    bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
+    int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
+    int ring = ah__sched_ring(iteration);
+    const struct mark *source = loss ? &sched->head[ring] : &sched->last_compute[ring];
+    if (iteration >= (loss ? sched->head_iteration : sched->compute_iteration))
+        return false;
+    if (arrived_only && !ah__sched_passed(sched, source))
+        return false;
+    work_init(work, AH_ITEM_RESULT, AH_LANE_D2H, loss ? sched->partitions - 1 : 0, iteration);
+    wait_for(sched, work, source);
+    return true;
+}
+
+static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    struct choice best = {.group = -1};
+    for (int g = 0; g < sched->partitions; g++) {
+        const struct group *group = &sched->groups[g];
+        if (group->on_host && group->backward.submitted && !group->offload.submitted)
+            consider(sched, &best, g, &group->backward, sched->config.policy->offload_key);
+    }
+    if (best.group < 0)
+        return false;
+    const struct group *group = &sched->groups[best.group];
+    work_init(work, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
+    work->item.grad_slot = group->grad_slot;
+    wait_for(sched, work, &group->backward);
+    return true;
+}
+
+/* Results are a few bytes that somebody waits for: they go first once they are there. */
+static bool d2h_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
+        return false;
+    return result_next(sched, work, true) || offload_next(sched, work) || result_next(sched, work, false);
+}
+
+static bool host_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    if (sched->in_flight[AH_LANE_HOST] >= HOST_DEPTH)
+        return false;
+    struct choice best = {.group = -1};
+    for (int g = 0; g < sched->partitions; g++) {
+        const struct group *group = &sched->groups[g];
+        if (group->offload.submitted && !group->update.submitted)
+            consider(sched, &best, g, &group->offload, sched->config.policy->update_key);
+    }
+    if (best.group < 0)
+        return false;
+    work_init(work, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, sched->groups[best.group].ready_for);
+    wait_for(sched, work, &sched->groups[best.group].offload);
+    return true;
+}
+
+bool ah__sched_next(struct ah_sched *sched, struct ah_work *work)
+{
+    return compute_next(sched, work) || h2d_next(sched, work) || d2h_next(sched, work) || host_next(sched, work);
+}

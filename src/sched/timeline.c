@@ -1,0 +1,105 @@
+#include "sched/timeline.h"
+
+#include <stdlib.h>
+
+/* Of a partition: forward, backward, update, prefetch, refetch, offload, host update; of an iteration: input, loss, norms. */
+enum { ITEMS_PER_PARTITION = 7, ITEMS_PER_ITERATION = 3 };
+
+int ah__timeline_new(struct ah_timeline **out, int layers, int iterations)
+{
+    struct ah_timeline *timeline;
+    AH_TRY(ah__new(&timeline, 1, sizeof *timeline));
+    timeline->layers = layers;
+    timeline->span_capacity =
+        (size_t)iterations * (size_t)((layers + 2) * ITEMS_PER_PARTITION + ITEMS_PER_ITERATION);
+    timeline->sample_capacity = 2 * timeline->span_capacity;
+    if (ah__new(&timeline->spans, timeline->span_capacity, sizeof *timeline->spans) ||
+        ah__new(&timeline->samples, timeline->sample_capacity, sizeof *timeline->samples)) {
+        ah_timeline_free(timeline);
+        return AH_ENOMEM;
+    }
+    *out = timeline;
+    return AH_OK;
+}
+
+void ah_timeline_free(struct ah_timeline *timeline)
+{
+    if (!timeline)
+        return;
+    ah__free(timeline->spans);
+    ah__free(timeline->samples);
+    ah__free(timeline);
+}
+
+void ah__timeline_clear(struct ah_timeline *timeline)
+{
+    timeline->span_count = timeline->sample_count = 0;
+}
+
+void ah__timeline_span(struct ah_timeline *timeline, const struct ah_done *done)
+{
+    if (timeline->span_count < timeline->span_capacity)
+        timeline->spans[timeline->span_count++] =
+            (struct ah_span){done->item, done->lane, done->start_ns, done->end_ns};
+}
+
+void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used)
+{
+    if (timeline->sample_count < timeline->sample_capacity)
+        timeline->samples[timeline->sample_count++] = (struct ah_sample){time_ns, slots_used};
+}
+
+static int compare_int64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* End of the compute lane's last item of an iteration; -1: not in the record. */
+static int64_t iteration_end(const struct ah_timeline *timeline, int64_t iteration)
+{
+    int64_t end = -1;
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *span = &timeline->spans[i];
+        if (span->lane == AH_LANE_COMPUTE && span->item.iteration == iteration && span->end_ns > end)
+            end = span->end_ns;
+    }
+    return end;
+}
+
+int64_t ah__timeline_step_ns(const struct ah_timeline *timeline, int skip)
+{
+    enum { MOST = 64 };
+    int64_t distance[MOST];
+    size_t count = 0;
+    if (timeline->span_count == 0)
+        return 0;
+    int64_t first = timeline->spans[0].item.iteration + skip;
+    int64_t before = iteration_end(timeline, first);
+    for (int64_t k = first + 1; before >= 0 && count < MOST; k++) {
+        int64_t end = iteration_end(timeline, k);
+        if (end < 0)
+            break;
+        distance[count++] = end - before;
+        before = end;
+    }
+    if (count == 0)
+        return 0;
+    qsort(distance, count, sizeof distance[0], compare_int64);
+    return distance[count / 2];
+}
+
+void ah__timeline_busy(double busy[AH_LANE_COUNT], const struct ah_timeline *timeline, int64_t first, int64_t last)
+{
+    int64_t from = iteration_end(timeline, first), to = iteration_end(timeline, last);
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        busy[lane] = 0;
+    if (from < 0 || to <= from)
+        return;
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *span = &timeline->spans[i];
+        int64_t start = span->start_ns > from ? span->start_ns : from, end = span->end_ns < to ? span->end_ns : to;
+        if (end > start)
+            busy[span->lane] += (double)(end - start) / (double)(to - from);
+    }
+}

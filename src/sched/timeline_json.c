@@ -1,0 +1,200 @@
+/* A timeline as a Chrome trace: one row per lane, a memory counter, arrows for dependencies. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "sched/timeline.h"
+
+enum { PID = 1 };
+
+/* Short names for rows, where dozens of them must fit. */
+static const char *const short_names[AH_ITEM_COUNT] = {
+    [AH_ITEM_INPUT] = "input",       [AH_ITEM_FORWARD] = "F",         [AH_ITEM_BACKWARD] = "B",
+    [AH_ITEM_UPDATE_DEVICE] = "update", [AH_ITEM_CAST] = "cast",      [AH_ITEM_PREFETCH] = "fetch",
+    [AH_ITEM_REFETCH] = "refetch",   [AH_ITEM_OFFLOAD] = "offload",   [AH_ITEM_RESULT] = "result",
+    [AH_ITEM_UPDATE_HOST] = "update",
+};
+
+/* Which item hands data to which, for one partition or group. */
+static const struct edge {
+    enum ah_item_kind from, to;
+    const char *what;
+} edges[] = {
+    {AH_ITEM_INPUT, AH_ITEM_FORWARD, "tokens"},
+    {AH_ITEM_BACKWARD, AH_ITEM_OFFLOAD, "gradient"},
+    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, "gradient"},
+    {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, "gradient"},
+    {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, "parameters"},
+    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, "parameters"},
+    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, "parameters"},
+    {AH_ITEM_CAST, AH_ITEM_FORWARD, "parameters"},
+    {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, "parameters"},
+    {AH_ITEM_FORWARD, AH_ITEM_REFETCH, "released"},
+    {AH_ITEM_REFETCH, AH_ITEM_BACKWARD, "parameters"},
+};
+
+/* The trace counts in microseconds. */
+#define US_FORMAT "%lld.%03lld"
+#define US(ns) (long long)((ns) / 1000), (long long)((ns) % 1000)
+
+static void header(struct ah_buf *buf, const struct ah_timeline *timeline)
+{
+    ah__buf_printf(buf, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"");
+    ah__buf_json(buf, timeline->title);
+    ah__buf_printf(buf,
+                   "\", \"source\": \"%s\", \"layers\": %d, \"fixed_bytes\": %lld, \"slot_bytes\": %lld, "
+                   "\"device_peak_bytes\": %lld, \"device_budget_bytes\": %lld},\n\"traceEvents\": [\n",
+                   timeline->predicted ? "predicted" : "measured", timeline->layers, (long long)timeline->fixed_bytes,
+                   (long long)timeline->slot_bytes, (long long)timeline->device_peak_bytes,
+                   (long long)timeline->device_budget_bytes);
+    ah__buf_printf(buf, "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", \"args\": {\"name\": \"%s: ", PID,
+                   timeline->predicted ? "predicted" : "measured");
+    ah__buf_json(buf, timeline->title);
+    ah__buf_printf(buf, "\"}}");
+}
+
+static void rows(struct ah_buf *buf, const struct ah_timeline *timeline)
+{
+    bool used[AH_LANE_COUNT] = {false};
+    for (size_t i = 0; i < timeline->span_count; i++)
+        used[timeline->spans[i].lane] = true;
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        if (!used[lane])
+            continue;
+        ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
+                            "{\"name\": \"%s\"}}",
+                       PID, lane, ah__lane_names[lane]);
+        ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
+                            "{\"sort_index\": %d}}",
+                       PID, lane, lane);
+    }
+}
+
+static void span_name(char name[32], const struct ah_timeline *timeline, const struct ah_item *item)
+{
+    const char *kind = short_names[item->kind];
+    if (item->partition == 0)
+        snprintf(name, 32, "%s embedding", kind);
+    else if (item->partition == timeline->layers + 1)
+        snprintf(name, 32, "%s head", kind);
+    else
+        snprintf(name, 32, "%s %d", kind, item->partition);
+}
+
+static void spans(struct ah_buf *buf, const struct ah_timeline *timeline)
+{
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *span = &timeline->spans[i];
+        char name[32];
+        span_name(name, timeline, &span->item);
+        ah__buf_printf(buf, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
+                            "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
+                            "\"partition\": %d, \"recompute\": %s}}",
+                       PID, (int)span->lane, name, ah__item_names[span->item.kind], US(span->start_ns),
+                       US(span->end_ns - span->start_ns), (long long)span->item.iteration, span->item.partition,
+                       span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
+    }
+}
+
+static void memory(struct ah_buf *buf, const struct ah_timeline *timeline)
+{
+    int before = -1;
+    for (size_t i = 0; i < timeline->sample_count; i++) {
+        const struct ah_sample *sample = &timeline->samples[i];
+        if (sample->slots_used == before)
+            continue;
+        before = sample->slots_used;
+        ah__buf_printf(buf, ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
+                            ", \"args\": {\"bytes\": %lld}}",
+                       PID, US(sample->time_ns), (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
+    }
+}
+
+/* Spans ordered by one of their two times. */
+struct order {
+    int64_t time_ns;
+    size_t span;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->span > y->span) - (x->span < y->span);
+}
+
+static void arrow(struct ah_buf *buf, const struct edge *edge, const struct ah_span *from, const struct ah_span *to, int id)
+{
+    /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
+    int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;
+    ah__buf_printf(buf, ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", \"id\": %d, "
+                        "\"ts\": " US_FORMAT "}",
+                   PID, (int)from->lane, edge->what, id, US(tail_ns));
+    ah__buf_printf(buf, ",\n{\"ph\": \"f\", \"bp\": \"e\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": "
+                        "\"dependency\", \"id\": %d, \"ts\": " US_FORMAT "}",
+                   PID, (int)to->lane, edge->what, id, US(to->start_ns));
+}
+
+/* Walks the spans by start; latest[edge][partition] is the newest possible tail that has ended and has no arrow yet. */
+static void arrows(struct ah_buf *buf, const struct ah_timeline *timeline, const struct order *starts,
+                   const struct order *ends, size_t *latest)
+{
+    size_t partitions = (size_t)timeline->layers + 2, ended = 0;
+    int id = 1;
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *to = &timeline->spans[starts[i].span];
+        for (; ended < timeline->span_count && ends[ended].time_ns <= to->start_ns; ended++) {
+            const struct ah_item *item = &timeline->spans[ends[ended].span].item;
+            for (size_t e = 0; e < AH_LENGTH(edges); e++)
+                if (edges[e].from == item->kind)
+                    latest[e * partitions + (size_t)item->partition] = ends[ended].span + 1;
+        }
+        for (size_t e = 0; e < AH_LENGTH(edges); e++) {
+            size_t *tail = &latest[e * partitions + (size_t)to->item.partition];
+            if (edges[e].to != to->item.kind || *tail == 0)
+                continue;
+            arrow(buf, &edges[e], &timeline->spans[*tail - 1], to, id++);
+            *tail = 0;
+        }
+    }
+}
+
+static int dependencies(struct ah_buf *buf, const struct ah_timeline *timeline)
+{
+    size_t count = timeline->span_count;
+    struct order *starts;
+    AH_TRY(ah__new(&starts, 2 * count, sizeof *starts));
+    size_t *latest;
+    int status = ah__new(&latest, AH_LENGTH(edges) * ((size_t)timeline->layers + 2), sizeof *latest);
+    if (status == AH_OK) {
+        struct order *ends = starts + count;
+        for (size_t i = 0; i < count; i++) {
+            starts[i] = (struct order){timeline->spans[i].start_ns, i};
+            ends[i] = (struct order){timeline->spans[i].end_ns, i};
+        }
+        qsort(starts, count, sizeof *starts, by_time);
+        qsort(ends, count, sizeof *ends, by_time);
+        arrows(buf, timeline, starts, ends, latest);
+        ah__free(latest);
+    }
+    ah__free(starts);
+    return status;
+}
+
+int ah_timeline_save(const struct ah_timeline *timeline, const char *path)
+{
+    struct ah_buf buf = {0};
+    header(&buf, timeline);
+    rows(&buf, timeline);
+    spans(&buf, timeline);
+    memory(&buf, timeline);
+    int status = dependencies(&buf, timeline);
+    ah__buf_printf(&buf, "\n]}\n");
+    if (status == AH_OK)
+        status = buf.status;
+    if (status == AH_OK)
+        status = ah__file_write(path, buf.text, buf.length);
+    ah__buf_free(&buf);
+    return status;
+}

@@ -1,0 +1,306 @@
+/* One timeline of the picture: lanes, iteration boundaries, the device memory under them, the time axis. */
+#include "sched/timeline_svg.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Pixels, from the top of a panel. */
+enum { LANES = 56, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 92, AXIS = 30 };
+
+static const char *const lane_labels[AH_LANE_COUNT] = {
+    [AH_LANE_COMPUTE] = "compute", [AH_LANE_H2D] = "host \xe2\x86\x92 device", [AH_LANE_D2H] = "device \xe2\x86\x92 host",
+    [AH_LANE_HOST] = "host optimizer", [AH_LANE_COMM] = "network",
+};
+
+static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
+    [AH_ITEM_INPUT] = AH_SVG_GREY,         [AH_ITEM_FORWARD] = AH_SVG_LIGHT,  [AH_ITEM_BACKWARD] = AH_SVG_SOLID,
+    [AH_ITEM_UPDATE_DEVICE] = AH_SVG_DARK, [AH_ITEM_CAST] = AH_SVG_LIGHT,     [AH_ITEM_PREFETCH] = AH_SVG_LIGHT,
+    [AH_ITEM_REFETCH] = AH_SVG_AGAIN,      [AH_ITEM_OFFLOAD] = AH_SVG_SOLID,  [AH_ITEM_RESULT] = AH_SVG_GREY,
+    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,
+};
+
+/* The tops of what a panel consists of; rows[lane] < 0: nothing ever ran there. */
+struct places {
+    int rows[AH_LANE_COUNT];
+    int lanes_end, memory, memory_end;
+};
+
+static void places_init(struct places *places, const struct ah_svg_panel *panel, int y)
+{
+    y += LANES;
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        struct ah_view_lane sum;
+        ah__view_lane(&sum, panel->timeline, &panel->view, (enum ah_lane)lane);
+        bool shown = sum.items > 0 || lane == AH_LANE_COMPUTE;
+        places->rows[lane] = shown ? y : -1;
+        y += shown ? PITCH : 0;
+    }
+    places->lanes_end = y - (PITCH - ROW);
+    places->memory = places->lanes_end + MEMORY_GAP;
+    places->memory_end = places->memory + MEMORY;
+}
+
+int ah__svg_panel_height(const struct ah_svg_panel *panel)
+{
+    struct places places;
+    places_init(&places, panel, 0);
+    return places.memory_end + AXIS;
+}
+
+static double x_of(const struct ah_svg_panel *panel, int64_t time_ns)
+{
+    double x = (double)(time_ns - panel->view.start_ns) / (double)panel->span_ns * AH_SVG_PLOT;
+    return AH_SVG_LEFT + (x < 0 ? 0 : x > AH_SVG_PLOT ? AH_SVG_PLOT : x);
+}
+
+/* 1, 2 or 5 times a power of ten, so that about `ticks` of them make `range`. */
+static double nice_step(double range, int ticks)
+{
+    double raw = range / ticks, power = pow(10, floor(log10(raw))), digit = raw / power;
+    return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+
+static void item_name(char *text, size_t size, const struct ah_item *item, int layers)
+{
+    if (item->partition == 0 || item->partition == layers + 1)
+        snprintf(text, size, "%s", item->partition ? "head" : "emb");
+    else
+        snprintf(text, size, "%d", item->partition);
+}
+
+static void item_label(struct ah_buf *buf, const struct ah_span *span, int layers, double x, double width, int y)
+{
+    char text[16];
+    item_name(text, sizeof text, &span->item, layers);
+    if (width < 6.6 * (double)strlen(text) + 5)
+        return;
+    bool light = shades[span->item.kind] == AH_SVG_LIGHT;
+    ah__buf_printf(buf, "<text class=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>", light ? "on-light" : "on-dark", x + width / 2,
+                   y + ROW / 2 + 4, text);
+}
+
+static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct ah_span *span)
+{
+    char name[16];
+    item_name(name, sizeof name, &span->item, panel->timeline->layers);
+    bool block = span->item.partition >= 1 && span->item.partition <= panel->timeline->layers;
+    ah__buf_printf(buf, "<title>%s %s%s%s, iteration %lld: %.3f to %.3f ms (%.3f ms)</title>",
+                   ah__item_names[span->item.kind], block ? "block " : "", strcmp(name, "emb") == 0 ? "embedding" : name,
+                   span->item.kind == AH_ITEM_BACKWARD && span->item.recompute ? " with recompute" : "",
+                   (long long)span->item.iteration, (double)(span->start_ns - panel->view.start_ns) / 1e6,
+                   (double)(span->end_ns - panel->view.start_ns) / 1e6, (double)(span->end_ns - span->start_ns) / 1e6);
+}
+
+/* Whether the span runs after the end of its own iteration's compute. */
+static bool is_late(const struct ah_svg_panel *panel, const struct ah_span *span)
+{
+    const struct ah_view *view = &panel->view;
+    if (span->item.iteration < view->first)
+        return span->start_ns >= view->start_ns;
+    if (span->item.iteration == view->first && view->last > view->first)
+        return span->start_ns >= view->boundary_ns;
+    return span->item.iteration == view->last && span->start_ns >= view->end_ns;
+}
+
+static void item(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct ah_span *span, int y)
+{
+    double x = x_of(panel, span->start_ns), width = x_of(panel, span->end_ns) - x;
+    if (width <= 0)
+        return;
+    char colour[8];
+    bool again = shades[span->item.kind] == AH_SVG_AGAIN || (span->item.kind == AH_ITEM_BACKWARD && span->item.recompute);
+    ah__svg_colour(colour, span->item.partition, panel->timeline->layers, shades[span->item.kind]);
+    /* a hair of white between neighbours, where there is room for it */
+    double drawn = width > 3 ? width - 0.7 : width;
+    ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"%g\" fill=\"%s\">", x, y, drawn, ROW,
+                   width > 8 ? 2.0 : 0.0, colour);
+    item_tooltip(buf, panel, span);
+    ah__buf_printf(buf, "</rect>");
+    if (again)
+        ah__buf_printf(buf, "<rect class=\"again\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/>", x, y, drawn, ROW);
+    if (is_late(panel, span))
+        ah__buf_printf(buf, "<rect class=\"late\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"3\"/>", x, y + ROW + 1, drawn);
+    item_label(buf, span, panel->timeline->layers, x, drawn, y);
+    ah__buf_printf(buf, "\n");
+}
+
+static void lanes(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct places *places)
+{
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        int y = places->rows[lane];
+        if (y < 0)
+            continue;
+        struct ah_view_lane sum;
+        ah__view_lane(&sum, panel->timeline, &panel->view, (enum ah_lane)lane);
+        ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">%s</text>"
+                            "<text class=\"small end\" x=\"%d\" y=\"%d\">%.0f%% busy</text>"
+                            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#f1f5f9\" rx=\"3\"/>\n",
+                       AH_SVG_LEFT - 14, y + 12, lane_labels[lane], AH_SVG_LEFT - 14, y + 25,
+                       100.0 * (double)sum.busy_ns / (double)(panel->view.end_ns - panel->view.start_ns), AH_SVG_LEFT, y,
+                       AH_SVG_PLOT, ROW);
+        for (size_t i = 0; i < panel->timeline->span_count; i++) {
+            const struct ah_span *span = &panel->timeline->spans[i];
+            if ((int)span->lane == lane && span->end_ns > panel->view.start_ns &&
+                span->start_ns < panel->view.start_ns + panel->span_ns)
+                item(buf, panel, span, y);
+        }
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static const double MIB = 1048576;
+
+struct scale {
+    double top_bytes;
+    int y, height;
+    bool shows_budget; /* a budget far above the peak would flatten the curve */
+};
+
+static double y_of(const struct scale *scale, double bytes)
+{
+    return scale->y + scale->height * (1 - bytes / scale->top_bytes);
+}
+
+static void scale_init(struct scale *scale, const struct ah_svg_panel *panel, int y)
+{
+    const struct ah_timeline *timeline = panel->timeline;
+    double peak = (double)timeline->device_peak_bytes, budget = (double)panel->budget_bytes;
+    for (size_t i = 0; i < timeline->sample_count; i++) {
+        double used = (double)(timeline->fixed_bytes + timeline->samples[i].slots_used * timeline->slot_bytes);
+        peak = used > peak ? used : peak;
+    }
+    scale->shows_budget = budget > 0 && budget < 3 * peak;
+    peak = scale->shows_budget && budget > peak ? budget : peak;
+    *scale = (struct scale){(peak > 0 ? peak : MIB) * 1.12, y, MEMORY, scale->shows_budget};
+}
+
+/* The outline of memory in use, from the left edge of the plot to the right one, as path commands. */
+static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
+{
+    const struct ah_timeline *timeline = panel->timeline;
+    int slots = 0;
+    double x = AH_SVG_LEFT;
+    size_t i = 0;
+    for (; i < timeline->sample_count && timeline->samples[i].time_ns <= panel->view.start_ns; i++)
+        slots = timeline->samples[i].slots_used;
+    ah__buf_printf(buf, "M%.2f %.2f", x, y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
+    for (; i < timeline->sample_count; i++) {
+        const struct ah_sample *sample = &timeline->samples[i];
+        if (sample->time_ns >= panel->view.start_ns + panel->span_ns)
+            break;
+        if (sample->slots_used == slots)
+            continue;
+        slots = sample->slots_used;
+        x = x_of(panel, sample->time_ns) > x ? x_of(panel, sample->time_ns) : x;
+        ah__buf_printf(buf, "H%.2fV%.2f", x, y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
+    }
+    ah__buf_printf(buf, "H%d", AH_SVG_LEFT + AH_SVG_PLOT);
+}
+
+static void memory_axis(struct ah_buf *buf, const struct scale *scale)
+{
+    double step = nice_step(scale->top_bytes / MIB, 4);
+    for (double at = 0; at <= scale->top_bytes / MIB; at += step) {
+        double y = y_of(scale, at * MIB);
+        ah__buf_printf(buf, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
+                            "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
+                       AH_SVG_LEFT, AH_SVG_LEFT + AH_SVG_PLOT, y, y, AH_SVG_LEFT - 8, y + 3.5, at);
+    }
+    ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text><text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
+                        "<text class=\"small end\" x=\"%d\" y=\"%d\">MiB</text>\n",
+                   AH_SVG_LEFT - 52, scale->y + 36, AH_SVG_LEFT - 52, scale->y + 51, AH_SVG_LEFT - 52, scale->y + 65);
+}
+
+static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
+{
+    struct scale scale;
+    scale_init(&scale, panel, y);
+    memory_axis(buf, &scale);
+    double fixed = y_of(&scale, (double)panel->timeline->fixed_bytes), bottom = scale.y + scale.height;
+    ah__buf_printf(buf, "<path fill=\"#93c5fd\" fill-opacity=\"0.75\" d=\"");
+    outline(buf, panel, &scale);
+    ah__buf_printf(buf, "V%.2fH%dZ\"><title>parameters and gradients in slots</title></path>\n"
+                        "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"#cbd5e1\">"
+                        "<title>in use all the time: states, activations, workspace</title></rect>\n"
+                        "<path fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.3\" d=\"",
+                   bottom, AH_SVG_LEFT, AH_SVG_LEFT, fixed, AH_SVG_PLOT, bottom - fixed);
+    outline(buf, panel, &scale);
+    ah__buf_printf(buf, "\"/>\n");
+    if (bottom - fixed > 16)
+        ah__buf_printf(buf, "<text x=\"%d\" y=\"%.2f\" font-size=\"10\">states, activations, workspace</text>\n",
+                       AH_SVG_LEFT + 8, bottom - 6);
+    if (scale.shows_budget) {
+        double line = y_of(&scale, (double)panel->budget_bytes);
+        ah__buf_printf(buf, "<line class=\"budget\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>\n", AH_SVG_LEFT,
+                       AH_SVG_LEFT + AH_SVG_PLOT, line, line);
+    }
+}
+
+/* ---- panel --------------------------------------------------------------------------------------------------------- */
+
+static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
+{
+    char peak[32], budget[32];
+    ah__buf_printf(buf, "<text class=\"heading\" x=\"24\" y=\"%d\">%s: %.2f ms per step</text>\n"
+                        "<text class=\"end\" x=\"%d\" y=\"%d\">device peak %s",
+                   y + 20, panel->heading, (double)panel->view.step_ns / 1e6, AH_SVG_LEFT + AH_SVG_PLOT, y + 20,
+                   ah_size_format(peak, sizeof peak, panel->timeline->device_peak_bytes));
+    if (panel->budget_bytes > 0)
+        ah__buf_printf(buf, ", <tspan class=\"budget-text\">budget %s</tspan>",
+                       ah_size_format(budget, sizeof budget, panel->budget_bytes));
+    ah__buf_printf(buf, "</text>\n");
+}
+
+/* What lies beyond the two iterations is shown pale: it fills the plot of the faster of two panels. */
+static void beyond(struct ah_buf *buf, const struct ah_svg_panel *panel, int y, int end)
+{
+    double x = x_of(panel, panel->view.end_ns);
+    if (x < AH_SVG_LEFT + AH_SVG_PLOT - 0.5)
+        ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.72\" "
+                            "pointer-events=\"none\"/>\n",
+                       x + 1, y, AH_SVG_LEFT + AH_SVG_PLOT - x, end - y);
+}
+
+static void boundaries(struct ah_buf *buf, const struct ah_svg_panel *panel, int y, int end)
+{
+    const struct ah_view *view = &panel->view;
+    const int64_t edges[] = {view->start_ns, view->boundary_ns, view->end_ns};
+    int shown = view->last > view->first ? 2 : 1;
+    for (int i = 0; i <= shown; i++) {
+        double x = x_of(panel, edges[i]);
+        ah__buf_printf(buf, "<line class=\"boundary\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, y, end);
+        if (i < shown)
+            ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">iteration %lld</text>\n",
+                           (x + x_of(panel, edges[i + 1])) / 2, y + 8, (long long)(view->first + i));
+    }
+}
+
+static void time_axis(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct places *places, bool lines)
+{
+    double range_ms = (double)panel->span_ns / 1e6, step = nice_step(range_ms, 10);
+    for (int i = 0; i * step <= range_ms; i++) {
+        double x = AH_SVG_LEFT + i * step / range_ms * AH_SVG_PLOT;
+        if (lines)
+            ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, places->memory,
+                           places->memory_end + 5);
+        else
+            ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">%g%s</text>\n", x, places->memory_end + 19, i * step,
+                           i ? "" : " ms");
+    }
+}
+
+void ah__svg_panel(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
+{
+    struct places places;
+    places_init(&places, panel, y);
+    heading(buf, panel, y);
+    time_axis(buf, panel, &places, true);
+    lanes(buf, panel, &places);
+    memory(buf, panel, places.memory);
+    beyond(buf, panel, places.rows[AH_LANE_COMPUTE], places.memory_end);
+    boundaries(buf, panel, y + LANES - 18, places.memory_end);
+    time_axis(buf, panel, &places, false);
+}

@@ -1,0 +1,354 @@
+#include "train/checkpoint.h"
+
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "io/folder.h"
+#include "io/safetensors.h"
+
+enum { FORMAT = 1, KEEP = 1 };
+static const int64_t most = (int64_t)1 << 52;
+
+/* A tensor of a checkpoint file: a parameter's state under a name of its own. */
+struct entry {
+    char *name;
+    int param;
+    enum ah_run_state which;
+};
+
+struct suffix {
+    const char *text;
+    enum ah_run_state which;
+};
+
+/* The files with tensors and what they hold of each parameter. */
+static const struct part {
+    const char *file;
+    int count;
+    struct suffix suffix[2];
+} parts[] = {
+    {"model.safetensors", 1, {{"", AH_RUN_PARAM}}},
+    {"optimizer.safetensors", 2, {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}}},
+};
+
+/* ---- the tensors of a file ----------------------------------------------------------------------------------------- */
+
+struct entries {
+    struct entry *entry;
+    size_t count;
+};
+
+static void entries_fini(struct entries *entries)
+{
+    for (size_t i = 0; entries->entry && i < entries->count; i++)
+        ah__free(entries->entry[i].name);
+    ah__free(entries->entry);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(((const struct entry *)left)->name, ((const struct entry *)right)->name);
+}
+
+/* In order of names, as Hugging Face writes them. */
+static int entries_init(struct entries *out, const struct part *part, const struct ah_partition *partition)
+{
+    size_t count = (size_t)partition->param_count * (size_t)part->count;
+    *out = (struct entries){.count = count};
+    AH_TRY(ah__new(&out->entry, count, sizeof *out->entry));
+    for (size_t i = 0; i < count; i++) {
+        int param = (int)i / part->count;
+        const struct suffix *suffix = &part->suffix[(int)i % part->count];
+        out->entry[i] = (struct entry){NULL, param, suffix->which};
+        AH_TRY(ah__sprintf(&out->entry[i].name, "%s%s", partition->params[param].name, suffix->text));
+    }
+    qsort(out->entry, count, sizeof *out->entry, compare_names);
+    return AH_OK;
+}
+
+int64_t ah__checkpoint_buffer(const struct ah_partition *partition)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < partition->param_count; i++) {
+        int64_t count = ah__shape_count(&partition->params[i].shape);
+        largest = count > largest ? count : largest;
+    }
+    return largest;
+}
+
+/* ---- saving -------------------------------------------------------------------------------------------------------- */
+
+static int append_all(struct ah_safetensors_writer *writer, const struct entries *entries,
+                      const struct ah_partition *partition, struct ah_run *run, float *buffer)
+{
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct entry *entry = &entries->entry[i];
+        size_t bytes = (size_t)ah__shape_count(&partition->params[entry->param].shape) * sizeof *buffer;
+        AH_TRY(ah__run_store(run, entry->param, entry->which, buffer));
+        AH_TRY(ah__safetensors_writer_append(writer, buffer, bytes));
+    }
+    return AH_OK;
+}
+
+static int write_entries(struct ah_folder *folder, const char *file, const struct entries *entries,
+                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
+{
+    struct ah_safetensors_decl *decls = NULL;
+    struct ah_safetensors_writer *writer = NULL;
+    char *path = NULL;
+    int64_t bytes;
+    uint64_t hash;
+    int status = ah__new(&decls, entries->count, sizeof *decls);
+    for (size_t i = 0; status == AH_OK && i < entries->count; i++)
+        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, AH_F32,
+                                                partition->params[entries->entry[i].param].shape};
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), file);
+    if (status == AH_OK)
+        status = ah__safetensors_writer_open(&writer, path, decls, entries->count);
+    if (status == AH_OK)
+        status = append_all(writer, entries, partition, run, buffer);
+    if (status == AH_OK)
+        status = ah__safetensors_writer_close(writer, &bytes, &hash);
+    if (status == AH_OK)
+        status = ah__folder_note(folder, file, bytes, hash);
+    ah__safetensors_writer_free(writer);
+    ah__free(decls);
+    ah__free(path);
+    return status;
+}
+
+static int write_part(struct ah_folder *folder, const struct part *part, const struct ah_partition *partition,
+                      struct ah_run *run, float *buffer)
+{
+    struct entries entries;
+    int status = entries_init(&entries, part, partition);
+    if (status == AH_OK)
+        status = write_entries(folder, part->file, &entries, partition, run, buffer);
+    entries_fini(&entries);
+    return status;
+}
+
+static int write_config(const struct ah_folder *folder, const struct ah_model *model)
+{
+    const char *config = ah_model_get(model)->config;
+    char *path;
+    if (!config)
+        config = "{}";
+    AH_TRY(ah__sprintf(&path, "%s/config.json", ah__folder_path(folder)));
+    int status = ah__file_write(path, config, strlen(config));
+    ah__free(path);
+    return status;
+}
+
+static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
+{
+    AH_TRY(ah__json_add_int(tree, "format", FORMAT));
+    AH_TRY(ah__json_add_string(tree, "version", ah_version()));
+    AH_TRY(ah__json_add_int(tree, "step", state->step));
+    AH_TRY(ah__json_add_double(tree, "loss", state->loss));
+    AH_TRY(ah__settings_save(tree, &state->settings));
+    AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
+    AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
+    AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
+    return ah__json_add_hash(tree, "data_signature", state->data_signature);
+}
+
+static int write_state(const struct ah_folder *folder, const struct ah_checkpoint *state)
+{
+    char *path = NULL;
+    cJSON *tree = cJSON_CreateObject();
+    int status = fill_state(tree, state);
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/state.json", ah__folder_path(folder));
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    ah__free(path);
+    return status;
+}
+
+int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
+                        const struct ah_partition *partition, struct ah_run *run, float *buffer)
+{
+    struct ah_folder *folder;
+    AH_TRY(ah__folder_begin(&folder, dir, state->step));
+    int status = AH_OK;
+    for (size_t i = 0; status == AH_OK && i < AH_LENGTH(parts); i++)
+        status = write_part(folder, &parts[i], partition, run, buffer);
+    if (status == AH_OK)
+        status = write_config(folder, model);
+    if (status == AH_OK)
+        status = write_state(folder, state);
+    if (status == AH_OK)
+        status = ah__folder_commit(folder, KEEP);
+    ah__folder_free(folder);
+    return status;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------- */
+
+static int load_entries(const struct ah_safetensors *file, const char *path, const struct entries *entries,
+                        const struct ah_partition *partition, struct ah_run *run, float *buffer)
+{
+    if (ah__safetensors_count(file) != entries->count)
+        return ah__fail(AH_ECORRUPT, "%s: found %zu tensors, expected %zu", path, ah__safetensors_count(file),
+                        entries->count);
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct entry *entry = &entries->entry[i];
+        const struct ah_safetensors_tensor *tensor;
+        AH_TRY(ah__safetensors_get(&tensor, file, entry->name, AH_F32, partition->params[entry->param].shape));
+        memcpy(buffer, tensor->data, tensor->bytes);
+        AH_TRY(ah__run_load(run, entry->param, entry->which, buffer));
+    }
+    return AH_OK;
+}
+
+static int load_part(const char *folder, const struct part *part, const struct ah_partition *partition,
+                     struct ah_run *run, float *buffer)
+{
+    struct ah_safetensors *file = NULL;
+    struct entries entries;
+    char *path = NULL;
+    int status = entries_init(&entries, part, partition);
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/%s", folder, part->file);
+    if (status == AH_OK)
+        status = ah__safetensors_open(&file, path);
+    if (status == AH_OK)
+        status = load_entries(file, path, &entries, partition, run, buffer);
+    ah__safetensors_close(file);
+    ah__free(path);
+    entries_fini(&entries);
+    return status;
+}
+
+int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments)
+{
+    float *buffer;
+    AH_TRY(ah__new(&buffer, (size_t)ah__checkpoint_buffer(partition), sizeof *buffer));
+    int status = AH_OK;
+    for (size_t i = 0; status == AH_OK && i < (moments ? AH_LENGTH(parts) : 1); i++)
+        status = load_part(folder, &parts[i], partition, run, buffer);
+    ah__free(buffer);
+    return status;
+}
+
+/* ---- state.json ---------------------------------------------------------------------------------------------------- */
+
+static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
+{
+    int64_t format, batch;
+    const char *data_path;
+    AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
+    AH_TRY(ah__json_int(&out->step, json, "step", 0, most));
+    AH_TRY(ah__json_double(&out->loss, json, "loss", -1e300, 1e300));
+    AH_TRY(ah__settings_load(&out->settings, json));
+    AH_TRY(ah__json_int(&batch, json, "data_batch", out->step, out->step));
+    AH_TRY(ah__json_string(&data_path, json, "data_path"));
+    AH_TRY(ah__json_int(&out->data_tokens, json, "data_tokens", 1, most));
+    AH_TRY(ah__json_hash(&out->data_signature, json, "data_signature"));
+    return ah__strdup(&out->data_path, data_path);
+}
+
+static int load_state(struct ah_checkpoint *out)
+{
+    struct ah_json json;
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/state.json", out->folder));
+    int status = ah__json_load(&json, path);
+    if (status == AH_OK) {
+        status = read_state(out, &json);
+        ah__json_free(&json);
+    }
+    ah__free(path);
+    return status;
+}
+
+int ah__checkpoint_open(struct ah_checkpoint *out, const char *path)
+{
+    struct ah_checkpoint checkpoint = {0};
+    int status = ah__folder_find(&checkpoint.folder, path);
+    if (status == AH_OK)
+        status = ah__strdup(&checkpoint.run_folder, checkpoint.folder);
+    if (status == AH_OK)
+        status = ah__folder_verify(checkpoint.folder);
+    if (status == AH_OK)
+        status = load_state(&checkpoint);
+    if (status != AH_OK) {
+        ah__checkpoint_close(&checkpoint);
+        return status;
+    }
+    dirname(checkpoint.run_folder); /* cuts the absolute path short in place */
+    *out = checkpoint;
+    return AH_OK;
+}
+
+void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
+{
+    ah__free(checkpoint->folder);
+    ah__free(checkpoint->run_folder);
+    ah__free(checkpoint->data_path);
+    *checkpoint = (struct ah_checkpoint){0};
+}
+
+/* ---- is it the same training? -------------------------------------------------------------------------------------- */
+
+/* Fails with the first member in which the asked-for configuration differs from the saved one. */
+static int compare_configs(const cJSON *saved, const cJSON *asked, const char *path)
+{
+    const cJSON *member;
+    if (cJSON_Compare(saved, asked, true))
+        return AH_OK;
+    cJSON_ArrayForEach(member, asked)
+    {
+        const cJSON *other = cJSON_GetObjectItemCaseSensitive(saved, member->string);
+        if (cJSON_Compare(member, other, true))
+            continue;
+        char found[64] = "", expected[64] = "nothing";
+        cJSON_PrintPreallocated((cJSON *)(uintptr_t)member, found, sizeof found, false);
+        if (other)
+            cJSON_PrintPreallocated((cJSON *)(uintptr_t)other, expected, sizeof expected, false);
+        return ah__fail(AH_ESTALE, "model: key '%s': found %s, expected %s as in %s", member->string, found, expected, path);
+    }
+    cJSON_ArrayForEach(member, saved)
+    {
+        if (!cJSON_HasObjectItem(asked, member->string))
+            return ah__fail(AH_ESTALE, "model: key '%s': found nothing, expected it as in %s", member->string, path);
+    }
+    return ah__fail(AH_ESTALE, "model: found another configuration than %s", path);
+}
+
+int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model)
+{
+    const char *config = ah_model_get(model)->config;
+    struct ah_json saved = {0}, asked = {0};
+    char *path;
+    if (!config)
+        config = "{}";
+    AH_TRY(ah__sprintf(&path, "%s/config.json", checkpoint->folder));
+    int status = ah__json_load(&saved, path);
+    if (status == AH_OK)
+        status = ah__json_parse(&asked, config, strlen(config), ah_model_get(model)->name);
+    if (status == AH_OK)
+        status = compare_configs(saved.node, asked.node, path);
+    ah__json_free(&saved);
+    ah__json_free(&asked);
+    ah__free(path);
+    return status;
+}
+
+int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path)
+{
+    const struct ah_tokens_info *info = ah__tokens_info(tokens);
+    if (info->tokens != checkpoint->data_tokens)
+        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data", path,
+                        info->tokens, checkpoint->data_tokens);
+    if (info->signature != checkpoint->data_signature)
+        return ah__fail(AH_ESTALE, "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data",
+                        path, info->signature, checkpoint->data_signature);
+    return AH_OK;
+}

@@ -1,0 +1,48 @@
+/* What a checkpoint folder of a training holds, and moving it to and from a run, one parameter at a time.
+ *
+ *     model.safetensors      fp32 parameters under their Hugging Face names, in order of names
+ *     config.json            the model definition's configuration
+ *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter
+ *     state.json             step, settings, where in which data the training stands
+ *
+ * Takes a drained run. Knows no plans: a checkpoint written under one plan is read under any other. */
+#ifndef AH_TRAIN_CHECKPOINT_H
+#define AH_TRAIN_CHECKPOINT_H
+
+#include "io/tokens.h"
+#include "run/run.h"
+#include "train/settings.h"
+
+struct ah_checkpoint {
+    char *folder;      /* absolute, of this step; null: no checkpoint */
+    char *run_folder;  /* the folder that holds it */
+    char *data_path;   /* absolute */
+    int64_t step;      /* steps done; the next batch of the data is batch number `step` */
+    double loss;       /* of that step */
+    int64_t data_tokens;
+    uint64_t data_signature;
+    struct ah_settings settings;
+};
+
+/* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and checksum and
+ * reads state.json. AH_EINPUT: none there, or of an unknown format. AH_ECORRUPT: damaged. Freed by ah__checkpoint_close. */
+int ah__checkpoint_open(struct ah_checkpoint *out, const char *path);
+/* A zero-initialised or closed struct is fine. */
+void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
+
+/* AH_ESTALE when the checkpoint was made with another model or other data: the first difference, found and expected. */
+int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);
+int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path);
+
+/* Copies a step folder's parameters (and, with `moments`, Adam's) into the run. Names, dtypes, shapes and their number must be the
+ * partition's. AH_ECORRUPT, AH_EINPUT, AH_ENOMEM. */
+int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments);
+
+/* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state` needs step,
+ * loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO. */
+int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
+                        const struct ah_partition *partition, struct ah_run *run, float *buffer);
+/* Elements of the largest parameter. */
+int64_t ah__checkpoint_buffer(const struct ah_partition *partition);
+
+#endif

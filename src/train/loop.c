@@ -1,0 +1,206 @@
+#include "train/loop.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2 };
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+
+static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+{
+    struct ah_loop *loop = context;
+    return ah__tokens_batch(ids, targets, loop->tokens, loop->start + iteration);
+}
+
+static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
+{
+    struct ah_loop *loop = context;
+    int64_t step = loop->start + iteration + 1;
+    ah__adam_init(out, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, step), step);
+}
+
+static bool told_to_stop(const struct ah_loop *loop)
+{
+    return loop->options->stop && *loop->options->stop;
+}
+
+/* Books the time since the last result and returns it. */
+static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
+{
+    int64_t ns = now_ns > loop->last_ns ? now_ns - loop->last_ns : 1;
+    loop->last_ns = now_ns;
+    loop->step_ns[loop->steps_timed++ % loop->step_ns_capacity] = ns;
+    loop->smooth_ns = loop->steps_timed == 1 ? (double)ns : 0.9 * loop->smooth_ns + 0.1 * (double)ns;
+    return ns;
+}
+
+/* The run records only the first iterations of a stretch; until the next stretch the last figures stand. */
+static void measure_lanes(struct ah_loop *loop, int64_t iteration)
+{
+    const struct ah_timeline *timeline = ah__run_timeline(loop->run);
+    double busy[AH_LANE_COUNT], total = 0;
+    if (timeline->span_count == timeline->span_capacity)
+        return;
+    ah__timeline_busy(busy, timeline, iteration - 2, iteration - 1);
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        total += busy[lane];
+    for (int lane = 0; total > 0 && lane < AH_LANE_COUNT; lane++)
+        loop->lane_busy[lane] = busy[lane];
+}
+
+static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t number, int64_t ns)
+{
+    const struct ah_settings *settings = loop->settings;
+    step->step = number;
+    step->steps = settings->schedule.steps;
+    step->lr = ah__schedule_lr(&settings->schedule, number);
+    step->tokens_per_s = (double)(settings->batch * settings->seq) * 1e9 / (double)ns;
+    step->eta_s = (double)(step->steps - number) * loop->smooth_ns * 1e-9;
+    for (int lane = 0; lane < AH_LANE_SLOTS; lane++)
+        step->lane_busy[lane] = loop->lane_busy[lane];
+}
+
+static int take_result(int64_t iteration, double loss, double grad_norm, int64_t now_ns, void *context)
+{
+    struct ah_loop *loop = context;
+    struct ah_step step = {.loss = loss, .grad_norm = grad_norm};
+    int64_t number = loop->start + iteration + 1;
+    if (loop->status != AH_OK)
+        return 1;
+    if (!isfinite(loss) || !isfinite(grad_norm)) {
+        loop->status = ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number, loss,
+                                grad_norm);
+        return 1;
+    }
+    measure_lanes(loop, iteration);
+    fill_step(&step, loop, number, time_step(loop, now_ns));
+    loop->loss = loss;
+    if (loop->metrics)
+        loop->status = ah__metrics_step(loop->metrics, &step);
+    if (loop->status == AH_OK && loop->options->on_step && loop->options->on_step(&step, loop->options->context) != 0)
+        loop->stopped = true;
+    if (told_to_stop(loop))
+        loop->stopped = true;
+    return loop->status != AH_OK || loop->stopped;
+}
+
+/* ---- storage ------------------------------------------------------------------------------------------------------- */
+
+int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks)
+{
+    int64_t left = loop->settings->schedule.steps - loop->start;
+    size_t tokens = (size_t)(loop->settings->batch * loop->settings->seq);
+    loop->step = loop->start;
+    loop->val_loss = NAN;
+    loop->step_ns_capacity = left < 1 ? 1 : left < STEP_NS_MOST ? left : STEP_NS_MOST;
+    AH_TRY(ah__new(&loop->step_ns, (size_t)loop->step_ns_capacity, sizeof *loop->step_ns));
+    AH_TRY(ah__new(&loop->ids, tokens, sizeof *loop->ids));
+    AH_TRY(ah__new(&loop->targets, tokens, sizeof *loop->targets));
+    *hooks = (struct ah_run_hooks){give_batch, give_adam, take_result, loop};
+    return AH_OK;
+}
+
+void ah__loop_fini(struct ah_loop *loop)
+{
+    ah__free(loop->step_ns);
+    ah__free(loop->ids);
+    ah__free(loop->targets);
+    loop->step_ns = NULL;
+    loop->ids = loop->targets = NULL;
+}
+
+/* ---- stretches ----------------------------------------------------------------------------------------------------- */
+
+static bool due(int64_t step, int64_t every, int64_t steps)
+{
+    return step == steps || (every > 0 && step % every == 0);
+}
+
+static int64_t next_point(int64_t step, int64_t every, int64_t steps)
+{
+    if (every <= 0)
+        return steps;
+    int64_t point = (step / every + 1) * every;
+    return point < steps ? point : steps;
+}
+
+/* Trains to the next point where something is due. */
+static int run_stretch(struct ah_loop *loop)
+{
+    const struct ah_settings *settings = loop->settings;
+    int64_t save = next_point(loop->step, settings->save_every, settings->schedule.steps);
+    int64_t val = next_point(loop->step, settings->val_every, settings->schedule.steps), done = 0;
+    loop->last_ns = loop->dev->ops->now_ns(loop->dev);
+    int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
+    loop->step += done;
+    if (loop->status != AH_OK) /* the hook's failure, whose message stands, ended the run */
+        return loop->status;
+    AH_TRY(status);
+    return loop->stretch ? loop->stretch(done, loop->context) : AH_OK;
+}
+
+static int evaluate(struct ah_loop *loop)
+{
+    int64_t count = ah__tokens_val_batches(loop->tokens);
+    if (count > loop->settings->val_batches)
+        count = loop->settings->val_batches;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double loss;
+        AH_TRY(ah__tokens_val_batch(loop->ids, loop->targets, loop->tokens, i));
+        AH_TRY(ah__run_eval(loop->run, loop->ids, loop->targets, &loss));
+        sum += loss;
+    }
+    if (count == 0)
+        return AH_OK;
+    if (!isfinite(sum))
+        return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the validation loss is %g", loop->step, sum);
+    loop->val_loss = sum / (double)count;
+    if (loop->metrics)
+        AH_TRY(ah__metrics_val(loop->metrics, loop->step, loop->val_loss));
+    return loop->options->on_val ? loop->options->on_val(loop->step, loop->val_loss, loop->options->context) : AH_OK;
+}
+
+int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
+{
+    const struct ah_settings *settings = loop->settings;
+    int64_t steps = settings->schedule.steps, saved = -1;
+    loop->run = run;
+    loop->stopped = told_to_stop(loop);
+    while (loop->step < steps && !loop->stopped) {
+        AH_TRY(run_stretch(loop));
+        if (!loop->stopped && due(loop->step, settings->val_every, steps))
+            AH_TRY(evaluate(loop));
+        if (loop->save && (loop->stopped || due(loop->step, settings->save_every, steps))) {
+            AH_TRY(loop->save(loop->step, loop->loss, loop->context));
+            saved = loop->step;
+        }
+        loop->stopped = loop->stopped || told_to_stop(loop);
+    }
+    if (loop->step == loop->start && !loop->stopped)
+        AH_TRY(evaluate(loop));
+    return loop->stopped && loop->save && saved != loop->step ? loop->save(loop->step, loop->loss, loop->context) : AH_OK;
+}
+
+static int compare_int64(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+int64_t ah__loop_step_ns(const struct ah_loop *loop)
+{
+    int64_t kept = loop->steps_timed < loop->step_ns_capacity ? loop->steps_timed : loop->step_ns_capacity;
+    int64_t skipped = loop->steps_timed == kept && kept > STEPS_SKIPPED ? STEPS_SKIPPED : 0, *sorted = NULL;
+    size_t count = (size_t)(kept - skipped);
+    if (count == 0 || ah__new(&sorted, count, sizeof *sorted) != AH_OK)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = loop->step_ns[(size_t)skipped + i];
+    qsort(sorted, count, sizeof *sorted, compare_int64);
+    int64_t median = sorted[count / 2];
+    ah__free(sorted);
+    return median;
+}

@@ -1,0 +1,56 @@
+/* The training loop: stretches of steps between the points where something is evaluated or saved.
+ *
+ * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h; does not know how
+ * a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated while steps run. */
+#ifndef AH_TRAIN_LOOP_H
+#define AH_TRAIN_LOOP_H
+
+#include "io/tokens.h"
+#include "run/run.h"
+#include "train/metrics.h"
+#include "train/settings.h"
+
+struct ah_loop {
+    /* The caller's, before ah__loop_init; all must outlive the loop. */
+    const struct ah_settings *settings;
+    const struct ah_train_options *options; /* its callbacks and its stop flag */
+    const struct ah_tokens *tokens;
+    const struct ah_metrics *metrics; /* null: none are written */
+    struct ah_dev *dev;               /* its clock */
+    int64_t start;                    /* steps done before this loop */
+    double loss;                      /* of step `start`; NaN: none */
+    /* Called with the steps done and the last loss while the run is drained; null: nothing is saved. */
+    int (*save)(int64_t step, double loss, void *context);
+    /* Called after each stretch with the steps it had, while the run is drained. */
+    int (*stretch)(int64_t steps, void *context);
+    void *context;
+
+    /* What came of it. */
+    int64_t step;    /* steps done in all */
+    double val_loss; /* NaN: never evaluated */
+    bool stopped;    /* by the stop flag or on_step */
+
+    /* Private. */
+    struct ah_run *run;
+    int status;               /* a failure inside a hook */
+    int64_t last_ns;          /* when the previous result, or the stretch, came */
+    int64_t steps_timed;
+    double smooth_ns;         /* smoothed time of a step */
+    int64_t *step_ns;         /* the latest times of steps, a ring */
+    int64_t step_ns_capacity;
+    double lane_busy[AH_LANE_SLOTS];
+    int32_t *ids, *targets;   /* one batch, for evaluation */
+};
+
+/* Allocates what the loop needs and gives the hooks for ah__run_new. The loop must not move afterwards. AH_ENOMEM. */
+int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks);
+void ah__loop_fini(struct ah_loop *loop);
+
+/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and returns AH_OK). A
+ * loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
+int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
+
+/* Median time of a step after the first two (of all when there are no more); 0: none was run. */
+int64_t ah__loop_step_ns(const struct ah_loop *loop);
+
+#endif

@@ -1,0 +1,130 @@
+#include "train/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { NUMBER_SIZE = 40, LINE_SIZE = 256 };
+static const size_t file_most_bytes = (size_t)1 << 30;
+
+/* Length of the leading whole lines whose steps are at most keep_steps. */
+static size_t kept_length(const char *text, size_t length, int64_t keep_steps)
+{
+    size_t kept = 0;
+    const char *end;
+    while (kept < length && (end = memchr(text + kept, '\n', length - kept)) != NULL) {
+        int64_t step = 0;
+        if (sscanf(text + kept, "{\"step\":%" SCNd64 ",", &step) != 1 || step < 1 || step > keep_steps)
+            break;
+        kept = (size_t)(end - text) + 1;
+    }
+    return kept;
+}
+
+static int cut(const char *path, int64_t keep_steps)
+{
+    if (!ah__path_exists(path))
+        return AH_OK;
+    char *text;
+    size_t length;
+    AH_TRY(ah__file_read(&text, &length, path, file_most_bytes));
+    size_t kept = kept_length(text, length, keep_steps);
+    int status = kept < length ? ah__file_write(path, text, kept) : AH_OK;
+    ah__free(text);
+    return status;
+}
+
+static int open_one(char **path, int *fd, const char *folder, const char *name, int64_t keep_steps)
+{
+    AH_TRY(ah__sprintf(path, "%s/%s", folder, name));
+    AH_TRY(cut(*path, keep_steps));
+    *fd = open(*path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    return *fd < 0 ? ah__fail(AH_EIO, "%s: %s", *path, strerror(errno)) : AH_OK;
+}
+
+int ah__metrics_open(struct ah_metrics *out, const char *folder, int64_t keep_steps)
+{
+    struct ah_metrics metrics = {.step_fd = -1, .val_fd = -1};
+    int status = open_one(&metrics.step_path, &metrics.step_fd, folder, "metrics.jsonl", keep_steps);
+    if (status == AH_OK)
+        status = open_one(&metrics.val_path, &metrics.val_fd, folder, "val.jsonl", keep_steps);
+    if (status == AH_OK)
+        status = ah__folder_sync(folder);
+    if (status == AH_OK)
+        *out = metrics;
+    else
+        ah__metrics_close(&metrics);
+    return status;
+}
+
+void ah__metrics_close(struct ah_metrics *metrics)
+{
+    if (metrics->step_path && metrics->step_fd >= 0)
+        close(metrics->step_fd);
+    if (metrics->val_path && metrics->val_fd >= 0)
+        close(metrics->val_fd);
+    ah__free(metrics->step_path);
+    ah__free(metrics->val_path);
+    *metrics = (struct ah_metrics){0};
+}
+
+/* A finite number as JSON whatever the locale's decimal sign is. */
+static const char *number(char out[NUMBER_SIZE], double value)
+{
+    snprintf(out, NUMBER_SIZE, "%.17g", value);
+    char *to = out;
+    for (const char *from = out; *from;) {
+        size_t plain = strspn(from, "0123456789+-e");
+        memmove(to, from, plain);
+        to += plain;
+        from += plain;
+        if (*from)
+            *to++ = '.';
+        from += strcspn(from, "0123456789+-e");
+    }
+    *to = 0;
+    return out;
+}
+
+static int append(int fd, const char *path, const char *line)
+{
+    size_t length = strlen(line);
+    ssize_t written;
+    do
+        written = write(fd, line, length);
+    while (written < 0 && errno == EINTR);
+    if (written != (ssize_t)length)
+        return ah__fail(AH_EIO, "%s: %s", path, written < 0 ? strerror(errno) : "the line could only be written in part");
+    return AH_OK;
+}
+
+int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *step)
+{
+    char loss[NUMBER_SIZE], norm[NUMBER_SIZE], lr[NUMBER_SIZE], rate[NUMBER_SIZE], line[LINE_SIZE];
+    snprintf(line, sizeof line,
+             "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens_per_s\":%s}\n", step->step,
+             number(loss, step->loss), number(norm, step->grad_norm), number(lr, step->lr),
+             number(rate, step->tokens_per_s));
+    return append(metrics->step_fd, metrics->step_path, line);
+}
+
+int ah__metrics_val(const struct ah_metrics *metrics, int64_t step, double val_loss)
+{
+    char loss[NUMBER_SIZE], line[LINE_SIZE];
+    snprintf(line, sizeof line, "{\"step\":%" PRId64 ",\"val_loss\":%s}\n", step, number(loss, val_loss));
+    return append(metrics->val_fd, metrics->val_path, line);
+}
+
+int ah__metrics_sync(const struct ah_metrics *metrics)
+{
+    if (fsync(metrics->step_fd) != 0)
+        return ah__fail(AH_EIO, "%s: %s", metrics->step_path, strerror(errno));
+    if (fsync(metrics->val_fd) != 0)
+        return ah__fail(AH_EIO, "%s: %s", metrics->val_path, strerror(errno));
+    return AH_OK;
+}

@@ -1,0 +1,27 @@
+/* DIR/metrics.jsonl, one line per training step, and DIR/val.jsonl, one line per evaluation. Numbers have 17 significant digits, so
+ * that reading them back gives the same bits. Each line is one write of the whole line; nothing is allocated after opening.
+ * Knows what a line looks like, not where its numbers come from. */
+#ifndef AH_TRAIN_METRICS_H
+#define AH_TRAIN_METRICS_H
+
+#include "base/alloc.h"
+
+struct ah_metrics {
+    char *step_path, *val_path; /* null while closed */
+    int step_fd, val_fd;
+};
+
+/* Opens both files in an existing folder for appending. Lines of steps beyond `keep_steps`, and a last line that was cut short,
+ * are dropped first (a new training keeps 0 steps). On failure nothing is open. AH_EIO. */
+int ah__metrics_open(struct ah_metrics *out, const char *folder, int64_t keep_steps);
+/* A zero-initialised or closed struct is fine. */
+void ah__metrics_close(struct ah_metrics *metrics);
+
+/* {"step":1,"loss":..,"grad_norm":..,"lr":..,"tokens_per_s":..}; all finite. AH_EIO. */
+int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *step);
+/* {"step":1,"val_loss":..} */
+int ah__metrics_val(const struct ah_metrics *metrics, int64_t step, double val_loss);
+/* Makes everything written so far durable; called before a checkpoint that promises these lines. */
+int ah__metrics_sync(const struct ah_metrics *metrics);
+
+#endif

@@ -1,0 +1,37 @@
+/* Learning rate and Adam constants of a step: pure functions of the hyperparameters and the step's number.
+ * Knows no models, no devices, no files. Nothing here has a state, so a resumed training computes the same bits. */
+#ifndef AH_TRAIN_SCHEDULE_H
+#define AH_TRAIN_SCHEDULE_H
+
+#include "dev/dev.h"
+
+enum ah_decay { AH_DECAY_COSINE, AH_DECAY_LINEAR, AH_DECAY_CONSTANT, AH_DECAY_COUNT };
+extern const char *const ah__decay_names[AH_DECAY_COUNT];
+
+struct ah_schedule {
+    enum ah_decay decay;
+    double lr;            /* peak rate */
+    double min_lr_ratio;  /* the decay ends at lr * min_lr_ratio (not used by the constant schedule) */
+    int64_t warmup_steps; /* 0: none */
+    int64_t steps;        /* the decay ends here */
+};
+
+struct ah_adamw {
+    double beta1, beta2, eps, weight_decay;
+};
+
+/* AH_EINPUT with the names that exist. */
+int ah__decay_find(enum ah_decay *out, const char *name);
+
+/* The rate of `step`, 1-based:
+ *     step <= warmup            lr * (step / warmup)
+ *     cosine                    lr * (r + (1 - r) * (1 + cos(pi * x)) / 2)    r = min_lr_ratio
+ *     linear                    lr * (r + (1 - r) * (1 - x))                  x = (step - warmup) / (steps - warmup), at most 1
+ *     constant                  lr
+ * so that the last warm-up step has exactly lr, and step `steps` and everything after it exactly lr * r. */
+double ah__schedule_lr(const struct ah_schedule *schedule, int64_t step);
+
+/* The constants of update number t (1-based) as dev.h defines them, computed in double and rounded to float once. */
+void ah__adam_init(struct ah_adam *out, const struct ah_adamw *hyper, double lr, int64_t t);
+
+#endif

@@ -1,0 +1,153 @@
+#include "train/settings.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+
+/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what holds when
+ * nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume must keep it. */
+struct count_row {
+    const char *name;
+    size_t option, setting;
+    int64_t otherwise, min, max;
+    bool kept;
+};
+struct real_row {
+    const char *name;
+    size_t option, setting;
+    double otherwise, min, max;
+};
+#define AT(option, setting) offsetof(struct ah_train_options, option), offsetof(struct ah_settings, setting)
+
+static const int64_t most = (int64_t)1 << 40;
+
+static const struct count_row counts[] = {
+    {"batch", AT(batch, batch), 8, 1, 1 << 20, true},
+    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true},
+    {"steps", AT(steps, schedule.steps), 200, 1, most, false},
+    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false},
+    {"save_every", AT(save_every, save_every), 0, 0, most, false},
+    {"val_every", AT(val_every, val_every), 0, 0, most, false},
+    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false},
+};
+
+/* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is zero. */
+#define UNDER_ONE 0.999999999
+#define LEAST_EPS 1e-30
+
+static const struct real_row reals[] = {
+    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3},
+    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1},
+    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE},
+    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE},
+    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1},
+    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3},
+};
+
+void ah_train_options_init(struct ah_train_options *options)
+{
+    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET};
+    for (size_t i = 0; i < AH_LENGTH(counts); i++)
+        *(int64_t *)((char *)options + counts[i].option) = AH_UNSET;
+    for (size_t i = 0; i < AH_LENGTH(reals); i++)
+        *(double *)((char *)options + reals[i].option) = NAN;
+}
+
+/* ---- from options -------------------------------------------------------------------------------------------------- */
+
+static int resolve_count(struct ah_settings *out, const struct count_row *row, const struct ah_train_options *options,
+                         const struct ah_settings *saved)
+{
+    int64_t asked = *(const int64_t *)((const char *)options + row->option), value = row->otherwise;
+    if (saved)
+        value = *(const int64_t *)((const char *)saved + row->setting);
+    if (asked != AH_UNSET) {
+        if (asked < row->min || asked > row->max)
+            return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected %" PRId64 " to %" PRId64, row->name, asked,
+                            row->min, row->max);
+        if (saved && row->kept && asked != value)
+            return ah__fail(AH_ESTALE, "%s: found %" PRId64 ", expected %" PRId64 " as in the checkpoint", row->name,
+                            asked, value);
+        value = asked;
+    }
+    *(int64_t *)((char *)out + row->setting) = value;
+    return AH_OK;
+}
+
+static int resolve_real(struct ah_settings *out, const struct real_row *row, const struct ah_train_options *options,
+                        const struct ah_settings *saved)
+{
+    double asked = *(const double *)((const char *)options + row->option), value = row->otherwise;
+    if (saved)
+        value = *(const double *)((const char *)saved + row->setting);
+    if (!isnan(asked)) {
+        if (asked < row->min || asked > row->max)
+            return ah__fail(AH_EINPUT, "%s: found %g, expected %g to %g", row->name, asked, row->min, row->max);
+        value = asked;
+    }
+    *(double *)((char *)out + row->setting) = value;
+    return AH_OK;
+}
+
+static int resolve_seed(struct ah_settings *out, const struct ah_train_options *options, const struct ah_settings *saved)
+{
+    bool asked = options->seed != (uint64_t)AH_UNSET;
+    if (saved && asked && options->seed != saved->seed)
+        return ah__fail(AH_ESTALE, "seed: found %" PRIu64 ", expected %" PRIu64 " as in the checkpoint", options->seed,
+                        saved->seed);
+    out->seed = saved ? saved->seed : asked ? options->seed : 1;
+    return AH_OK;
+}
+
+int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options, const struct ah_settings *saved,
+                         int64_t max_seq)
+{
+    struct ah_settings settings = {.schedule.decay = saved ? saved->schedule.decay : AH_DECAY_COSINE};
+    for (size_t i = 0; i < AH_LENGTH(counts); i++)
+        AH_TRY(resolve_count(&settings, &counts[i], options, saved));
+    for (size_t i = 0; i < AH_LENGTH(reals); i++)
+        AH_TRY(resolve_real(&settings, &reals[i], options, saved));
+    AH_TRY(resolve_seed(&settings, options, saved));
+    if (options->schedule)
+        AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
+    if (settings.seq == AH_UNSET)
+        settings.seq = max_seq < 256 ? max_seq : 256;
+    if (settings.seq > max_seq)
+        return ah__fail(AH_EINPUT, "seq: found %" PRId64 ", expected at most %" PRId64 ", the model's longest sequence",
+                        settings.seq, max_seq);
+    if (settings.schedule.warmup_steps == AH_UNSET)
+        settings.schedule.warmup_steps = settings.schedule.steps / 20;
+    *out = settings;
+    return AH_OK;
+}
+
+/* ---- state.json ---------------------------------------------------------------------------------------------------- */
+
+int ah__settings_save(cJSON *object, const struct ah_settings *settings)
+{
+    for (size_t i = 0; i < AH_LENGTH(counts); i++)
+        AH_TRY(ah__json_add_int(object, counts[i].name,
+                                *(const int64_t *)((const char *)settings + counts[i].setting)));
+    for (size_t i = 0; i < AH_LENGTH(reals); i++)
+        AH_TRY(ah__json_add_double(object, reals[i].name, *(const double *)((const char *)settings + reals[i].setting)));
+    AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
+    return ah__json_add_hash(object, "seed", settings->seed);
+}
+
+int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
+{
+    struct ah_settings settings = {0};
+    const char *decay;
+    for (size_t i = 0; i < AH_LENGTH(counts); i++)
+        AH_TRY(ah__json_int((int64_t *)((char *)&settings + counts[i].setting), json, counts[i].name, counts[i].min,
+                            counts[i].max));
+    for (size_t i = 0; i < AH_LENGTH(reals); i++)
+        AH_TRY(ah__json_double((double *)((char *)&settings + reals[i].setting), json, reals[i].name, reals[i].min,
+                               reals[i].max));
+    AH_TRY(ah__json_string(&decay, json, "schedule"));
+    if (ah__decay_find(&settings.schedule.decay, decay) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "%s", json->path);
+    AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
+    *out = settings;
+    return AH_OK;
+}

@@ -1,0 +1,71 @@
+#include "test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/status.h"
+
+static void names(void **state)
+{
+    (void)state;
+    assert_string_equal(ah_version(), "0.1.0");
+    assert_string_equal(ah_status_name(AH_OK), "AH_OK");
+    assert_string_equal(ah_status_name(AH_EINPUT), "AH_EINPUT");
+    assert_string_equal(ah_status_name(AH_EINTERNAL), "AH_EINTERNAL");
+    assert_string_equal(ah_status_name(-99), "unknown status");
+    assert_true(ah_status_is_input(AH_ECORRUPT));
+    assert_true(ah_status_is_input(AH_EBUDGET));
+    assert_false(ah_status_is_input(AH_EIO));
+    assert_false(ah_status_is_input(AH_OK));
+    assert_false(ah_status_is_input(-99));
+}
+
+static void message_stays_one_line(void **state)
+{
+    (void)state;
+    assert_int_equal(ah__fail(AH_EIO, "a\nb%d\x1b", 7), AH_EIO);
+    assert_string_equal(ah_error(), "a b7 ");
+}
+
+static void prefix_goes_before(void **state)
+{
+    (void)state;
+    ah__fail(AH_EIO, "inner");
+    assert_int_equal(ah__fail_prefix(AH_EINPUT, "step %d", 3), AH_EINPUT);
+    assert_string_equal(ah_error(), "step 3: inner");
+    ah__fail(AH_EIO, "again: %s", ah_error());
+    assert_string_equal(ah_error(), "again: step 3: inner");
+}
+
+static void long_messages_are_cut(void **state)
+{
+    (void)state;
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    ah__fail(AH_EIO, "%s", text);
+    assert_int_equal(strlen(ah_error()), 1023);
+    ah__fail_prefix(AH_EIO, "%s", text);
+    assert_int_equal(strlen(ah_error()), 1023);
+}
+
+static void *fail_elsewhere(void *unused)
+{
+    (void)unused;
+    ah__fail(AH_EIO, "of another thread");
+    return NULL;
+}
+
+static void each_thread_has_its_own(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    ah__fail(AH_EIO, "mine");
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_string_equal(ah_error(), "mine");
+}
+
+AH_TEST_SUITE("base/status", cmocka_unit_test(names), cmocka_unit_test(message_stays_one_line),
+              cmocka_unit_test(prefix_goes_before), cmocka_unit_test(long_messages_are_cut),
+              cmocka_unit_test(each_thread_has_its_own))

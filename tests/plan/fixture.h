@@ -1,0 +1,91 @@
+/* A made-up partition for tests of layout and cost: sizes drawn from a counter, no programs. */
+#ifndef AH_TESTS_PLAN_FIXTURE_H
+#define AH_TESTS_PLAN_FIXTURE_H
+
+#include "base/hash.h"
+#include "plan/cost.h"
+#include "plan/layout.h"
+
+enum { FIXTURE_LAYERS = 48 };
+
+struct fixture {
+    struct ah_partition partition;
+    struct ah_param params[2 * (FIXTURE_LAYERS + 2)];
+    struct ah_group groups[FIXTURE_LAYERS + 2];
+    uint64_t seed, drawn;
+};
+
+/* low..high inclusive */
+static inline int64_t fixture_draw(struct fixture *fixture, int64_t low, int64_t high)
+{
+    return low + (int64_t)(ah__random_bits(fixture->seed, fixture->drawn++) % (uint64_t)(high - low + 1));
+}
+
+/* A matrix and a vector in each group; all blocks alike. */
+static inline void fixture_groups(struct fixture *fixture)
+{
+    struct ah_partition *partition = &fixture->partition;
+    for (int g = 0; g < partition->group_count; g++) {
+        struct ah_param *matrix = &fixture->params[2 * g], *vector = matrix + 1;
+        if (g > 1 && g <= partition->layers) {
+            matrix[0] = matrix[-2];
+            vector[0] = vector[-2];
+        } else {
+            matrix->shape = ah_shape2(fixture_draw(fixture, 1, 900), fixture_draw(fixture, 1, 900));
+            vector->shape = ah_shape1(fixture_draw(fixture, 1, 900));
+        }
+        matrix->group = vector->group = g;
+        int64_t decayed = matrix->shape.dim[0] * matrix->shape.dim[1];
+        fixture->groups[g] = (struct ah_group){2 * g, 2, decayed + vector->shape.dim[0], decayed};
+    }
+}
+
+static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
+{
+    code->forward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->forward_drop.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->recompute.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->backward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->saved_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->input_bytes = code->output_bytes = code->boundary_bytes = fixture->partition.batch * fixture->partition.seq * 260;
+}
+
+static inline void fixture_init(struct fixture *fixture, uint64_t seed)
+{
+    *fixture = (struct fixture){.seed = seed};
+    struct ah_partition *partition = &fixture->partition;
+    *partition = (struct ah_partition){
+        .compute = AH_F32,
+        .layers = (int)fixture_draw(fixture, 1, FIXTURE_LAYERS),
+        .batch = fixture_draw(fixture, 1, 4),
+        .seq = fixture_draw(fixture, 1, 130),
+        .shared_group = -1,
+        .params = fixture->params,
+        .groups = fixture->groups,
+        .signature = 0x1234,
+    };
+    partition->group_count = partition->layers + 2;
+    partition->param_count = 2 * partition->group_count;
+    fixture_groups(fixture);
+    for (int i = 0; i < 3; i++)
+        fixture_code(fixture, &partition->code[i]);
+    partition->code[AH_CLASS_EMBEDDING].saved_bytes = 0;
+    partition->code[AH_CLASS_HEAD].output_bytes = 4;
+}
+
+static inline struct ah_plan fixture_plan(struct fixture *fixture)
+{
+    int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
+    return (struct ah_plan){
+        .layers = layers,
+        .checkpoint = (int)fixture_draw(fixture, 0, layers),
+        .offload_params = (int)fixture_draw(fixture, 0, o),
+        .offload_optimizer = o,
+        .embedding_on_host = fixture_draw(fixture, 0, 1),
+        .head_on_host = fixture_draw(fixture, 0, 1),
+        .slots = (int)fixture_draw(fixture, 1, 2 * layers),
+        .refetch_ahead = 1,
+    };
+}
+
+#endif

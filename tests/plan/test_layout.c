@@ -1,0 +1,255 @@
+#include "test.h"
+
+#include <stdlib.h>
+
+#include "plan/fixture.h"
+
+enum { MOST_AREAS = 8 * (FIXTURE_LAYERS + 2) + 32 };
+
+struct area {
+    int64_t from, bytes;
+};
+
+struct areas {
+    struct area area[MOST_AREAS];
+    int count;
+};
+
+static void area_add(struct areas *areas, int64_t from, int64_t bytes)
+{
+    assert_true(areas->count < MOST_AREAS);
+    assert_true(from >= 0);
+    assert_int_equal(from % AH_LAYOUT_ALIGN, 0);
+    if (bytes > 0)
+        areas->area[areas->count++] = (struct area){from, bytes};
+}
+
+static int area_order(const void *a, const void *b)
+{
+    int64_t x = ((const struct area *)a)->from, y = ((const struct area *)b)->from;
+    return (x > y) - (x < y);
+}
+
+/* No two share a byte, gaps are alignment only, and the last one ends the memory. */
+static void areas_check(struct areas *areas, int64_t total, int64_t tail)
+{
+    int64_t end = 0;
+    qsort(areas->area, (size_t)areas->count, sizeof areas->area[0], area_order);
+    for (int i = 0; i < areas->count; i++) {
+        assert_true(areas->area[i].from >= end);
+        assert_true(areas->area[i].from - end < AH_LAYOUT_ALIGN);
+        end = areas->area[i].from + areas->area[i].bytes;
+    }
+    assert_true(end <= total && total - end < tail);
+}
+
+static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture, const struct ah_plan *plan,
+                        const struct ah_layout *layout, int g)
+{
+    const struct ah_layout_group *group = &layout->groups[g];
+    int64_t bytes = fixture->partition.groups[g].count * 4;
+    bool edge = g == 0 || g == plan->layers + 1;
+    bool on_host = g == 0 ? plan->embedding_on_host : edge ? plan->head_on_host : g > plan->layers - plan->offload_optimizer;
+    assert_int_equal(group->on_host, on_host);
+    for (int i = 0; i < 3; i++)
+        area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, bytes);
+    if (on_host)
+        area_add(host, group->host_grad_offset, bytes);
+    else
+        assert_int_equal(group->host_grad_offset, -1);
+    if (edge && on_host)
+        area_add(device, group->param_offset, bytes);
+    else
+        assert_int_equal(group->param_offset, -1);
+    if (edge)
+        area_add(device, group->grad_offset, bytes);
+    else
+        assert_int_equal(group->grad_offset, -1);
+}
+
+static void device_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
+                         const struct ah_layout *layout)
+{
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    for (int i = 0; i < plan->slots; i++)
+        area_add(areas, layout->slots_offset + i * layout->slot_bytes, partition->groups[1].count * 4);
+    for (int i = 0; i <= plan->layers; i++)
+        area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
+    for (int i = 0; i < layout->saved_sets; i++)
+        area_add(areas, layout->saved_offset + i * layout->saved_bytes, block->saved_bytes);
+    area_add(areas, layout->embedding_saved_offset, partition->code[AH_CLASS_EMBEDDING].saved_bytes);
+    area_add(areas, layout->boundary_offset, block->boundary_bytes);
+    area_add(areas, layout->work_offset, layout->work_bytes);
+    for (int i = 0; i < 2; i++) {
+        area_add(areas, layout->tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
+        area_add(areas, layout->tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
+                 partition->batch * partition->seq * 4);
+        area_add(areas, layout->results_offset + i * layout->results_bytes, 64 + 8 * (plan->layers + 2));
+    }
+}
+
+static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
+                       const struct ah_layout *layout)
+{
+    for (int i = 0; i < 2; i++) {
+        area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
+        area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
+                 partition->batch * partition->seq * 4);
+        area_add(areas, layout->host_results_offset + i * layout->results_bytes, 64 + 8 * (plan->layers + 2));
+    }
+    area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
+}
+
+static void places_every_area_apart_and_totals_agree(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct fixture fixture;
+        fixture_init(&fixture, seed);
+        struct ah_plan plan = fixture_plan(&fixture);
+        struct ah_layout *layout;
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        struct areas device = {0}, host = {0};
+        for (int g = 0; g < plan.layers + 2; g++)
+            group_areas(&device, &host, &fixture, &plan, layout, g);
+        device_areas(&device, &fixture.partition, &plan, layout);
+        host_areas(&host, &fixture.partition, &plan, layout);
+        areas_check(&device, layout->device_bytes, 1);
+        areas_check(&host, layout->host_bytes, AH_LAYOUT_ALIGN);
+        int64_t device_bytes, host_bytes;
+        ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan);
+        assert_int_equal(device_bytes, layout->device_bytes);
+        assert_int_equal(host_bytes, layout->host_bytes);
+        ah__layout_free(layout);
+    }
+}
+
+/* The device measures the highest byte in use; the embedding's gradient is written whole in every step. */
+static void ends_with_the_embedding_gradient(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_init(&fixture, 5);
+    for (int i = 0; i < 20; i++) {
+        struct ah_plan plan = fixture_plan(&fixture);
+        struct ah_layout *layout;
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_int_equal(layout->groups[0].grad_offset + fixture.partition.groups[0].count * 4, layout->device_bytes);
+        ah__layout_free(layout);
+    }
+}
+
+static void fixed_model(struct fixture *fixture)
+{
+    fixture_init(fixture, 1);
+    fixture->partition.layers = 4;
+    fixture->partition.group_count = 6;
+    fixture_groups(fixture);
+}
+
+static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
+{
+    struct ah_plan plan = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1};
+    struct ah_layout *layout;
+    assert_ok(ah__layout_new(&layout, &fixture->partition, &plan));
+    return layout;
+}
+
+static void keeps_one_saved_set_for_recomputation(void **state)
+{
+    (void)state;
+    static const int sets[] = {4, 3, 2, 1, 1};
+    struct fixture fixture;
+    fixed_model(&fixture);
+    for (int c = 0; c <= 4; c++) {
+        struct ah_layout *layout = layout_of(&fixture, c, 0);
+        assert_int_equal(layout->saved_sets, sets[c]);
+        ah__layout_free(layout);
+    }
+}
+
+/* Scratch is as large as the largest program that runs under the plan, evaluation and the head's saved set included. */
+static void work_holds_what_runs(void **state)
+{
+    (void)state;
+    enum { LARGE = 1 << 22 };
+    struct fixture fixture;
+    fixed_model(&fixture);
+    struct ah_code *code = fixture.partition.code;
+    struct {
+        int64_t *work_bytes;
+        int c, c_without; /* runs under c; does not under c_without (-1: always runs) */
+    } programs[] = {
+        {&code[AH_CLASS_EMBEDDING].forward.work_bytes, 0, -1},  {&code[AH_CLASS_EMBEDDING].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].backward.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].forward.work_bytes, 3, 4},
+        {&code[AH_CLASS_BLOCK].forward_drop.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].recompute.work_bytes, 1, 0},
+        {&code[AH_CLASS_BLOCK].backward.work_bytes, 4, -1},     {&code[AH_CLASS_HEAD].forward_drop.work_bytes, 0, -1},
+    };
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        int64_t before = *programs[i].work_bytes;
+        *programs[i].work_bytes = LARGE;
+        struct ah_layout *layout = layout_of(&fixture, programs[i].c, 0);
+        assert_int_equal(layout->work_bytes, LARGE);
+        ah__layout_free(layout);
+        if (programs[i].c_without >= 0) {
+            layout = layout_of(&fixture, programs[i].c_without, 0);
+            assert_true(layout->work_bytes < LARGE);
+            ah__layout_free(layout);
+        }
+        *programs[i].work_bytes = before;
+    }
+    code[AH_CLASS_HEAD].forward.work_bytes = LARGE;
+    code[AH_CLASS_HEAD].backward.work_bytes = LARGE - AH_LAYOUT_ALIGN;
+    code[AH_CLASS_HEAD].saved_bytes = 3 * AH_LAYOUT_ALIGN;
+    struct ah_layout *layout = layout_of(&fixture, 0, 0);
+    assert_int_equal(layout->head_saved_offset, layout->work_offset + LARGE);
+    assert_int_equal(layout->work_bytes, LARGE + 3 * AH_LAYOUT_ALIGN);
+    ah__layout_free(layout);
+}
+
+static void staging_only_for_device_states(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixed_model(&fixture);
+    fixture.params[0].shape = ah_shape2(1000, 1000); /* embedding: more than staging ever takes */
+    fixture.params[2].shape = ah_shape2(64, 64);     /* first block */
+    fixture.params[3].shape = ah_shape1(64);
+    fixture.params[10].shape = fixture.params[11].shape = ah_shape1(64); /* head */
+    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    static const struct {
+        bool embedding, head;
+        int o;
+        int64_t staging;
+    } rows[] = {{false, true, 4, 1 << 20}, {true, true, 3, 64 * 64 * 4}, {true, false, 4, 256}, {true, true, 4, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ah_layout *layout;
+        plan.embedding_on_host = rows[i].embedding;
+        plan.head_on_host = rows[i].head;
+        plan.offload_optimizer = rows[i].o;
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_int_equal(layout->host_staging_bytes, rows[i].staging);
+        ah__layout_free(layout);
+    }
+}
+
+static void survives_failing_allocations(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixed_model(&fixture);
+    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    for (uint64_t n = 1; n <= 2; n++) {
+        struct ah_layout *layout = NULL;
+        ah__alloc_fail_at(n);
+        assert_int_equal(ah__layout_new(&layout, &fixture.partition, &plan), AH_ENOMEM);
+        assert_null(layout);
+    }
+    ah__alloc_fail_at(0);
+    ah__layout_free(NULL);
+}
+
+AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
+              cmocka_unit_test(ends_with_the_embedding_gradient), cmocka_unit_test(keeps_one_saved_set_for_recomputation),
+              cmocka_unit_test(work_holds_what_runs), cmocka_unit_test(staging_only_for_device_states),
+              cmocka_unit_test(survives_failing_allocations))

@@ -1,0 +1,160 @@
+#include "sched/check.h"
+
+#include "test.h"
+
+#include <stdlib.h>
+
+struct checker {
+    const struct ah_timeline *timeline;
+    const struct ah_sched_config *config;
+    int64_t iterations;
+    const struct ah_span **found; /* [iteration][partition][kind] */
+};
+
+static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
+{
+    if (k < 0)
+        return NULL;
+    return c->found[(k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+}
+
+static bool on_host(const struct ah_sched_config *config, int g)
+{
+    if (g == 0)
+        return config->embedding_on_host;
+    return g > config->layers ? config->head_on_host : g > config->layers - config->offload_optimizer;
+}
+
+static bool refetches(const struct ah_sched_config *config, int g)
+{
+    int first = config->layers - config->offload_optimizer + 1;
+    return g >= first && g < first + config->offload_params && g <= config->layers;
+}
+
+/* `later` must exist and start after `earlier`, which must exist, has ended. */
+static void after(const struct checker *c, int64_t k, int g, enum ah_item_kind later_kind, const struct ah_span *earlier,
+                  const char *what)
+{
+    const struct ah_span *later = get(c, k, g, later_kind);
+    if (!later)
+        fail_msg("iteration %lld partition %d: no %s", (long long)k, g, ah__item_names[later_kind]);
+    else if (!earlier)
+        fail_msg("iteration %lld partition %d: %s without %s", (long long)k, g, ah__item_names[later_kind], what);
+    else if (later->start_ns < earlier->end_ns)
+        fail_msg("iteration %lld partition %d: %s starts at %lld, before %s ends at %lld", (long long)k, g,
+                 ah__item_names[later_kind], (long long)later->start_ns, what, (long long)earlier->end_ns);
+}
+
+static void check_group(const struct checker *c, int64_t k, int g)
+{
+    const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
+    int head = c->config->layers + 1;
+    after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
+    after(c, k, g, AH_ITEM_FORWARD, g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_INPUT), "its input");
+    if (g < head)
+        after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g + 1, AH_ITEM_BACKWARD), "the backward above");
+    if (!on_host(c->config, g)) {
+        after(c, k, g, AH_ITEM_UPDATE_DEVICE, backward, "backward");
+        if (k > 0)
+            after(c, k, g, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
+        return;
+    }
+    after(c, k, g, AH_ITEM_FORWARD, get(c, k, g, AH_ITEM_PREFETCH), "prefetch");
+    after(c, k, g, AH_ITEM_OFFLOAD, backward, "backward");
+    after(c, k, g, AH_ITEM_UPDATE_HOST, get(c, k, g, AH_ITEM_OFFLOAD), "offload");
+    if (k > 0)
+        after(c, k, g, AH_ITEM_PREFETCH, get(c, k - 1, g, AH_ITEM_UPDATE_HOST), "the last update");
+    if (refetches(c->config, g)) {
+        after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");
+        after(c, k, g, AH_ITEM_UPDATE_HOST, get(c, k, g, AH_ITEM_REFETCH), "refetch");
+    }
+    if (g == 0 && c->config->shared_embedding)
+        after(c, k, head, AH_ITEM_FORWARD, get(c, k, 0, AH_ITEM_PREFETCH), "prefetch of the embedding");
+}
+
+static void check_iteration(const struct checker *c, int64_t k)
+{
+    int head = c->config->layers + 1;
+    for (int g = 0; g <= head; g++)
+        check_group(c, k, g);
+    after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
+    after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
+    if (k >= 2)
+        after(c, k, 0, AH_ITEM_INPUT, get(c, k - 2, 0, AH_ITEM_BACKWARD), "the last reader of its buffer");
+    if (c->config->policy->barrier && k > 0)
+        for (int g = 0; g <= head; g++)
+            if (on_host(c->config, g))
+                after(c, k, 0, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_HOST), "the barrier");
+}
+
+/* ---- slots --------------------------------------------------------------------------------------------------------- */
+
+struct hold {
+    int slot;
+    int64_t from, to;
+};
+
+static void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, const struct ah_span *to, int slot)
+{
+    if (!from || !to)
+        return;
+    assert_true(slot >= 0);
+    holds[(*count)++] = (struct hold){slot, from->start_ns, to->end_ns};
+}
+
+static int by_slot_and_time(const void *left, const void *right)
+{
+    const struct hold *a = left, *b = right;
+    if (a->slot != b->slot)
+        return a->slot - b->slot;
+    return (a->from > b->from) - (a->from < b->from);
+}
+
+static void check_slots(const struct checker *c)
+{
+    struct hold *holds = calloc((size_t)(c->iterations * c->config->layers * 3), sizeof *holds);
+    size_t count = 0;
+    for (int64_t k = 0; k < c->iterations; k++)
+        for (int g = 1; g <= c->config->layers; g++) {
+            const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = get(c, k, g, AH_ITEM_PREFETCH);
+            const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
+            const struct ah_span *end = get(c, k, g, on_host(c->config, g) ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE);
+            hold_add(holds, &count, backward, end, backward->item.grad_slot);
+            if (refetch) {
+                hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);
+                hold_add(holds, &count, refetch, backward, refetch->item.param_slot);
+            } else if (fetch) {
+                hold_add(holds, &count, fetch, backward, fetch->item.param_slot);
+            }
+        }
+    qsort(holds, count, sizeof *holds, by_slot_and_time);
+    for (size_t i = 0; i < count; i++) {
+        assert_in_range(holds[i].slot, 0, c->config->slots - 1);
+        if (i > 0 && holds[i].slot == holds[i - 1].slot && holds[i].from < holds[i - 1].to)
+            fail_msg("slot %d is taken at %lld while held until %lld", holds[i].slot, (long long)holds[i].from,
+                     (long long)holds[i - 1].to);
+    }
+    free(holds);
+}
+
+void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_config *config)
+{
+    struct checker c = {timeline, config, 0, NULL};
+    for (size_t i = 0; i < timeline->span_count; i++)
+        if (timeline->spans[i].item.iteration >= c.iterations)
+            c.iterations = timeline->spans[i].item.iteration + 1;
+    c.found = calloc((size_t)(c.iterations * (config->layers + 2) * AH_ITEM_COUNT), sizeof *c.found);
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *span = &timeline->spans[i];
+        const struct ah_span **at =
+            &c.found[(span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+                     (int)span->item.kind];
+        if (*at)
+            fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
+        *at = span;
+    }
+    for (int64_t k = 0; k < c.iterations; k++)
+        check_iteration(&c, k);
+    check_slots(&c);
+    free(c.found);
+}

@@ -1,0 +1,176 @@
+/* The scheduler on the simulated device: thousands of random plans, costs and policies. */
+#include "test.h"
+
+#include "base/hash.h"
+#include "dev/sim.h"
+#include "sched/check.h"
+
+static uint64_t counter;
+
+static int draw(int from, int to)
+{
+    return from + (int)(ah__random_bits(7, counter++) % (uint64_t)(to - from + 1));
+}
+
+static void random_costs(struct ah_costs *costs, int layers)
+{
+    *costs = (struct ah_costs){.layers = layers, .notify_ns = draw(0, 1) * draw(0, 500)};
+    for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
+            costs->ns[kind][class] = draw(1, 1 << draw(3, 14));
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
+        costs->recompute_ns[class] = draw(1, 4000);
+    for (int a = 0; a < AH_LANE_COUNT; a++) {
+        costs->launch_ns[a] = draw(0, 1) * draw(0, 200);
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            costs->slowdown[a][b] = 1 + (a == b ? 0 : draw(0, 10) / 10.0);
+    }
+}
+
+static void random_config(struct ah_sched_config *config)
+{
+    int layers = draw(1, 9), o = draw(0, layers);
+    *config = (struct ah_sched_config){
+        .layers = layers,
+        .checkpoint = draw(0, layers),
+        .offload_params = draw(0, o),
+        .offload_optimizer = o,
+        .embedding_on_host = draw(0, 1),
+        .head_on_host = draw(0, 1),
+        .shared_embedding = draw(0, 1),
+        .refetch_ahead = draw(1, layers),
+        .policy = draw(0, 1) ? &ah__policy_autohete : &ah__policy_autohete_fifo,
+    };
+    config->slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
+}
+
+static int count_slots(const struct ah_done *done, void *context)
+{
+    (void)done;
+    struct ah_drive *drive = context;
+    assert_true(ah__sched_slots_used(drive->sched) >= 0);
+    return AH_OK;
+}
+
+static void simulate(const struct ah_sched_config *config, const struct ah_costs *costs, struct ah_timeline *timeline,
+                     int iterations, bool forward_only)
+{
+    struct ah_drive drive = {.timeline = timeline, .completed = count_slots};
+    drive.context = &drive;
+    assert_ok(ah__sched_new(&drive.sched, config));
+    assert_ok(ah__dev_sim_open(&drive.dev, costs));
+    ah__sched_limit(drive.sched, iterations, forward_only);
+    assert_ok(ah__drive(&drive));
+    assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+    for (size_t i = 0; i < timeline->sample_count; i++)
+        assert_in_range(timeline->samples[i].slots_used, 0, config->slots);
+    drive.dev->ops->close(drive.dev);
+    ah__sched_free(drive.sched);
+}
+
+static void no_plan_deadlocks_or_races(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4000; round++) {
+        struct ah_sched_config config;
+        struct ah_costs costs;
+        struct ah_timeline *timeline;
+        random_config(&config);
+        random_costs(&costs, config.layers);
+        assert_ok(ah__timeline_new(&timeline, config.layers, 4));
+        simulate(&config, &costs, timeline, 4, false);
+        check_timeline(timeline, &config);
+        ah_timeline_free(timeline);
+    }
+}
+
+static void forward_only_runs_every_forward(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct ah_sched_config config;
+        struct ah_costs costs;
+        struct ah_timeline *timeline;
+        random_config(&config);
+        random_costs(&costs, config.layers);
+        assert_ok(ah__timeline_new(&timeline, config.layers, 3));
+        simulate(&config, &costs, timeline, 3, true);
+        int forwards = 0;
+        for (size_t i = 0; i < timeline->span_count; i++) {
+            forwards += timeline->spans[i].item.kind == AH_ITEM_FORWARD;
+            assert_int_not_equal(timeline->spans[i].item.kind, AH_ITEM_BACKWARD);
+        }
+        assert_int_equal(forwards, 3 * (config.layers + 2));
+        ah_timeline_free(timeline);
+    }
+}
+
+/* Trains, stops in the middle, evaluates, trains on: the scheduler starts each stretch from the same state. */
+static void stretches_follow_each_other(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct ah_sched_config config;
+        struct ah_costs costs;
+        struct ah_drive drive = {0};
+        random_config(&config);
+        random_costs(&costs, config.layers);
+        assert_ok(ah__sched_new(&drive.sched, &config));
+        assert_ok(ah__dev_sim_open(&drive.dev, &costs));
+        int64_t limit = 0;
+        for (int stretch = 0; stretch < 5; stretch++) {
+            limit += draw(1, 3);
+            ah__sched_limit(drive.sched, limit, stretch % 2);
+            assert_false(ah__sched_drained(drive.sched));
+            assert_ok(ah__drive(&drive));
+            assert_true(ah__sched_drained(drive.sched));
+            assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+        }
+        drive.dev->ops->close(drive.dev);
+        ah__sched_free(drive.sched);
+    }
+}
+
+static struct ah_sched *stopping;
+
+static int stop_early(const struct ah_done *done, void *context)
+{
+    (void)context;
+    if (done->item.kind == AH_ITEM_RESULT && done->item.iteration == 1)
+        ah__sched_stop(stopping);
+    return AH_OK;
+}
+
+static void stop_finishes_what_has_begun(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct ah_sched_config config;
+        struct ah_costs costs;
+        struct ah_drive drive = {.completed = stop_early};
+        random_config(&config);
+        random_costs(&costs, config.layers);
+        assert_ok(ah__sched_new(&drive.sched, &config));
+        assert_ok(ah__dev_sim_open(&drive.dev, &costs));
+        stopping = drive.sched;
+        ah__sched_limit(drive.sched, 100, false);
+        assert_ok(ah__drive(&drive));
+        assert_true(ah__sched_drained(drive.sched));
+        assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+        drive.dev->ops->close(drive.dev);
+        ah__sched_free(drive.sched);
+    }
+}
+
+static void too_few_slots_are_refused(void **state)
+{
+    (void)state;
+    struct ah_sched *sched;
+    struct ah_sched_config config = {.layers = 4, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
+                                     .refetch_ahead = 1, .policy = &ah__policy_autohete};
+    assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
+}
+
+AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
+              cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
+              cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

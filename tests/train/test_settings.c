@@ -1,0 +1,164 @@
+#include "train/settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+static const struct ah_settings defaults = {
+    .batch = 8,
+    .seq = 256,
+    .seed = 1,
+    .schedule = {AH_DECAY_COSINE, 3e-4, 0.1, 10, 200},
+    .adamw = {0.9, 0.95, 1e-8, 0.1},
+    .val_batches = 8,
+};
+
+static const struct ah_settings saved = {
+    .batch = 3,
+    .seq = 17,
+    .seed = 0xfedcba9876543210,
+    .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
+    .adamw = {0, 0.5, 1e-3, 0},
+    .save_every = 5,
+    .val_every = 7,
+    .val_batches = 0,
+};
+
+static void expect_equal(const struct ah_settings *a, const struct ah_settings *b)
+{
+    cJSON *left = cJSON_CreateObject(), *right = cJSON_CreateObject();
+    char *left_text, *right_text;
+    assert_ok(ah__settings_save(left, a));
+    assert_ok(ah__settings_save(right, b));
+    assert_ok(ah__json_text(&left_text, left, true));
+    assert_ok(ah__json_text(&right_text, right, true));
+    assert_string_equal(left_text, right_text);
+    free(left_text);
+    free(right_text);
+    cJSON_Delete(left);
+    cJSON_Delete(right);
+}
+
+static void unset_means_default(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings;
+    ah_train_options_init(&options);
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, 1024));
+    expect_equal(&settings, &defaults);
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, 100));
+    assert_int_equal(settings.seq, 100);
+    options.steps = 1000;
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, 100));
+    assert_int_equal(settings.schedule.warmup_steps, 50);
+    assert_int_equal(settings.schedule.steps, 1000);
+}
+
+static void unset_means_as_saved(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings;
+    ah_train_options_init(&options);
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, 1024));
+    expect_equal(&settings, &saved);
+    options.steps = 99;
+    options.lr = 0.5;
+    options.val_batches = 2;
+    options.schedule = "constant";
+    options.batch = saved.batch;
+    options.seed = saved.seed;
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, 1024));
+    struct ah_settings expected = saved;
+    expected.schedule = (struct ah_schedule){AH_DECAY_CONSTANT, 0.5, 0, 0, 99};
+    expected.val_batches = 2;
+    expect_equal(&settings, &expected);
+}
+
+static void a_resume_keeps_batch_seq_and_seed(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings;
+    ah_train_options_init(&options);
+    options.batch = 4;
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE, "batch: found 4, expected 3");
+    ah_train_options_init(&options);
+    options.seq = 18;
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE, "seq: found 18, expected 17");
+    ah_train_options_init(&options);
+    options.seed = 5;
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE,
+                 "seed: found 5, expected 18364758544493064720");
+}
+
+static void bad_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        int64_t value;
+        const char *words;
+    } counts[] = {
+        {offsetof(struct ah_train_options, batch), 0, "batch: found 0, expected 1 to"},
+        {offsetof(struct ah_train_options, seq), -1, "seq: found -1, expected 1 to"},
+        {offsetof(struct ah_train_options, seq), 65, "seq: found 65, expected at most 64"},
+        {offsetof(struct ah_train_options, steps), 0, "steps: found 0"},
+        {offsetof(struct ah_train_options, warmup_steps), -1, "warmup_steps: found -1"},
+        {offsetof(struct ah_train_options, val_batches), INT64_MAX, "val_batches: found 9223372036854775807"},
+    };
+    static const struct {
+        size_t at;
+        double value;
+        const char *words;
+    } reals[] = {
+        {offsetof(struct ah_train_options, lr), -1e-9, "lr: found -1e-09, expected 0 to 1000"},
+        {offsetof(struct ah_train_options, lr), INFINITY, "lr: found inf"},
+        {offsetof(struct ah_train_options, min_lr_ratio), 1.5, "min_lr_ratio: found 1.5, expected 0 to 1"},
+        {offsetof(struct ah_train_options, beta2), 1, "beta2: found 1"},
+        {offsetof(struct ah_train_options, eps), 0, "eps: found 0"},
+    };
+    struct ah_train_options options;
+    struct ah_settings settings = defaults;
+    for (size_t i = 0; i < AH_LENGTH(counts); i++) {
+        ah_train_options_init(&options);
+        *(int64_t *)((char *)&options + counts[i].at) = counts[i].value;
+        assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, counts[i].words);
+    }
+    for (size_t i = 0; i < AH_LENGTH(reals); i++) {
+        ah_train_options_init(&options);
+        *(double *)((char *)&options + reals[i].at) = reals[i].value;
+        assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, reals[i].words);
+    }
+    ah_train_options_init(&options);
+    options.schedule = "cosinus";
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, "schedule: found \"cosinus\"");
+    expect_equal(&settings, &defaults);
+}
+
+static void json_round_trip(void **state)
+{
+    (void)state;
+    cJSON *tree = cJSON_CreateObject();
+    struct ah_json json = {tree, "state.json", ""};
+    struct ah_settings loaded = defaults;
+    assert_ok(ah__settings_save(tree, &saved));
+    assert_ok(ah__settings_load(&loaded, &json));
+    expect_equal(&loaded, &saved);
+    cJSON_ReplaceItemInObject(tree, "batch", cJSON_CreateNumber(0));
+    assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "batch");
+    cJSON_ReplaceItemInObject(tree, "batch", cJSON_CreateNumber(1));
+    cJSON_ReplaceItemInObject(tree, "schedule", cJSON_CreateString("steep"));
+    assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "state.json: schedule: found \"steep\"");
+    cJSON_DeleteItemFromObject(tree, "beta1");
+    assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "beta1");
+    expect_equal(&loaded, &saved);
+    cJSON_Delete(tree);
+}
+
+AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(unset_means_as_saved),
+              cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
+              cmocka_unit_test(json_round_trip))

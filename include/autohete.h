@@ -274,11 +274,11 @@ struct ah_step {
     double lr;
     double tokens_per_s;
     double eta_s;
-    double lane_busy[AH_LANE_SLOTS]; /* fraction of the last step each lane was busy */
+    double lane_busy[AH_LANE_SLOTS]; /* fraction of a step each lane was busy, in the last step recorded */
 };
 
-/* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it by what the
- * checkpoint says when it resumes one (those marked *), else by the default. */
+/* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it by what
+ * the checkpoint says when it resumes one (those marked *), else by the default. */
 #define AH_UNSET INT64_MIN
 
 struct ah_train_options {
@@ -288,7 +288,7 @@ struct ah_train_options {
     const char *device;          /* default "cpu" */
     struct ah_dev_options dev;
     struct ah_budget budget;
-    int64_t batch, seq;          /* * sequences per step, default 8; tokens per sequence, default the model's longest or 256 */
+    int64_t batch, seq;          /* * sequences per step, default 8; tokens per sequence, default 256 or the model's longest */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
@@ -298,15 +298,15 @@ struct ah_train_options {
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
     const char *policy;          /* "autohete" (default), "autohete-fifo", "resident" */
     const char *profile_path;    /* a saved profile, or null: measure */
-    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of the training
-                                  * that is resumed, else nothing is written */
+    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of the
+                                  * training that is resumed, else nothing is written */
     const char *resume_dir;      /* a training's folder (its newest checkpoint), or one checkpoint's; null: start anew */
     int64_t save_every;          /* * steps; 0 (default): only at the end */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
-    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may be
-     * null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val it ends
-     * ah_train() with that status. */
+    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may
+     * be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val it
+     * ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
@@ -328,11 +328,11 @@ struct ah_train_result {
     struct ah_plan plan;
 };
 
-/* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl, plan.json,
- * profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is safely on disk.
+/* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl,
+ * plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is safely on disk.
  *
- * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, device threads or link speed either part
- * used, as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may
+ * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, threads or link speed either part used,
+ * as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may
  * grow or shrink, but the learning rate depends on it: the same bits need the same `steps`, which is what an unset one means.
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
@@ -348,7 +348,7 @@ struct ah_generate_options {
     int (*on_token)(int token, void *context); /* nonzero stops */
     void *context;
 };
-/* Continues the prompt; the tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of threads. */
+/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). The same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 #ifdef __cplusplus

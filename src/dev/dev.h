@@ -118,7 +118,7 @@ struct ah_dev_info {
 
 /* Every member is required. All calls come from one thread (the driver's); lanes run on their own. */
 struct ah_dev_ops {
-    /* The one bounded device region. Called at most once per device between two calls of memory_release. */
+    /* The one bounded device region, zeroed. Called at most once per device between two calls of memory_release. */
     int (*device_memory)(struct ah_dev *dev, int64_t bytes, char **base);
     /* Host memory as the device wants it (pinned, pre-faulted, zeroed). Freed by memory_release. */
     int (*host_memory)(struct ah_dev *dev, int64_t bytes, char **base);

@@ -15,7 +15,7 @@
 struct ah_folder;
 
 /* Whether checkpoints could be written to dir, which may not exist yet; changes nothing. AH_EINPUT when it is a file, cannot be
- * written, or holds a model.safetensors, config.json or checkpoint that is no symbolic link and would be lost. */
+ * written, or holds a model.safetensors, config.json or checkpoint that is not ours and would be lost. */
 int ah__folder_check(const char *dir);
 
 /* Makes dir if need be, removes remains of interrupted writes and makes an empty DIR/step-STEP.tmp. AH_EINPUT, AH_EIO. */

@@ -64,8 +64,9 @@ struct row {
 };
 enum { ROWS = 9 };
 
-/* The solver's tolerances are absolute, so times are scaled to a largest objective of this size, bytes to blocks. */
-static const double TIME_SCALE = 1e4;
+/* The solver's tolerances are absolute (1e-5 between two objectives), so times are scaled to a largest objective of this size;
+ * bytes are counted in blocks. */
+static const double TIME_SCALE = 1e6;
 
 static double time_unit(const struct ah_cost_model *m)
 {
@@ -76,8 +77,8 @@ static double time_unit(const struct ah_cost_model *m)
 static int build_rows(struct row rows[ROWS], const struct ah_cost_model *m)
 {
     double L = m->L, u = time_unit(m);
-    double bare = fmax(m->t_h2d - m->t_bp, 0) / u;                        /* of (4): waits of a block that does not recompute */
-    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u;            /* of one that does */
+    double bare = fmax(m->t_h2d - m->t_bp, 0) / u;             /* of (4): the wait of a block that does not recompute */
+    double hidden = fmax(m->t_h2d - m->t_fp - m->t_bp, 0) / u; /* of one that does */
     double set = m->half_bytes * (m->Ma - m->Ma_in), half = m->half_bytes * m->Mp, states = m->state_bytes * m->Mp;
     double block = set + half + states > 0 ? set + half + states : 1; /* a unit for (1) */
     double device = m->M_gpu - ah__cost_device_bytes(m, (struct ah_cpo){0, 0, 0});
@@ -137,15 +138,12 @@ static void build(Cbc_Model *cbc, const struct ah_cost_model *model, const struc
         add_row(cbc, &rows[i]);
 }
 
-/* CBC takes over SIGINT while it runs; the program's own handler is put back. */
+/* CBC takes over SIGINT while it runs and returns it without its flags; the program's own handler is put back whole. */
 static void solve_quietly(Cbc_Model *cbc)
 {
     struct sigaction handler;
     sigaction(SIGINT, NULL, &handler);
     Cbc_setLogLevel(cbc, 0);
-    Cbc_setParameter(cbc, "ratioGap", "0");
-    Cbc_setParameter(cbc, "allowableGap", "0");
-    Cbc_setParameter(cbc, "increment", "1e-9");
     Cbc_solve(cbc);
     sigaction(SIGINT, &handler, NULL);
 }

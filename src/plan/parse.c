@@ -27,7 +27,7 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (!(given & AH_PLAN_GIVEN_HEAD))
         fitted.head_on_host = plan->offload_optimizer > 0;
     if (!(given & AH_PLAN_GIVEN_AHEAD))
-        fitted.refetch_ahead = plan->offload_params > 1 ? plan->offload_params : 1;
+        fitted.refetch_ahead = ah__plan_farthest_refetch(plan);
     if (!ah__plan_fit(&fitted, predictor->partition, budget))
         return over_budget(&fitted, budget);
     if (given & AH_PLAN_GIVEN_SLOTS)

@@ -2,14 +2,15 @@
  * by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and the search ends when the
  * next bound is no better than the best simulated time, so what is skipped could not have won.
  *
- * Two rules thin the candidates beforehand; each gives up only plans that differ from a kept one by less memory used for
- * nothing: of equal switches, only the most slots that fit; of equal (p, o, slots), only the smallest c. */
+ * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest refetch
+ * distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a schedule slightly
+ * longer), so thinning may cost a fraction of a percent; models of few layers are searched whole. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "plan/search.h"
 
-enum { SEARCH_ITERATIONS = 4, SEARCH_SIMULATIONS = 1200 };
+enum { SEARCH_ITERATIONS = 4, SEARCH_PARTITIONS = 100000, SEARCH_WHOLE_LAYERS = 6 };
 
 struct candidates {
     struct ah_plan *plans;
@@ -26,10 +27,15 @@ static int min_slots(const struct ah_plan *plan)
     return ah__sched_min_slots(&config);
 }
 
-/* More slots than every parameter and every gradient at once can serve nobody. */
+/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share one. */
 static int max_slots(const struct ah_plan *plan)
 {
-    return plan->offload_optimizer ? 2 * plan->offload_optimizer : 1;
+    return 2 * plan->offload_optimizer + (plan->offload_optimizer < plan->layers);
+}
+
+int ah__plan_farthest_refetch(const struct ah_plan *plan)
+{
+    return plan->offload_params ? plan->offload_optimizer + 1 : 1;
 }
 
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
@@ -51,16 +57,32 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, co
         ah__layout_bytes(&more, &host, partition, &next);
         int64_t extra = (budget->device_bytes - device) / (more - device);
         int64_t slots = plan->slots + extra;
-        plan->slots = slots < max_slots(plan) ? (int)slots : max_slots(plan) > plan->slots ? max_slots(plan) : plan->slots;
+        plan->slots = slots < max_slots(plan) ? (int)slots : max_slots(plan);
     }
     ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, plan);
     return true;
 }
 
-static int candidate_add(struct candidates *candidates, const struct ah_plan *plan)
+/* With its bound as step_ns, until it is simulated. */
+static int candidate_add(struct candidates *candidates, const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     AH_TRY(ah__grow(&candidates->plans, &candidates->capacity, candidates->count + 1, sizeof *plan));
-    candidates->plans[candidates->count++] = *plan;
+    struct ah_plan *added = &candidates->plans[candidates->count++];
+    *added = *plan;
+    ah__plan_bound(added, predictor);
+    added->step_ns = ah__plan_policy_bound(added, predictor);
+    return AH_OK;
+}
+
+/* Every number of slots up to the plan's, every refetch distance. */
+static int candidates_whole(struct candidates *candidates, const struct ah_plan *fitted,
+                            const struct ah_predictor *predictor)
+{
+    struct ah_plan plan = *fitted;
+    int farthest = ah__plan_farthest_refetch(fitted);
+    for (plan.slots = min_slots(fitted); plan.slots <= fitted->slots; plan.slots++)
+        for (plan.refetch_ahead = 1; plan.refetch_ahead <= farthest; plan.refetch_ahead++)
+            AH_TRY(candidate_add(candidates, &plan, predictor));
     return AH_OK;
 }
 
@@ -86,13 +108,15 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
             note_least(candidates, &plan, budget);
             continue;
         }
+        if (plan.layers <= SEARCH_WHOLE_LAYERS) {
+            AH_TRY(candidates_whole(candidates, &plan, predictor));
+            continue;
+        }
         if (plan.slots <= slots_before)
             continue;
         slots_before = plan.slots;
-        plan.refetch_ahead = plan.offload_params > 1 ? plan.offload_params : 1;
-        ah__plan_bound(&plan, predictor);
-        plan.step_ns = ah__plan_policy_bound(&plan, predictor);
-        AH_TRY(candidate_add(candidates, &plan));
+        plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
+        AH_TRY(candidate_add(candidates, &plan, predictor));
         if (plan.slots >= max_slots(&plan))
             break;
     }
@@ -125,13 +149,13 @@ static int by_bound(const void *left, const void *right)
 static int visit(struct ah_plan *best, struct ah_search_report *report, const struct candidates *candidates,
                  const struct ah_predictor *predictor)
 {
-    int64_t best_ns = INT64_MAX;
+    int64_t best_ns = INT64_MAX, most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
     report->candidates = (int64_t)candidates->count;
     for (size_t i = 0; i < candidates->count; i++) {
         int64_t step_ns;
         if (candidates->plans[i].step_ns >= best_ns)
             break;
-        if (report->simulated == SEARCH_SIMULATIONS) {
+        if (report->simulated == most) {
             report->open_bound_ns = candidates->plans[i].step_ns;
             break;
         }
@@ -143,6 +167,47 @@ static int visit(struct ah_plan *best, struct ah_search_report *report, const st
         *best = candidates->plans[i];
     }
     best->step_ns = best_ns;
+    return AH_OK;
+}
+
+/* A simulated time for a neighbour of the best plan, which replaces it when faster. */
+static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_search_report *report,
+                         const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    int64_t step_ns;
+    bool possible = plan.checkpoint >= 0 && plan.checkpoint <= plan.layers && plan.offload_params >= 0 &&
+                    plan.offload_params <= plan.offload_optimizer && plan.offload_optimizer <= plan.layers;
+    plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
+    if (!possible || !ah__plan_fit(&plan, predictor->partition, budget))
+        return AH_OK;
+    AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+    report->simulated++;
+    if (step_ns >= best->step_ns)
+        return AH_OK;
+    *best = plan;
+    best->step_ns = step_ns;
+    return AH_OK;
+}
+
+/* When the visit reached its limit: from the best plan found downhill, one switch (or p and o together) at a time. */
+static int descend(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
+                   const struct ah_budget *budget)
+{
+    static const int moves[][3] = {{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1},
+                                   {0, 0, -1}, {0, 1, 1}, {0, -1, -1}, {1, 0, -1}, {-1, 0, 1}};
+    int64_t before;
+    do {
+        before = best->step_ns;
+        struct ah_plan from = *best;
+        for (size_t i = 0; i < AH_LENGTH(moves); i++)
+            for (int stride = 1; stride <= 4; stride *= 2) {
+                struct ah_plan plan = from;
+                plan.checkpoint += stride * moves[i][0];
+                plan.offload_params += stride * moves[i][1];
+                plan.offload_optimizer += stride * moves[i][2];
+                AH_TRY(try_neighbour(best, plan, report, predictor, budget));
+            }
+    } while (best->step_ns < before);
     return AH_OK;
 }
 
@@ -204,6 +269,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         qsort(candidates.plans, candidates.count, sizeof *candidates.plans, by_bound);
         status = visit(&best, report, &candidates, predictor);
     }
+    if (status == AH_OK)
+        status = report->open_bound_ns ? descend(&best, report, predictor, budget) : AH_OK;
     if (status == AH_OK)
         status = trim(&best, predictor);
     if (status == AH_OK)

@@ -17,4 +17,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
  * not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget);
 
+/* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that refetches. */
+int ah__plan_farthest_refetch(const struct ah_plan *plan);
+
 #endif

@@ -1,4 +1,6 @@
-/* What one block (and embedding, head, Adam, copies) costs on a device. Decides nothing. */
+/* What one block (and embedding, head, Adam, copies) costs on a device. Decides nothing.
+ *
+ * Takes a partition and a device, gives times at full speed, launch gaps and how lanes slow each other. Must not know plans. */
 #ifndef AH_PROFILE_PROFILE_H
 #define AH_PROFILE_PROFILE_H
 
@@ -14,6 +16,9 @@ struct ah_profile {
     int64_t link_bytes_per_s;
     int64_t h2d_bytes_per_s, d2h_bytes_per_s;                 /* measured, alone */
     int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s;       /* measured, both directions at once */
+    /* What was timed, so that rates can be told: 0 where unknown. */
+    int64_t params[AH_CLASS_COUNT];                           /* elements of a group */
+    double forward_flops[AH_CLASS_COUNT], backward_flops[AH_CLASS_COUNT], recompute_flops[AH_CLASS_COUNT];
     uint64_t partition_signature;
     uint64_t device_signature;
 };

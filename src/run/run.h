@@ -29,8 +29,8 @@ void ah__run_free(struct ah_run *run);
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
 /* Mean loss of one batch, forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
-/* Gradient of the last layer of arithmetic before the loss, [batch*seq, vocab] floats, copied from the device after an eval:
- * (softmax(logits) - onehot(target)) / (batch*seq). For sampling. The caller gives room for rows * vocab floats. */
+/* softmax(logits) of one row (0 .. batch*seq-1), vocab floats, after a forward over ids [batch, seq]. For sampling; needs a plan
+ * whose staging holds vocab floats (any that keeps the embedding on the device). */
 int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities);
 
 enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2 };
@@ -42,6 +42,6 @@ int ah__run_init(struct ah_run *run, uint64_t seed);
 
 /* The first iterations of every ah__run_steps are recorded; belongs to the run. */
 struct ah_timeline *ah__run_timeline(struct ah_run *run);
-struct ah_layout *ah__run_layout(struct ah_run *run);
+const struct ah_layout *ah__run_layout(const struct ah_run *run);
 
 #endif

@@ -128,6 +128,11 @@ bool ah__sched_drained(const struct ah_sched *sched)
     return sched->iterations_complete >= sched->limit;
 }
 
+int64_t ah__sched_iterations(const struct ah_sched *sched)
+{
+    return sched->iterations_complete;
+}
+
 int ah__sched_slots_used(const struct ah_sched *sched)
 {
     int used = 0;

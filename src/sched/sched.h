@@ -53,6 +53,9 @@ void ah__sched_stop(struct ah_sched *sched);
 /* Whether everything up to the limit is complete. */
 bool ah__sched_drained(const struct ah_sched *sched);
 
+/* Iterations completed since the scheduler was made: all below this number. */
+int64_t ah__sched_iterations(const struct ah_sched *sched);
+
 /* Fills work->item, lane and waits of the next item, or returns false when nothing may be submitted now. */
 bool ah__sched_next(struct ah_sched *sched, struct ah_work *work);
 /* The item given last was submitted and will complete at `event`. */

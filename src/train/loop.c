@@ -10,8 +10,9 @@ enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2 };
 
 static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
 {
-    struct ah_loop *loop = context;
-    return ah__tokens_batch(ids, targets, loop->tokens, loop->start + iteration);
+    const struct ah_loop *loop = context;
+    ah__tokens_batch(loop->tokens, loop->start + iteration, loop->settings->batch, loop->settings->seed, ids, targets);
+    return AH_OK;
 }
 
 static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
@@ -36,14 +37,17 @@ static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
     return ns;
 }
 
-/* The run records only the first iterations of a stretch; until the next stretch the last figures stand. */
+/* Over the step before this one, which is complete but for its updates. The run records only the first iterations of a
+ * stretch, under numbers that count evaluations too; until the next stretch the last figures stand. */
 static void measure_lanes(struct ah_loop *loop, int64_t iteration)
 {
     const struct ah_timeline *timeline = ah__run_timeline(loop->run);
     double busy[AH_LANE_COUNT], total = 0;
-    if (timeline->span_count == timeline->span_capacity)
+    int64_t into_stretch = loop->start + iteration - loop->step;
+    if (into_stretch < 2 || timeline->span_count == 0 || timeline->span_count == timeline->span_capacity)
         return;
-    ah__timeline_busy(busy, timeline, iteration - 2, iteration - 1);
+    int64_t now = timeline->spans[0].item.iteration + into_stretch;
+    ah__timeline_busy(busy, timeline, now - 2, now - 1);
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         total += busy[lane];
     for (int lane = 0; total > 0 && lane < AH_LANE_COUNT; lane++)
@@ -88,10 +92,11 @@ static int take_result(int64_t iteration, double loss, double grad_norm, int64_t
 
 /* ---- storage ------------------------------------------------------------------------------------------------------- */
 
-int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks)
+int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev)
 {
     int64_t left = loop->settings->schedule.steps - loop->start;
     size_t tokens = (size_t)(loop->settings->batch * loop->settings->seq);
+    loop->dev = dev;
     loop->step = loop->start;
     loop->val_loss = NAN;
     loop->step_ns_capacity = left < 1 ? 1 : left < STEP_NS_MOST ? left : STEP_NS_MOST;
@@ -135,21 +140,20 @@ static int run_stretch(struct ah_loop *loop)
     loop->last_ns = loop->dev->ops->now_ns(loop->dev);
     int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
     loop->step += done;
-    if (loop->status != AH_OK) /* the hook's failure, whose message stands, ended the run */
-        return loop->status;
     AH_TRY(status);
+    AH_TRY(loop->status); /* a hook's failure ended the run; its message stands */
     return loop->stretch ? loop->stretch(done, loop->context) : AH_OK;
 }
 
 static int evaluate(struct ah_loop *loop)
 {
-    int64_t count = ah__tokens_val_batches(loop->tokens);
-    if (count > loop->settings->val_batches)
-        count = loop->settings->val_batches;
+    int64_t batch = loop->settings->batch, count = ah__tokens_info(loop->tokens)->val_windows / batch;
+    count = count < 1 ? 1 : count; /* a part smaller than a batch: some windows twice */
+    count = count < loop->settings->val_batches ? count : loop->settings->val_batches;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         double loss;
-        AH_TRY(ah__tokens_val_batch(loop->ids, loop->targets, loop->tokens, i));
+        ah__tokens_val_batch(loop->tokens, i, batch, loop->ids, loop->targets);
         AH_TRY(ah__run_eval(loop->run, loop->ids, loop->targets, &loss));
         sum += loss;
     }
@@ -158,30 +162,37 @@ static int evaluate(struct ah_loop *loop)
     if (!isfinite(sum))
         return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the validation loss is %g", loop->step, sum);
     loop->val_loss = sum / (double)count;
-    if (loop->metrics)
+    if (loop->metrics && loop->step > loop->start)
         AH_TRY(ah__metrics_val(loop->metrics, loop->step, loop->val_loss));
     return loop->options->on_val ? loop->options->on_val(loop->step, loop->val_loss, loop->options->context) : AH_OK;
+}
+
+/* Told to stop while evaluating or saving: what was trained since the last checkpoint must not be lost. */
+static int stop_between(struct ah_loop *loop)
+{
+    const struct ah_settings *settings = loop->settings;
+    loop->stopped = true;
+    if (!loop->save || due(loop->step, settings->save_every, settings->schedule.steps))
+        return AH_OK;
+    return loop->save(loop->step, loop->loss, loop->context);
 }
 
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
 {
     const struct ah_settings *settings = loop->settings;
-    int64_t steps = settings->schedule.steps, saved = -1;
+    int64_t steps = settings->schedule.steps;
     loop->run = run;
     loop->stopped = told_to_stop(loop);
     while (loop->step < steps && !loop->stopped) {
         AH_TRY(run_stretch(loop));
         if (!loop->stopped && due(loop->step, settings->val_every, steps))
             AH_TRY(evaluate(loop));
-        if (loop->save && (loop->stopped || due(loop->step, settings->save_every, steps))) {
+        if (loop->save && (loop->stopped || due(loop->step, settings->save_every, steps)))
             AH_TRY(loop->save(loop->step, loop->loss, loop->context));
-            saved = loop->step;
-        }
-        loop->stopped = loop->stopped || told_to_stop(loop);
+        if (told_to_stop(loop) && !loop->stopped)
+            AH_TRY(stop_between(loop));
     }
-    if (loop->step == loop->start && !loop->stopped)
-        AH_TRY(evaluate(loop));
-    return loop->stopped && loop->save && saved != loop->step ? loop->save(loop->step, loop->loss, loop->context) : AH_OK;
+    return loop->step == loop->start && !loop->stopped ? evaluate(loop) : AH_OK;
 }
 
 static int compare_int64(const void *left, const void *right)

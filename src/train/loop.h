@@ -1,7 +1,8 @@
 /* The training loop: stretches of steps between the points where something is evaluated or saved.
  *
- * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h; does not know how
- * a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated while steps run. */
+ * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h; does
+ * not know how a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated while
+ * steps run. */
 #ifndef AH_TRAIN_LOOP_H
 #define AH_TRAIN_LOOP_H
 
@@ -16,7 +17,6 @@ struct ah_loop {
     const struct ah_train_options *options; /* its callbacks and its stop flag */
     const struct ah_tokens *tokens;
     const struct ah_metrics *metrics; /* null: none are written */
-    struct ah_dev *dev;               /* its clock */
     int64_t start;                    /* steps done before this loop */
     double loss;                      /* of step `start`; NaN: none */
     /* Called with the steps done and the last loss while the run is drained; null: nothing is saved. */
@@ -31,6 +31,7 @@ struct ah_loop {
     bool stopped;    /* by the stop flag or on_step */
 
     /* Private. */
+    struct ah_dev *dev; /* the clock */
     struct ah_run *run;
     int status;               /* a failure inside a hook */
     int64_t last_ns;          /* when the previous result, or the stretch, came */
@@ -42,12 +43,13 @@ struct ah_loop {
     int32_t *ids, *targets;   /* one batch, for evaluation */
 };
 
-/* Allocates what the loop needs and gives the hooks for ah__run_new. The loop must not move afterwards. AH_ENOMEM. */
-int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks);
+/* Allocates what the loop needs and gives the hooks for ah__run_new on this device. The loop must not move afterwards;
+ * metrics, save and stretch may be set until it runs. AH_ENOMEM. */
+int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev);
 void ah__loop_fini(struct ah_loop *loop);
 
-/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and returns AH_OK). A
- * loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
+/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and returns
+ * AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
 
 /* Median time of a step after the first two (of all when there are no more); 0: none was run. */

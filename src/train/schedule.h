@@ -23,11 +23,11 @@ struct ah_adamw {
 /* AH_EINPUT with the names that exist. */
 int ah__decay_find(enum ah_decay *out, const char *name);
 
-/* The rate of `step`, 1-based:
- *     step <= warmup            lr * (step / warmup)
- *     cosine                    lr * (r + (1 - r) * (1 + cos(pi * x)) / 2)    r = min_lr_ratio
- *     linear                    lr * (r + (1 - r) * (1 - x))                  x = (step - warmup) / (steps - warmup), at most 1
- *     constant                  lr
+/* The rate of `step`, 1-based; r = min_lr_ratio, x = (step - warmup) / (steps - warmup), at most 1:
+ *     step <= warmup   lr * (step / warmup)
+ *     cosine           lr * (r + (1 - r) * (1 + cos(pi * x)) / 2)
+ *     linear           lr * (r + (1 - r) * (1 - x))
+ *     constant         lr
  * so that the last warm-up step has exactly lr, and step `steps` and everything after it exactly lr * r. */
 double ah__schedule_lr(const struct ah_schedule *schedule, int64_t step);
 

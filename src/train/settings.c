@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 
-/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what holds when
- * nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume must keep it. */
+/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what holds
+ * when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume must keep it.
+ * */
 struct count_row {
     const char *name;
     size_t option, setting;

@@ -1,5 +1,6 @@
 /* What a training is apart from its model and data: every number that changes the result, resolved once.
- * Takes the caller's options and, on resume, what the checkpoint says; gives numbers without "unset". Also their form in state.json. */
+ * Takes the caller's options and, on resume, what the checkpoint says; gives numbers without "unset". Also their form in
+ * state.json. */
 #ifndef AH_TRAIN_SETTINGS_H
 #define AH_TRAIN_SETTINGS_H
 

@@ -8,12 +8,14 @@
 
 struct ah_pool;
 /* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter) run with
- * FTZ/DAZ and single-threaded oneDNN; pieces may not start another run. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated here. */
+ * FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated here.
+ * AH_ENOMEM, AH_EDEVICE. */
 int ah__pool_new(struct ah_pool **out, int threads, int core);
 void ah__pool_free(struct ah_pool *pool);
 /* To be called once on the thread that will call ah__pool_run. */
 void ah__pool_enter(struct ah_pool *pool);
-/* Calls piece(context, i, worker) for i in 0..count-1 over the workers, in any order, and returns when all are done. */
+/* Calls piece(context, i, worker) for i in 0..count-1 over the workers, in any order, and returns when all are done.
+ * `count` below 2^31; a piece must not start another run. */
 void ah__pool_run(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count, void *context);
 int ah__pool_threads(const struct ah_pool *pool);
 /* The worker's own scratch: AH_POOL_SCRATCH floats, 64-byte aligned, owned by the pool. */

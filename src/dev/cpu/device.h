@@ -11,7 +11,7 @@
 #include "dev/cpu/cpu.h"
 
 enum {
-    AH_CPU_RING = 2048,    /* items of one lane between submit and wait_any; a 300-block model's iteration fits */
+    AH_CPU_RING = 256,     /* items of one lane between submit and wait_any */
     AH_CPU_REGIONS = 128,  /* calls of host_memory between two of memory_release */
     AH_CPU_ALIGN = 256,
 };

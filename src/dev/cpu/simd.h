@@ -181,6 +181,117 @@ V_TREE(v_sum, _mm256_add_ps, _mm_add_ps)
 V_TREE(v_largest, _mm256_max_ps, _mm_max_ps)
 #endif
 
+/* Double accumulators of 16 lanes, for sums over many floats. */
+#if AH_SIMD == 512
+typedef struct {
+    __m512d half[2];
+} d16;
+AH_INLINE d16 d_zero(void) { return (d16){{_mm512_setzero_pd(), _mm512_setzero_pd()}}; }
+AH_INLINE d16 d_wide(v16 a) { return (d16){{_mm512_cvtps_pd(v_half(a, 0)), _mm512_cvtps_pd(v_half(a, 1))}}; }
+AH_INLINE d16 d_add(d16 acc, v16 a)
+{
+    d16 x = d_wide(a);
+    return (d16){{_mm512_add_pd(acc.half[0], x.half[0]), _mm512_add_pd(acc.half[1], x.half[1])}};
+}
+AH_INLINE d16 d_add_square(d16 acc, v16 a)
+{
+    d16 x = d_wide(a);
+    return (d16){{_mm512_fmadd_pd(x.half[0], x.half[0], acc.half[0]), _mm512_fmadd_pd(x.half[1], x.half[1], acc.half[1])}};
+}
+AH_INLINE void d_store(double *p, d16 a)
+{
+    _mm512_storeu_pd(p, a.half[0]);
+    _mm512_storeu_pd(p + 8, a.half[1]);
+}
+#elif AH_SIMD == 256
+typedef struct {
+    __m256d quarter[4];
+} d16;
+AH_INLINE d16 d_zero(void)
+{
+    return (d16){{_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()}};
+}
+AH_INLINE __m256d d_wide(v16 a, int quarter)
+{
+    __m256 half = a.half[quarter / 2];
+    return _mm256_cvtps_pd(quarter % 2 ? _mm256_extractf128_ps(half, 1) : _mm256_castps256_ps128(half));
+}
+AH_INLINE d16 d_add(d16 acc, v16 a)
+{
+    for (int i = 0; i < 4; i++)
+        acc.quarter[i] = _mm256_add_pd(acc.quarter[i], d_wide(a, i));
+    return acc;
+}
+AH_INLINE d16 d_add_square(d16 acc, v16 a)
+{
+    for (int i = 0; i < 4; i++)
+        acc.quarter[i] = _mm256_fmadd_pd(d_wide(a, i), d_wide(a, i), acc.quarter[i]);
+    return acc;
+}
+AH_INLINE void d_store(double *p, d16 a)
+{
+    for (int i = 0; i < 4; i++)
+        _mm256_storeu_pd(p + 4 * i, a.quarter[i]);
+}
+#else
+typedef struct {
+    double lane[LANES];
+} d16;
+AH_INLINE d16 d_zero(void) { return (d16){{0}}; }
+AH_INLINE d16 d_add(d16 acc, v16 a)
+{
+    for (int i = 0; i < LANES; i++)
+        acc.lane[i] += (double)a.lane[i];
+    return acc;
+}
+/* The product of two floats is exact in double, so that this is the fused operation of the other widths. */
+AH_INLINE d16 d_add_square(d16 acc, v16 a)
+{
+    for (int i = 0; i < LANES; i++)
+        acc.lane[i] += (double)a.lane[i] * (double)a.lane[i];
+    return acc;
+}
+AH_INLINE void d_store(double *p, d16 a) { memcpy(p, a.lane, sizeof a.lane); }
+#endif
+
+/* to[j * to_stride + i] = from[i * from_stride + j] * scale for a 16 x 16 tile. */
+#if AH_SIMD == 512
+AH_INLINE void v_transpose(float *to, int64_t to_stride, const float *from, int64_t from_stride, v16 scale)
+{
+    __m512 a[16], b[16];
+    for (int i = 0; i < 16; i++)
+        a[i] = _mm512_mul_ps(_mm512_loadu_ps(from + i * from_stride), scale);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; j++) {
+            __m512d low = _mm512_castps_pd(b[i + j]), high = _mm512_castps_pd(b[i + j + 2]);
+            a[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            a[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+    for (int i = 0; i < 16; i += 8)
+        for (int j = 0; j < 4; j++) {
+            b[i + j] = _mm512_shuffle_f32x4(a[i + j], a[i + j + 4], 0x88);
+            b[i + j + 4] = _mm512_shuffle_f32x4(a[i + j], a[i + j + 4], 0xDD);
+        }
+    for (int j = 0; j < 8; j++) {
+        _mm512_storeu_ps(to + j * to_stride, _mm512_shuffle_f32x4(b[j], b[j + 8], 0x88));
+        _mm512_storeu_ps(to + (j + 8) * to_stride, _mm512_shuffle_f32x4(b[j], b[j + 8], 0xDD));
+    }
+}
+#else
+AH_INLINE void v_transpose(float *to, int64_t to_stride, const float *from, int64_t from_stride, v16 scale)
+{
+    float factor[LANES];
+    v_store(factor, scale);
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < LANES; j++)
+            to[j * to_stride + i] = from[i * from_stride + j] * factor[0];
+}
+#endif
+
 /* n lanes, of which all 16 are loaded or stored when n allows: the last step of a loop over a row. */
 AH_INLINE v16 v_load_most(const float *p, int64_t n) { return n >= LANES ? v_load(p) : v_load_first(p, (int)n); }
 AH_INLINE void v_store_most(float *p, v16 a, int64_t n)

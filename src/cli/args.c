@@ -1,0 +1,247 @@
+#include "cli/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS_MOST = 64 };
+
+static enum ah_args_result wrong(struct ah_args_error *error, const char *format, ...) AH_PRINTF(2, 3);
+
+static enum ah_args_result wrong(struct ah_args_error *error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    /* whatever the user typed, the message stays one line */
+    for (char *at = error->text; *at; at++)
+        if ((unsigned char)*at < 32)
+            *at = ' ';
+    return AH_ARGS_WRONG;
+}
+
+/* ---- nearest name -------------------------------------------------------------------------------------------------- */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Insertions, deletions and replacements between two short names. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);
+    if (n > LONGEST || m > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t here = least(corner + (a[i - 1] != b[j - 1]), row[j] + 1, row[j - 1] + 1);
+            corner = row[j];
+            row[j] = here;
+        }
+    }
+    return row[m];
+}
+
+const char *ah__args_nearest(const char *text, const char *const *names, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = 1 + (strlen(text) > 5 ? 3 : strlen(text) / 2);
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(text, names[i]);
+        /* half a name is how people abbreviate */
+        if (strlen(text) >= 3 && strncmp(text, names[i], strlen(text)) == 0)
+            d = d < 2 ? d : 2;
+        if (d < best_distance) {
+            best = names[i];
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static enum ah_args_result unknown(const struct ah_command *command, const char *name, size_t length,
+                                   struct ah_args_error *error)
+{
+    const char *names[OPTIONS_MOST + 2] = {"help", "version"};
+    size_t count = 2;
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)(length < 60 ? length : 60), name);
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].help)
+            names[count++] = command->options[i].name;
+    const char *nearest = ah__args_nearest(text, names, count);
+    if (nearest)
+        return wrong(error, "--%s: unknown option, did you mean --%s?", text, nearest);
+    return wrong(error, "--%s: unknown option (see 'autohete %s --help')", text, command->name);
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------------- */
+
+static bool within(const struct ah_arg *option, double value)
+{
+    return (option->min == 0 && option->max == 0) || (value >= option->min && value <= option->max);
+}
+
+static bool parse_int(int64_t *out, const struct ah_arg *option, const char *text)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || !(*text == '-' || (*text >= '0' && *text <= '9')))
+        return false;
+    *out = value;
+    return within(option, (double)value);
+}
+
+static bool parse_seed(uint64_t *out, const char *text)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return !errno && end != text && !*end && *text >= '0' && *text <= '9';
+}
+
+static bool parse_real(double *out, const struct ah_arg *option, const char *text)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && *text > ' ' && isfinite(*out) && within(option, *out);
+}
+
+static bool parse_value(void *to, const struct ah_arg *option, const char *text)
+{
+    int64_t whole;
+    switch (option->kind) {
+    case AH_ARG_FLAG: return false;
+    case AH_ARG_TEXT: *(const char **)to = text; return *text != 0;
+    case AH_ARG_INT:
+        if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
+            return false;
+        *(int *)to = (int)whole;
+        return true;
+    case AH_ARG_COUNT: return parse_int(to, option, text);
+    case AH_ARG_SEED: return parse_seed(to, text);
+    case AH_ARG_REAL: return parse_real(to, option, text);
+    case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
+    case AH_ARG_RATE: return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0;
+    }
+    return false;
+}
+
+/* "a whole number from 1 to 8" */
+static const char *expectation(char *text, size_t size, const struct ah_arg *option)
+{
+    static const char *const kinds[] = {
+        [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",         [AH_ARG_INT] = "a whole number",
+        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_SEED] = "a whole number",  [AH_ARG_REAL] = "a number",
+        [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
+    };
+    if (option->min != 0 || option->max != 0)
+        snprintf(text, size, "%s from %.12g to %.12g", kinds[option->kind], option->min, option->max);
+    else
+        snprintf(text, size, "%s", kinds[option->kind]);
+    return text;
+}
+
+/* ---- parsing ------------------------------------------------------------------------------------------------------- */
+
+static const struct ah_arg *find(const struct ah_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command->count; i++)
+        if (strlen(command->options[i].name) == length && strncmp(command->options[i].name, name, length) == 0)
+            return &command->options[i];
+    return NULL;
+}
+
+/* Handles argv[*at], which is no help or version, and the value after it. */
+static enum ah_args_result parse_one(const struct ah_command *command, int argc, char **argv, int *at, bool *seen,
+                                     struct ah_args_error *error)
+{
+    const char *word = argv[*at];
+    if (strncmp(word, "--", 2) != 0 || !word[2])
+        return wrong(error, "found '%.100s', expected an option (see 'autohete %s --help')", word, command->name);
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct ah_arg *option = find(command, name, length);
+    if (!option)
+        return unknown(command, name, length, error);
+    size_t index = (size_t)(option - command->options);
+    void *to = (char *)command->args + option->at;
+    char expected[96];
+    expectation(expected, sizeof expected, option);
+    if (seen[index])
+        return wrong(error, "--%s: found it twice, expected it once", option->name);
+    seen[index] = true;
+    if (option->kind == AH_ARG_FLAG) {
+        *(bool *)to = true;
+        return equals ? wrong(error, "--%s: found '%.100s', expected no value", option->name, equals + 1) : AH_ARGS_RUN;
+    }
+    const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[*at + 1] : NULL;
+    if (!value || (!equals && strncmp(value, "--", 2) == 0))
+        return wrong(error, "--%s: found nothing, expected %s", option->name, expected);
+    if (!parse_value(to, option, value))
+        return wrong(error, "--%s: found '%.100s', expected %s", option->name, value, expected);
+    *at += !equals;
+    return AH_ARGS_RUN;
+}
+
+static void set_initial(const struct ah_command *command)
+{
+    if (command->init)
+        command->init(command->args);
+    for (size_t i = 0; i < command->count; i++) {
+        const struct ah_arg *option = &command->options[i];
+        /* a default that its own row refuses is a defect of the table */
+        if (option->initial && !parse_value((char *)command->args + option->at, option, option->initial))
+            abort();
+    }
+}
+
+enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv, struct ah_args_error *error)
+{
+    bool seen[OPTIONS_MOST] = {false};
+    if (command->count > OPTIONS_MOST)
+        abort();
+    set_initial(command);
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return AH_ARGS_HELP;
+        if (strcmp(argv[i], "--version") == 0)
+            return AH_ARGS_VERSION;
+        enum ah_args_result result = parse_one(command, argc, argv, &i, seen, error);
+        if (result != AH_ARGS_RUN)
+            return result;
+    }
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].required && !seen[i])
+            return wrong(error, "--%s: found nothing, expected it for 'autohete %s' (see 'autohete %s --help')",
+                         command->options[i].name, command->name, command->name);
+    return AH_ARGS_RUN;
+}
+
+void ah__args_help(const struct ah_command *command, FILE *to)
+{
+    fprintf(to, "usage: autohete %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
+    for (size_t i = 0; i < command->count; i++) {
+        const struct ah_arg *option = &command->options[i];
+        char left[64];
+        if (!option->help)
+            continue;
+        snprintf(left, sizeof left, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
+        fprintf(to, "  %-22s %s", left, option->help);
+        if (option->initial)
+            fprintf(to, " (default %s)", option->initial);
+        fprintf(to, "%s\n", option->required ? " (required)" : "");
+    }
+    fprintf(to, "  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version", "the version");
+}

@@ -1,0 +1,52 @@
+/* Options of a command: one table row each, parsed straight into the command's own struct.
+ * Takes a table and argv, gives a filled struct or one line that says what is wrong. Prints only help; never exits. */
+#ifndef AH_CLI_ARGS_H
+#define AH_CLI_ARGS_H
+
+#include "autohete.h"
+
+enum ah_arg_kind {
+    AH_ARG_FLAG,  /* bool; takes no value */
+    AH_ARG_TEXT,  /* const char *, not empty */
+    AH_ARG_INT,   /* int, in [min, max] */
+    AH_ARG_COUNT, /* int64_t, in [min, max] */
+    AH_ARG_SEED,  /* uint64_t */
+    AH_ARG_REAL,  /* double, in [min, max] */
+    AH_ARG_SIZE,  /* int64_t, bytes, above zero */
+    AH_ARG_RATE,  /* int64_t, bytes per second, above zero */
+};
+
+struct ah_arg {
+    const char *name; /* without the dashes */
+    enum ah_arg_kind kind;
+    size_t at;           /* offset in the command's struct */
+    const char *meta;    /* what help calls the value */
+    const char *initial; /* value when absent; null: the struct is left as it is */
+    const char *help;    /* null: not shown in help */
+    double min, max;     /* both 0: any */
+    bool required;
+};
+
+struct ah_command {
+    const char *name, *usage, *summary;
+    const struct ah_arg *options;
+    size_t count;
+    void *args;                    /* the command's struct */
+    void (*init)(void *args);      /* before parsing; may be null */
+    int (*run)(const void *args); /* exit status */
+};
+
+enum ah_args_result { AH_ARGS_RUN, AH_ARGS_HELP, AH_ARGS_VERSION, AH_ARGS_WRONG };
+
+struct ah_args_error {
+    char text[320]; /* one line, without the program's name */
+};
+
+/* Parses argv[0..argc) (what follows the command's name). --help and --version win over everything but an earlier fault. */
+enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv, struct ah_args_error *error);
+void ah__args_help(const struct ah_command *command, FILE *to);
+
+/* The nearest of `count` names to `text` by edit distance, null when none is near. */
+const char *ah__args_nearest(const char *text, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,88 @@
+/* autohete inspect: what a model records, its partitions and their sizes. */
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/road.h"
+
+struct inspect_args {
+    struct ah_road_args road;
+    const char *checkpoint;
+    bool graph, partition, json;
+};
+#define AT(field) offsetof(struct inspect_args, field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT(road.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "instead of --model: a folder written by 'autohete train'", 0, 0,
+     false},
+    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},
+    {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "only the partitions and their sizes", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object: config and partition", 0, 0, false},
+};
+
+static int save(const void *partition, const char *path)
+{
+    return ah_partition_save(partition, path);
+}
+
+static int show_json(const struct ah_road *road)
+{
+    const struct ah_model_def *def = ah_model_get(road->model);
+    printf("{\"name\": ");
+    ah__out_string(stdout, def->name);
+    printf(", \"layers\": %d, \"vocab_size\": %lld, \"max_seq\": %lld, \"config\": ", def->layers,
+           (long long)def->vocab_size, (long long)def->max_seq);
+    ah__out_line(stdout, def->config ? def->config : "{}");
+    printf(", \"partition\": ");
+    int status = ah__out_saved(stdout, save, road->partition);
+    printf("}\n");
+    return status;
+}
+
+static int show(const struct ah_road *road, const struct inspect_args *args)
+{
+    FILE *text = args->json ? stderr : stdout;
+    const struct ah_model_def *def = ah_model_get(road->model);
+    bool all = !args->graph && !args->partition;
+    int status = AH_OK;
+    if (all)
+        fprintf(text, "model %s: %d blocks, %lld tokens, sequences up to %lld\n%s\n\n", def->name, def->layers,
+                (long long)def->vocab_size, (long long)def->max_seq, def->config ? def->config : "{}");
+    if (args->graph || all)
+        status = ah_graph_print(road->graph, text);
+    if (status == AH_OK && all)
+        fputc('\n', text);
+    if (status == AH_OK && (args->partition || all))
+        status = ah_partition_print(road->partition, text);
+    return status == AH_OK && args->json ? show_json(road) : status;
+}
+
+static int run(const void *given)
+{
+    struct inspect_args args = *(const struct inspect_args *)given;
+    struct ah_road road = {0};
+    if (!args.road.model == !args.checkpoint) {
+        fprintf(stderr, "autohete: --model: found %s, expected either --model or --checkpoint\n",
+                args.checkpoint ? "--checkpoint as well" : "nothing");
+        return 2;
+    }
+    if (args.checkpoint)
+        args.road.model = args.checkpoint;
+    int status = ah__road_partition(&road, &args.road);
+    if (status == AH_OK)
+        status = show(&road, &args);
+    int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
+    ah__road_free(&road);
+    return exit_status;
+}
+
+static struct inspect_args args;
+const struct ah_command ah__command_inspect = {
+    .name = "inspect",
+    .usage = "--model FILE | --checkpoint DIR [option ...]",
+    .summary = "Show what a model records, its partitions and their sizes.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

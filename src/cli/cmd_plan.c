@@ -1,0 +1,61 @@
+/* autohete plan: profile and plan, and say why. */
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/road.h"
+
+struct plan_args {
+    struct ah_road_args road;
+    const char *out;
+    bool explain, json;
+};
+#define AT(field) offsetof(struct plan_args, field)
+
+static const struct ah_arg options[] = {
+    AH_ARGS_MODEL(AT(road.model)),
+    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    AH_ARGS_BUDGET(AT(road.budget)),
+    AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
+    AH_ARGS_PLAN(AT(road.plan), AT(road.policy), AT(road.profile)),
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
+    {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL, "say why this plan beats the integer program's and its neighbours", 0, 0,
+     false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan as one JSON object", 0, 0, false},
+};
+
+static int show(const struct ah_road *road, const struct plan_args *args)
+{
+    FILE *text = args->json ? stderr : stdout;
+    int status = ah_plan_print(&road->plan, &args->road.budget, text);
+    if (status == AH_OK && args->explain)
+        status = ah_plan_explain(&road->plan, road->partition, road->profile, &args->road.budget, text);
+    if (status == AH_OK && args->out)
+        status = ah_plan_save(&road->plan, args->out);
+    if (status == AH_OK && args->json) {
+        status = ah__out_plan(stdout, &road->plan);
+        putchar('\n');
+    }
+    return status;
+}
+
+static int run(const void *given)
+{
+    const struct plan_args *args = given;
+    struct ah_road road = {0};
+    int status = ah__road_plan(&road, &args->road);
+    if (status == AH_OK)
+        status = show(&road, args);
+    int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
+    ah__road_free(&road);
+    return exit_status;
+}
+
+static struct plan_args args;
+const struct ah_command ah__command_plan = {
+    .name = "plan",
+    .usage = "--model FILE --device-memory SIZE [option ...]",
+    .summary = "Decide what is recomputed and what lives where, and predict it.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

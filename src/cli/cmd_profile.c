@@ -1,0 +1,59 @@
+/* autohete profile: what one block, embedding, head, optimizer and copies cost on a device. */
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/road.h"
+
+struct profile_args {
+    struct ah_road_args road;
+    const char *out;
+    bool json;
+};
+#define AT(field) offsetof(struct profile_args, field)
+
+static const struct ah_arg options[] = {
+    AH_ARGS_MODEL(AT(road.model)),
+    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the profile as one JSON object", 0, 0, false},
+};
+
+static int save(const void *profile, const char *path)
+{
+    return ah_profile_save(profile, path);
+}
+
+static int show(const struct ah_road *road, const struct profile_args *args)
+{
+    int status = ah_profile_print(road->profile, args->json ? stderr : stdout);
+    if (status == AH_OK && args->out)
+        status = ah_profile_save(road->profile, args->out);
+    if (status == AH_OK && args->json) {
+        status = ah__out_saved(stdout, save, road->profile);
+        putchar('\n');
+    }
+    return status;
+}
+
+static int run(const void *given)
+{
+    const struct profile_args *args = given;
+    struct ah_road road = {0};
+    int status = ah__road_profile(&road, &args->road);
+    if (status == AH_OK)
+        status = show(&road, args);
+    int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
+    ah__road_free(&road);
+    return exit_status;
+}
+
+static struct profile_args args;
+const struct ah_command ah__command_profile = {
+    .name = "profile",
+    .usage = "--model FILE [option ...]",
+    .summary = "Time one block, embedding, head, optimizer and copies on the device.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

@@ -1,0 +1,240 @@
+/* autohete train: the whole road. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/progress.h"
+#include "cli/road.h"
+
+struct train_args {
+    struct ah_train_options options;
+    bool json, quiet;
+};
+#define AT(field) offsetof(struct train_args, field)
+#define AT_OPTION(field) offsetof(struct train_args, options.field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL, "text (read as bytes) or an llm.c token file", 0, 0, false},
+    AH_ARGS_BUDGET(AT_OPTION(budget)),
+    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev)),
+    {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path)),
+    {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
+    {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,
+     16777216, false},
+    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, from the first ever (default 200)", 1, 1e12, false},
+    {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
+    {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate (default 3e-4)", 0, 1000, false},
+    {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL, "the decay ends at this share of it (default 0.1)", 0, 1,
+     false},
+    {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL, "steps of linear warm-up (default: a twentieth)", 0, 1e12,
+     false},
+    {"schedule", AH_ARG_TEXT, AT_OPTION(schedule), "NAME", NULL, "cosine (default), linear or constant", 0, 0, false},
+    {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "AdamW (default 0.9)", 0, 1, false},
+    {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 1, false},
+    {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 0, 1, false},
+    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL, "AdamW, matrices only (default 0.1)", 0, 1000, false},
+    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and pictures", 0, 0, false},
+    {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL, "go on from a checkpoint; what is not given is as it was there",
+     0, 0, false},
+    {"save-every", AH_ARG_COUNT, AT_OPTION(save_every), "N", NULL, "steps between checkpoints (default: only at the end)", 0,
+     1e12, false},
+    {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL, "steps between validations (default: only at the end)", 0,
+     1e12, false},
+    {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL, "batches in a validation (default 8; 0: never)", 0, 1e12,
+     false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object; text goes to standard error", 0, 0,
+     false},
+    {"quiet", AH_ARG_FLAG, AT(quiet), NULL, NULL, "say nothing but errors", 0, 0, false},
+};
+
+static void init(void *given)
+{
+    struct train_args *args = given;
+    *args = (struct train_args){0};
+    ah_train_options_init(&args->options);
+}
+
+/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+
+static volatile int stop;
+
+/* SA_RESETHAND: the second signal ends the program at once. */
+static void on_signal(int number)
+{
+    static const char words[] = "\nautohete: stopping after this step and saving; once more to quit at once\n";
+    (void)number;
+    stop = 1;
+    if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
+        return;
+}
+
+static void signals_init(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+struct watch {
+    struct ah_progress progress;
+    const char *unit; /* what a token is */
+};
+
+static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
+{
+    struct watch *watch = context;
+    if (watch->progress.quiet)
+        return AH_OK;
+    int status = ah_plan_print(plan, budget, watch->progress.to);
+    fputc('\n', watch->progress.to);
+    fflush(watch->progress.to);
+    return status;
+}
+
+static int on_step(const struct ah_step *step, void *context)
+{
+    struct watch *watch = context;
+    ah__progress_step(&watch->progress, step);
+    return 0;
+}
+
+static int on_val(int64_t step, double val_loss, void *context)
+{
+    struct watch *watch = context;
+    ah__progress_val(&watch->progress, step, val_loss, watch->unit);
+    return AH_OK;
+}
+
+/* A model of at most 256 tokens reads bytes. */
+static const char *token_unit(const char *model_path)
+{
+    struct ah_model *model;
+    if (!model_path || ah_model_load(&model, model_path) != AH_OK)
+        return "token";
+    bool bytes = ah_model_get(model)->vocab_size <= 256;
+    ah_model_free(model);
+    return bytes ? "byte" : "token";
+}
+
+/* ---- afterwards ---------------------------------------------------------------------------------------------------- */
+
+static void print_peaks(FILE *to, const char *name, int64_t predicted, int64_t used)
+{
+    char first[32], second[32];
+    fprintf(to, "  %-14s %s used, %s predicted%s\n", name, ah_size_format(first, sizeof first, used),
+            ah_size_format(second, sizeof second, predicted), used == predicted ? " (equal to the byte)" : "");
+}
+
+static void print_places(FILE *to, const struct ah_train_options *train)
+{
+    const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
+    char path[4096];
+    if (!folder) {
+        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and pictures)\n", "saved");
+        return;
+    }
+    fprintf(to, "  %-14s %s\n", "saved", folder);
+    snprintf(path, sizeof path, "%s/timeline.svg", folder);
+    if (access(path, R_OK) == 0)
+        fprintf(to, "  %-14s %s, %s/timeline.json\n", "pictures", path, folder);
+}
+
+static void print_summary(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
+                          const char *unit)
+{
+    fprintf(to, "\n%s after step %lld", result->stopped ? "stopped" : "done", (long long)result->steps_done);
+    if (isfinite(result->final_loss))
+        fprintf(to, ": loss %.4f", result->final_loss);
+    if (isfinite(result->val_loss))
+        fprintf(to, ", validation loss %.4f (%.3f bits per %s)", result->val_loss, result->val_loss / M_LN2, unit);
+    fputc('\n', to);
+    if (result->step_ns_median > 0) {
+        double measured = (double)result->step_ns_median, predicted = (double)result->step_ns_predicted;
+        fprintf(to, "  %-14s %.2f ms measured, %.2f ms predicted (%+.1f%%), %.0f tokens/s\n", "step time", measured / 1e6,
+                predicted / 1e6, 100 * (predicted - measured) / measured, result->tokens_per_s);
+    }
+    print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
+    print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
+    print_places(to, train);
+}
+
+static int print_json(const struct ah_train_result *result)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {
+        {"device_peak_bytes_predicted", result->device_peak_bytes_predicted},
+        {"device_peak_bytes_used", result->device_peak_bytes_used},
+        {"host_peak_bytes_predicted", result->host_peak_bytes_predicted},
+        {"host_peak_bytes_used", result->host_peak_bytes_used},
+        {"step_ns_predicted", result->step_ns_predicted},
+        {"step_ns_median", result->step_ns_median},
+        {"steps", result->steps_done},
+    };
+    printf("{\"final_loss\": ");
+    ah__out_number(stdout, result->final_loss);
+    printf(", \"val_loss\": ");
+    ah__out_number(stdout, result->val_loss);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
+    printf(", \"tokens_per_s\": ");
+    ah__out_number(stdout, result->tokens_per_s);
+    printf(", \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");
+    ah__out_string(stdout, result->plan.policy);
+    printf(", \"plan\": ");
+    int status = ah__out_plan(stdout, &result->plan);
+    printf("}\n");
+    return status;
+}
+
+static int missing(const char *name)
+{
+    fprintf(stderr, "autohete: --%s: found nothing, expected it unless --resume is given\n", name);
+    return 2;
+}
+
+static int run(const void *given)
+{
+    const struct train_args *args = given;
+    struct ah_train_options train = args->options;
+    struct watch watch = {.unit = token_unit(train.model_path ? train.model_path : train.resume_dir)};
+    struct ah_train_result result;
+    if (!train.model_path && !train.resume_dir)
+        return missing("model");
+    if (!train.data_path && !train.resume_dir)
+        return missing("data");
+    ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
+    train.on_plan = on_plan;
+    train.on_step = on_step;
+    train.on_val = on_val;
+    train.context = &watch;
+    train.stop = &stop;
+    signals_init();
+    int status = ah_train(&result, &train);
+    ah__progress_end(&watch.progress);
+    if (status != AH_OK)
+        return ah__out_fail(status);
+    if (!args->quiet)
+        print_summary(watch.progress.to, &result, &train, watch.unit);
+    status = args->json ? print_json(&result) : AH_OK;
+    return status == AH_OK ? 0 : ah__out_fail(status);
+}
+
+static struct train_args args;
+const struct ah_command ah__command_train = {
+    .name = "train",
+    .usage = "--model FILE --data FILE [--device-memory SIZE] [--out DIR] [option ...]",
+    .summary = "Profile, plan, train within the memory budget, and save a checkpoint.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .init = init,
+    .run = run,
+};

@@ -1,0 +1,84 @@
+/* autohete COMMAND [option ...]: a client of the public interface. Exit status 0, 1 (the run failed) or 2 (bad input). */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static const struct ah_command *const commands[] = {
+    &ah__command_train,    &ah__command_plan,     &ah__command_profile,
+    &ah__command_simulate, &ah__command_generate, &ah__command_inspect,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int version(void)
+{
+    printf("autohete %s\n", ah_version());
+    return 0;
+}
+
+static int help(FILE *to)
+{
+    fprintf(to, "usage: autohete COMMAND [option ...]\n\n"
+                "Trains language models that do not fit on the device at hand.\n\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "\n'autohete COMMAND --help' lists the options of a command; --version prints the version.\n");
+    return 0;
+}
+
+static const struct ah_command *command_find(const char *name)
+{
+    const char *names[COMMANDS + 1];
+    for (int i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i]->name;
+        if (strcmp(name, names[i]) == 0)
+            return commands[i];
+    }
+    names[COMMANDS] = "help";
+    const char *nearest = ah__args_nearest(name, names, COMMANDS + 1);
+    fprintf(stderr, "autohete: found '%s', expected a command%s%s%s\n", name, nearest ? ", did you mean '" : "",
+            nearest ? nearest : " (see 'autohete --help')", nearest ? "'?" : "");
+    return NULL;
+}
+
+static int run(const struct ah_command *command, int argc, char **argv)
+{
+    struct ah_args_error error;
+    switch (ah__args_parse(command, argc, argv, &error)) {
+    case AH_ARGS_HELP: ah__args_help(command, stdout); return 0;
+    case AH_ARGS_VERSION: return version();
+    case AH_ARGS_WRONG: fprintf(stderr, "autohete: %s\n", error.text); return 2;
+    case AH_ARGS_RUN: break;
+    }
+    return command->run(command->args);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "autohete: found no command, expected one (see 'autohete --help')\n");
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0)
+        return version();
+    bool asks = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0;
+    if (asks && argc == 2)
+        return help(stdout);
+    const struct ah_command *command = command_find(argv[asks ? 2 : 1]);
+    if (!command)
+        return 2;
+    if (!asks)
+        return run(command, argc - 2, argv + 2);
+    ah__args_help(command, stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int status = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "autohete: standard output: %s\n", strerror(errno));
+        return status ? status : 1;
+    }
+    return status;
+}

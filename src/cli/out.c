@@ -1,0 +1,87 @@
+#include "cli/out.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A fault found here rather than in the library; empty: none. */
+static char own_fault[128];
+
+void ah__out_number(FILE *to, double value)
+{
+    if (isfinite(value))
+        fprintf(to, "%.17g", value);
+    else
+        fputs("null", to);
+}
+
+void ah__out_string(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            fprintf(to, "\\%c", *at);
+        else if (*at < 32)
+            fprintf(to, "\\u%04x", *at);
+        else
+            fputc(*at, to);
+    }
+    fputc('"', to);
+}
+
+/* Line breaks and tabs stand between tokens only: inside strings they are escaped. */
+void ah__out_line(FILE *to, const char *json)
+{
+    for (; *json; json++)
+        if (*json != '\n' && *json != '\r' && *json != '\t')
+            fputc(*json, to);
+}
+
+static int copy_line(FILE *to, const char *path)
+{
+    FILE *from = fopen(path, "r");
+    if (!from) {
+        snprintf(own_fault, sizeof own_fault, "%s: cannot open: %s", path, strerror(errno));
+        return AH_EIO;
+    }
+    for (int c; (c = getc(from)) != EOF;)
+        if (c != '\n' && c != '\r' && c != '\t')
+            fputc(c, to);
+    fclose(from);
+    return AH_OK;
+}
+
+int ah__out_saved(FILE *to, int (*save)(const void *object, const char *path), const void *object)
+{
+    char folder[] = "/tmp/autohete-XXXXXX", path[64];
+    if (!mkdtemp(folder)) {
+        snprintf(own_fault, sizeof own_fault, "%s: cannot make a folder: %s", folder, strerror(errno));
+        return AH_EIO;
+    }
+    snprintf(path, sizeof path, "%s/object.json", folder);
+    int status = save(object, path);
+    if (status == AH_OK)
+        status = copy_line(to, path);
+    unlink(path);
+    rmdir(folder);
+    return status;
+}
+
+int ah__out_plan(FILE *to, const struct ah_plan *plan)
+{
+    char *json;
+    int status = ah_plan_json(&json, plan);
+    if (status != AH_OK)
+        return status;
+    ah__out_line(to, json);
+    free(json);
+    return AH_OK;
+}
+
+int ah__out_fail(int status)
+{
+    fprintf(stderr, "autohete: %s\n", own_fault[0] ? own_fault : ah_error());
+    return ah_status_is_input(status) ? 2 : 1;
+}

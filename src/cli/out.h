@@ -1,0 +1,21 @@
+/* Pieces of JSON on a stream. */
+#ifndef AH_CLI_OUT_H
+#define AH_CLI_OUT_H
+
+#include "autohete.h"
+
+/* A number that round-trips; null when it is not finite. */
+void ah__out_number(FILE *to, double value);
+/* A quoted string; bytes above 127 pass through. */
+void ah__out_string(FILE *to, const char *text);
+/* JSON text on one line. */
+void ah__out_line(FILE *to, const char *json);
+/* What save(object, path) writes, on one line. The library's status. */
+int ah__out_saved(FILE *to, int (*save)(const void *object, const char *path), const void *object);
+/* The plan as one object. The library's status. */
+int ah__out_plan(FILE *to, const struct ah_plan *plan);
+
+/* Prints ah_error() and gives the exit status that goes with a status of the library. */
+int ah__out_fail(int status);
+
+#endif

@@ -1,0 +1,25 @@
+/* How a training says where it is: one live line on a terminal, plain lines elsewhere. Knows no training. */
+#ifndef AH_CLI_PROGRESS_H
+#define AH_CLI_PROGRESS_H
+
+#include "autohete.h"
+
+struct ah_progress {
+    FILE *to;
+    bool live;          /* one line, redrawn */
+    bool quiet;
+    bool drawn;         /* the live line stands and has no end yet */
+    int64_t last_ns;    /* when something was shown */
+    int64_t first_step; /* of this run; 0: none yet */
+    int64_t last_step;  /* shown */
+};
+
+void ah__progress_init(struct ah_progress *progress, FILE *to, bool quiet);
+void ah__progress_step(struct ah_progress *progress, const struct ah_step *step);
+void ah__progress_val(struct ah_progress *progress, int64_t step, double val_loss, const char *unit);
+/* Ends the live line, if there is one. */
+void ah__progress_end(struct ah_progress *progress);
+/* "0:07", "1:02:03"; "-" when unknown. Returns text. */
+char *ah__progress_clock(char text[24], double seconds);
+
+#endif

@@ -1,0 +1,55 @@
+/* The first stations of the road, for commands that stop before training: model, partition, device, profile, plan. */
+#ifndef AH_CLI_ROAD_H
+#define AH_CLI_ROAD_H
+
+#include "cli/args.h"
+
+struct ah_road_args {
+    const char *model, *device, *profile, *plan, *policy;
+    struct ah_dev_options dev;
+    struct ah_budget budget;
+    int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
+};
+
+struct ah_road {
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_dev *dev;
+    struct ah_profile *profile;
+    struct ah_plan plan;
+};
+
+/* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
+int ah__road_graph(struct ah_road *road, const struct ah_road_args *args);
+int ah__road_partition(struct ah_road *road, const struct ah_road_args *args);
+int ah__road_profile(struct ah_road *road, const struct ah_road_args *args);
+int ah__road_plan(struct ah_road *road, const struct ah_road_args *args);
+void ah__road_free(struct ah_road *road);
+
+/* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
+#define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
+    {"device", AH_ARG_TEXT, at_device, "NAME", "cpu", "the device", 0, 0, false},                                      \
+    {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
+     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 0, 0, false},                           \
+    {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
+     "threads of the device (default: one per core)", 1, 4096, false},                                                 \
+    {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
+     "threads of the host optimizer (default 1)", 1, 4096, false}
+#define AH_ARGS_BUDGET(at_budget)                                                                                      \
+    {"device-memory", AH_ARG_SIZE, (at_budget) + offsetof(struct ah_budget, device_bytes), "SIZE", NULL,               \
+     "device memory that may be used, like 64MiB (default: no limit)", 0, 0, false},                                   \
+    {"host-memory", AH_ARG_SIZE, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                   \
+     "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
+#define AH_ARGS_PLAN(at_plan, at_policy, at_profile)                                                                   \
+    {"plan", AH_ARG_TEXT, at_plan, "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},         \
+    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "autohete, autohete-fifo or resident", 0, 0, false},        \
+    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
+#define AH_ARGS_MODEL(at_model)                                                                                        \
+    {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
+#define AH_ARGS_SHAPE(at_batch, at_seq)                                                                                \
+    {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
+    {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
+     16777216, false}
+
+#endif

@@ -1,0 +1,10 @@
+/* The kernels for any processor: the same lanes in plain C. Slow; the fused operation may be a library call. */
+#define AH_SIMD 1
+#include "dev/cpu/kernels_isa.h"
+
+static bool usable(void)
+{
+    return true;
+}
+
+const struct ah_kernels ah__kernels_plain = AH_KERNELS("plain", usable);

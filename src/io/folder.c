@@ -1,0 +1,377 @@
+#include "io/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "io/folder_internal.h"
+
+/* Files that Hugging Face looks for in DIR itself. */
+static const char *const linked_files[] = {"model.safetensors", "config.json"};
+
+struct folder_file {
+    char *name;
+    int64_t bytes;
+    uint64_t hash;
+};
+
+struct ah_folder {
+    char *dir, *name, *path, *temporary; /* DIR, step-00000100, DIR/step-00000100, DIR/step-00000100.tmp */
+    int64_t step;
+    bool committed;
+    struct folder_file *files; /* noted or read so far */
+    size_t count, room;
+};
+
+static int fail_io(const char *path, const char *what)
+{
+    return ah__fail(AH_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+/* ---- check --------------------------------------------------------------------------------------------------------- */
+
+/* Anything but a link that commit made was put there by someone else. */
+static int place_check(const char *dir, const char *name, const char *start)
+{
+    char *path, target[64] = "";
+    AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    bool ours = length > 0 ? strncmp(target, start, strlen(start)) == 0 : errno == ENOENT;
+    int status = AH_OK;
+    if (!ours)
+        status = ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none", path);
+    ah__free(path);
+    return status;
+}
+
+static int existing_check(const char *dir)
+{
+    if (access(dir, W_OK | X_OK) != 0)
+        return ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", dir, strerror(errno));
+    AH_TRY(place_check(dir, "checkpoint", "step-"));
+    for (size_t i = 0; i < AH_LENGTH(linked_files); i++)
+        AH_TRY(place_check(dir, linked_files[i], "checkpoint/"));
+    return AH_OK;
+}
+
+/* The nearest part of a path that exists must be a folder one can write into; `part` is cut down on the way. */
+static int ancestor_check(char *part, const char *dir)
+{
+    struct stat info;
+    const char *nearest = part;
+    while (stat(nearest, &info) != 0 && nearest == part) {
+        if (errno != ENOENT)
+            return ah__fail(AH_EINPUT, "%s: cannot make folder: %s", dir, strerror(errno));
+        char *slash = strrchr(part, '/');
+        if (!slash)
+            nearest = ".";
+        else
+            slash[slash == part] = 0;
+    }
+    if (stat(nearest, &info) != 0 || !S_ISDIR(info.st_mode))
+        return ah__fail(AH_EINPUT, "%s: found that '%s' is no folder, expected one", dir, nearest);
+    if (access(nearest, W_OK | X_OK) != 0)
+        return ah__fail(AH_EINPUT, "%s: cannot write into folder '%s': %s", dir, nearest, strerror(errno));
+    return AH_OK;
+}
+
+int ah__folder_check(const char *dir)
+{
+    struct stat info;
+    char *part;
+    if (!dir[0])
+        return ah__fail(AH_EINPUT, "found an empty name, expected a folder for checkpoints");
+    if (stat(dir, &info) == 0 && S_ISDIR(info.st_mode))
+        return existing_check(dir);
+    if (lstat(dir, &info) == 0)
+        return ah__fail(AH_EINPUT, "%s: found a file, expected a folder for checkpoints", dir);
+    AH_TRY(ah__strdup(&part, dir));
+    size_t length = strlen(part);
+    while (length > 1 && part[length - 1] == '/')
+        part[--length] = 0;
+    int status = ancestor_check(part, dir);
+    ah__free(part);
+    return status;
+}
+
+/* ---- step folders -------------------------------------------------------------------------------------------------- */
+
+/* "step-00000100" with `suffix` behind -> 100; -1: another name. */
+static int64_t step_parse(const char *name, const char *suffix)
+{
+    int64_t step = 0;
+    size_t digits = 0;
+    if (strncmp(name, "step-", 5) != 0)
+        return -1;
+    for (name += 5; *name >= '0' && *name <= '9' && digits < 18; name++, digits++)
+        step = step * 10 + (*name - '0');
+    return digits >= 8 && strcmp(name, suffix) == 0 ? step : -1;
+}
+
+int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char *path, int64_t step, void *context),
+                    void *context)
+{
+    DIR *list = opendir(dir);
+    if (!list)
+        return ah__fail(errno == ENOENT || errno == ENOTDIR || errno == EACCES ? AH_EINPUT : AH_EIO,
+                        "%s: cannot open folder: %s", dir, strerror(errno));
+    int status = AH_OK;
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));) {
+        int64_t step = step_parse(entry->d_name, suffix);
+        char *path = NULL;
+        if (step < 0)
+            continue;
+        status = ah__sprintf(&path, "%s/%s", dir, entry->d_name);
+        if (status == AH_OK)
+            status = visit(path, step, context);
+        ah__free(path);
+    }
+    closedir(list);
+    return status;
+}
+
+static int remove_any(const char *path, int64_t step, void *context)
+{
+    (void)step;
+    (void)context;
+    return ah__folder_remove(path);
+}
+
+static int names_make(struct ah_folder *folder, const char *dir, int64_t step)
+{
+    folder->step = step;
+    AH_TRY(ah__strdup(&folder->dir, dir));
+    AH_TRY(ah__sprintf(&folder->name, "step-%08" PRId64, step));
+    AH_TRY(ah__sprintf(&folder->path, "%s/%s", dir, folder->name));
+    return ah__sprintf(&folder->temporary, "%s.tmp", folder->path);
+}
+
+int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step)
+{
+    struct ah_folder *folder;
+    AH_TRY(ah__folder_check(dir));
+    AH_TRY(ah__folder_make(dir));
+    AH_TRY(ah__new(&folder, 1, sizeof *folder));
+    int status = names_make(folder, dir, step);
+    if (status == AH_OK)
+        status = ah__folder_walk(dir, ".tmp", remove_any, NULL);
+    if (status == AH_OK)
+        status = ah__folder_make(folder->temporary);
+    if (status != AH_OK) {
+        ah__folder_free(folder);
+        return status;
+    }
+    *out = folder;
+    return AH_OK;
+}
+
+const char *ah__folder_path(const struct ah_folder *folder)
+{
+    return folder->temporary;
+}
+
+void ah__folder_free(struct ah_folder *folder)
+{
+    if (!folder)
+        return;
+    /* An earlier failure's message is worth more than one about its remains, which the next begin removes anyway. */
+    if (!folder->committed && folder->temporary) {
+        char message[1024];
+        snprintf(message, sizeof message, "%s", ah_error());
+        if (ah__folder_remove(folder->temporary) != AH_OK)
+            ah__fail(AH_EIO, "%s", message);
+    }
+    for (size_t i = 0; i < folder->count; i++)
+        ah__free(folder->files[i].name);
+    ah__free(folder->files);
+    ah__free(folder->dir);
+    ah__free(folder->name);
+    ah__free(folder->path);
+    ah__free(folder->temporary);
+    ah__free(folder);
+}
+
+/* ---- commit -------------------------------------------------------------------------------------------------------- */
+
+int ah__folder_note(struct ah_folder *folder, const char *name, int64_t bytes, uint64_t hash)
+{
+    AH_TRY(ah__grow(&folder->files, &folder->room, folder->count + 1, sizeof *folder->files));
+    struct folder_file *file = &folder->files[folder->count];
+    AH_TRY(ah__strdup(&file->name, name));
+    file->bytes = bytes;
+    file->hash = hash;
+    folder->count++;
+    return AH_OK;
+}
+
+int ah__folder_file_hash(const char *path, int64_t *bytes, uint64_t *hash)
+{
+    struct ah_map map = {0};
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0)
+        map.data = NULL; /* nothing to map */
+    else
+        AH_TRY(ah__map_open(&map, path));
+    *bytes = (int64_t)map.length;
+    *hash = ah__hash(map.data ? map.data : (const unsigned char *)"", map.length, 0);
+    ah__map_close(&map);
+    return AH_OK;
+}
+
+static bool is_noted(const struct ah_folder *folder, const char *name)
+{
+    for (size_t i = 0; i < folder->count; i++)
+        if (strcmp(folder->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int file_sync_note(struct ah_folder *folder, const char *name)
+{
+    char *path;
+    int64_t bytes = 0;
+    uint64_t hash = 0;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder->temporary, name));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int status = fd < 0 || fsync(fd) != 0 ? fail_io(path, "sync") : ah__folder_file_hash(path, &bytes, &hash);
+    if (fd >= 0)
+        close(fd);
+    ah__free(path);
+    return status == AH_OK ? ah__folder_note(folder, name, bytes, hash) : status;
+}
+
+static int files_sync_note(struct ah_folder *folder)
+{
+    DIR *list = opendir(folder->temporary);
+    if (!list)
+        return fail_io(folder->temporary, "open");
+    int status = AH_OK;
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_noted(folder, entry->d_name))
+            status = file_sync_note(folder, entry->d_name);
+    closedir(list);
+    return status;
+}
+
+static int checksums_fill(cJSON *tree, const struct ah_folder *folder)
+{
+    AH_TRY(ah__json_add_int(tree, "version", 1));
+    cJSON *files = cJSON_AddObjectToObject(tree, "files");
+    for (size_t i = 0; i < folder->count; i++) {
+        cJSON *file = cJSON_AddObjectToObject(files, folder->files[i].name);
+        AH_TRY(ah__json_add_int(file, "bytes", folder->files[i].bytes));
+        AH_TRY(ah__json_add_hash(file, "xxh3", folder->files[i].hash));
+    }
+    return AH_OK;
+}
+
+static int checksums_save(const struct ah_folder *folder)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/" AH_CHECKSUMS, folder->temporary));
+    cJSON *tree = cJSON_CreateObject();
+    int status = tree ? checksums_fill(tree, folder) : ah__fail(AH_ENOMEM, "out of host memory: %s", path);
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    ah__free(path);
+    return status;
+}
+
+/* An old folder of the same step changes places with the new one, so that at every moment a complete one is there. */
+static int folder_place(const struct ah_folder *folder)
+{
+    if (rename(folder->temporary, folder->path) == 0)
+        return ah__folder_sync(folder->dir);
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return fail_io(folder->path, "put in place");
+    if (renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->path, RENAME_EXCHANGE) != 0)
+        return fail_io(folder->path, "replace");
+    AH_TRY(ah__folder_sync(folder->dir));
+    return ah__folder_remove(folder->temporary);
+}
+
+/* Makes DIR/name point to target in one step. */
+static int link_set(const char *dir, const char *name, const char *target)
+{
+    char *path, *temporary = NULL;
+    AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
+    int status = ah__sprintf(&temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (status == AH_OK && unlink(temporary) != 0 && errno != ENOENT)
+        status = fail_io(temporary, "remove");
+    if (status == AH_OK && (symlink(target, temporary) != 0 || rename(temporary, path) != 0)) {
+        status = fail_io(path, "link");
+        unlink(temporary);
+    }
+    ah__free(temporary);
+    ah__free(path);
+    return status;
+}
+
+static int links_set(const struct ah_folder *folder)
+{
+    AH_TRY(link_set(folder->dir, "checkpoint", folder->name));
+    for (size_t i = 0; i < AH_LENGTH(linked_files); i++) {
+        char target[64];
+        snprintf(target, sizeof target, "checkpoint/%s", linked_files[i]);
+        if (is_noted(folder, linked_files[i]))
+            AH_TRY(link_set(folder->dir, linked_files[i], target));
+    }
+    return ah__folder_sync(folder->dir);
+}
+
+struct prune {
+    int64_t below;  /* only lower steps */
+    int64_t lowest; /* found among them, -1: none */
+    int count;
+};
+
+static int prune_count(const char *path, int64_t step, void *context)
+{
+    struct prune *prune = context;
+    (void)path;
+    if (step >= prune->below)
+        return AH_OK;
+    prune->count++;
+    if (prune->lowest < 0 || step < prune->lowest)
+        prune->lowest = step;
+    return AH_OK;
+}
+
+static int prune_lowest(const char *path, int64_t step, void *context)
+{
+    const struct prune *prune = context;
+    return step == prune->lowest ? ah__folder_remove(path) : AH_OK;
+}
+
+/* Steps above this one belong to another run that got further: not ours to remove. */
+static int folder_prune(const struct ah_folder *folder, int keep)
+{
+    for (;;) {
+        struct prune prune = {folder->step, -1, 0};
+        AH_TRY(ah__folder_walk(folder->dir, "", prune_count, &prune));
+        if (prune.count < (keep < 1 ? 1 : keep))
+            return AH_OK;
+        AH_TRY(ah__folder_walk(folder->dir, "", prune_lowest, &prune));
+    }
+}
+
+int ah__folder_commit(struct ah_folder *folder, int keep)
+{
+    AH_TRY(files_sync_note(folder));
+    AH_TRY(checksums_save(folder));
+    AH_TRY(ah__folder_sync(folder->temporary));
+    AH_TRY(folder_place(folder));
+    folder->committed = true;
+    AH_TRY(links_set(folder));
+    return folder_prune(folder, keep);
+}

@@ -1,0 +1,29 @@
+/* Where the graph is cut: embedding, blocks, head. Takes a finished graph, gives for every operator its partition, for every
+ * boundary the one activation that crosses it, for every parameter its owner. Private to partition/. */
+#ifndef AH_PARTITION_CUT_H
+#define AH_PARTITION_CUT_H
+
+#include "graph/graph.h"
+#include "partition/partition.h"
+
+struct ah_cut {
+    struct ah_arena arena;
+    const struct ah_graph *graph;
+    int layers;
+    int *first_node; /* [layers + 3]: partition p holds nodes first_node[p] .. first_node[p+1]-1 */
+    int *entering;   /* [layers + 2]: the activation that enters partition p; of partition 0 the token ids */
+    int *owner;      /* per value: the first partition that reads a parameter; -1 for other values */
+    int *shared_by;  /* per value: layers + 1 when the head reads a parameter of the embedding too, else -1 */
+    bool shared;     /* some parameter is */
+};
+
+/* AH_EINPUT says which operator or value stands in the way. Freed by ah__cut_fini, also after failure. */
+int ah__cut_init(struct ah_cut *cut, const struct ah_graph *graph);
+void ah__cut_fini(struct ah_cut *cut);
+/* "embedding", "h.3", "head" into text[size]; returns text. */
+char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t size);
+
+/* Proves all blocks equal in operators, attributes, shapes, parameters and operands. `param_of`: value -> index in partition. */
+int ah__cut_check_equal(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of);
+
+#endif

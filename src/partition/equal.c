@@ -1,0 +1,115 @@
+/* The proof that all blocks are one structure: what is compiled from block 0 runs every block. */
+#include "partition/cut.h"
+
+enum { NAME_BYTES = 256 };
+
+struct pair {
+    const struct ah_cut *cut;
+    const struct ah_partition *partition;
+    const int *param_of;
+    int a, b; /* partitions compared */
+};
+
+static const struct ah_node *node_at(const struct pair *pair, int block, int at)
+{
+    return &pair->cut->graph->nodes[pair->cut->first_node[block] + at];
+}
+
+static int differ(const struct pair *pair, int at, const char *how, const char *a, const char *b)
+{
+    char name_a[NAME_BYTES], name_b[NAME_BYTES], scope[NAME_BYTES];
+    const struct ah_graph *graph = pair->cut->graph;
+    const struct ah_node *node = node_at(pair, pair->a, at);
+    return ah__fail(AH_EINPUT, "blocks '%s' and '%s' differ at operator %d (%s in %s): %s: %s against %s",
+                    ah__cut_name(pair->cut, pair->a, name_a, sizeof name_a),
+                    ah__cut_name(pair->cut, pair->b, name_b, sizeof name_b), at, ah__op_table[node->op].name,
+                    ah__graph_scope_path(graph, node->scope, scope, sizeof scope), how, a, b);
+}
+
+static int compare_attr(const struct pair *pair, int at)
+{
+    const struct ah_attr *a = &node_at(pair, pair->a, at)->attr, *b = &node_at(pair, pair->b, at)->attr;
+    char text_a[64], text_b[64];
+    if (a->heads == b->heads && !(a->eps < b->eps) && !(a->eps > b->eps) && a->out_in == b->out_in)
+        return AH_OK;
+    snprintf(text_a, sizeof text_a, "heads %d, eps %g, out_in %d", a->heads, (double)a->eps, a->out_in);
+    snprintf(text_b, sizeof text_b, "heads %d, eps %g, out_in %d", b->heads, (double)b->eps, b->out_in);
+    return differ(pair, at, "attributes", text_a, text_b);
+}
+
+/* The same text for two operands means the same operand of the same block structure. */
+static void operand_text(const struct pair *pair, int block, int value, char *text, size_t size)
+{
+    const struct ah_value *v = value < 0 ? NULL : &pair->cut->graph->values[value];
+    char shape[96];
+    int first = pair->cut->first_node[block], out = 0;
+    if (!v) {
+        snprintf(text, size, "absent");
+        return;
+    }
+    ah__shape_format(shape, sizeof shape, &v->meta.shape);
+    if (v->kind == AH_VALUE_PARAM)
+        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param, shape);
+    else if (v->producer < first)
+        snprintf(text, size, "the block's input %s", shape);
+    else {
+        while (pair->cut->graph->nodes[v->producer].out[out] != value)
+            out++;
+        snprintf(text, size, "result %d of operator %d %s", out, v->producer - first, shape);
+    }
+}
+
+static int compare_operand(const struct pair *pair, int at, const char *side, int index, int value_a, int value_b)
+{
+    char a[160], b[160], how[32];
+    operand_text(pair, pair->a, value_a, a, sizeof a);
+    operand_text(pair, pair->b, value_b, b, sizeof b);
+    for (size_t i = 0; a[i] == b[i]; i++)
+        if (!a[i])
+            return AH_OK;
+    snprintf(how, sizeof how, "%s %d", side, index);
+    return differ(pair, at, how, a, b);
+}
+
+static int compare_node(const struct pair *pair, int at)
+{
+    const struct ah_node *a = node_at(pair, pair->a, at), *b = node_at(pair, pair->b, at);
+    if (a->op != b->op)
+        return differ(pair, at, "operator", ah__op_table[a->op].name, ah__op_table[b->op].name);
+    AH_TRY(compare_attr(pair, at));
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        AH_TRY(compare_operand(pair, at, "input", i, a->in[i], b->in[i]));
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        AH_TRY(compare_operand(pair, at, "output", i, a->out[i], b->out[i]));
+    return AH_OK;
+}
+
+static int count_of(const struct pair *pair, int block)
+{
+    return pair->cut->first_node[block + 1] - pair->cut->first_node[block];
+}
+
+static int compare_ends(const struct pair *pair)
+{
+    char a[160], b[160];
+    int count = count_of(pair, pair->a);
+    if (count_of(pair, pair->b) != count) {
+        snprintf(a, sizeof a, "%d", count);
+        snprintf(b, sizeof b, "%d", count_of(pair, pair->b));
+        return differ(pair, count - 1, "number of operators", a, b);
+    }
+    return compare_operand(pair, count - 1, "what leaves,", 0, pair->cut->entering[pair->a + 1],
+                           pair->cut->entering[pair->b + 1]);
+}
+
+int ah__cut_check_equal(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of)
+{
+    for (int block = 2; block <= cut->layers; block++) {
+        struct pair pair = {cut, partition, param_of, 1, block};
+        int shorter = count_of(&pair, 1) < count_of(&pair, block) ? count_of(&pair, 1) : count_of(&pair, block);
+        for (int at = 0; at < shorter; at++)
+            AH_TRY(compare_node(&pair, at));
+        AH_TRY(compare_ends(&pair));
+    }
+    return AH_OK;
+}

@@ -1,0 +1,142 @@
+#include "partition/section.h"
+
+/* Copying the operators of one partition out of the recorded graph; arrays are indexed by recorded values. */
+struct copying {
+    const struct ah_cut *cut;
+    struct ah_section *section;
+    int number, first, end;
+    int *map;       /* the section's value, -1: not there yet */
+    int *last_read; /* last node of the partition that reads it, -1: none */
+    bool *keep;     /* backward will read it */
+    struct ah_arena arena;
+};
+
+static int copying_init(struct copying *copying)
+{
+    size_t count = copying->cut->graph->value_count;
+    AH_TRY(ah__arena_new(&copying->arena, &copying->map, count, sizeof *copying->map));
+    AH_TRY(ah__arena_new(&copying->arena, &copying->last_read, count, sizeof *copying->last_read));
+    AH_TRY(ah__arena_new(&copying->arena, &copying->keep, count, sizeof *copying->keep));
+    for (size_t i = 0; i < count; i++) {
+        copying->map[i] = copying->last_read[i] = -1;
+        copying->keep[i] = false;
+    }
+    for (int n = copying->first; n < copying->end; n++) {
+        const struct ah_node *node = &copying->cut->graph->nodes[n];
+        struct ah_backward_reads reads = ah__backward_reads(node->op);
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+            if (node->in[i] >= 0) {
+                copying->last_read[node->in[i]] = n;
+                copying->keep[node->in[i]] |= reads.in >> i & 1;
+            }
+        for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+            if (node->out[i] >= 0)
+                copying->keep[node->out[i]] |= reads.out >> i & 1;
+    }
+    return AH_OK;
+}
+
+/* A value from outside: what enters, the targets, or a parameter. */
+static int bring_in(struct copying *copying, int main)
+{
+    struct ah_section *section = copying->section;
+    struct ah_value value = copying->cut->graph->values[main];
+    AH_TRY(ah__graph_value(section->graph, &copying->map[main], &value));
+    int made = copying->map[main];
+    if (value.kind == AH_VALUE_TARGETS)
+        section->graph->targets = made;
+    if (value.kind == AH_VALUE_TOKENS)
+        section->graph->tokens = made;
+    if (value.kind != AH_VALUE_PARAM)
+        return AH_OK;
+    AH_TRY(ah__grow(&section->params, &section->param_capacity, section->param_count + 1, sizeof *section->params));
+    /* The head has written the gradient of what it shares before the embedding's backward adds to it. */
+    bool written = copying->number == 0 && copying->cut->shared_by[main] >= 0;
+    section->params[section->param_count++] = (struct ah_section_param){made, main, written};
+    return AH_OK;
+}
+
+static int append_copy(struct ah_section *section, int *value)
+{
+    return ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, value, NULL, value);
+}
+
+/* Keeps an operator from writing over what is still wanted. Sums commute bit for bit, so a sum may go to the other operand. */
+static int protect(struct copying *copying, int n, int *in)
+{
+    const struct ah_node *node = &copying->cut->graph->nodes[n];
+    int input = copying->section->input, a = node->in[0], b = node->in[1];
+    if (ah__op_table[node->op].inplace_output < 0 || (!copying->keep[a] && in[0] != input))
+        return AH_OK;
+    if (node->op == AH_OP_ADD && !copying->keep[b] && in[1] != input && copying->last_read[b] == n) {
+        in[0] = copying->map[b];
+        in[1] = copying->map[a];
+        return AH_OK;
+    }
+    return append_copy(copying->section, &in[0]);
+}
+
+static int copy_node(struct copying *copying, int n)
+{
+    const struct ah_node *node = &copying->cut->graph->nodes[n];
+    int in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+        if (node->in[i] >= 0 && copying->map[node->in[i]] < 0)
+            AH_TRY(bring_in(copying, node->in[i]));
+        in[i] = node->in[i] < 0 ? -1 : copying->map[node->in[i]];
+    }
+    AH_TRY(protect(copying, n, in));
+    AH_TRY(ah__graph_node(copying->section->graph, node->op, &node->attr, in, NULL, out));
+    for (int i = 0; i < ah__op_table[node->op].outputs; i++)
+        copying->map[node->out[i]] = out[i];
+    return AH_OK;
+}
+
+/* What leaves has memory of its own: it must not be the input's, nor hold what backward reads here. */
+static int settle_output(struct copying *copying)
+{
+    struct ah_section *section = copying->section;
+    const struct ah_cut *cut = copying->cut;
+    if (copying->number > cut->layers) {
+        section->loss = copying->map[cut->graph->loss];
+        return AH_OK;
+    }
+    int main = cut->entering[copying->number + 1];
+    section->output = copying->map[main];
+    if (copying->keep[main] || section->output == section->input)
+        return append_copy(section, &section->output);
+    return AH_OK;
+}
+
+static int copy_forward(struct copying *copying)
+{
+    AH_TRY(copying_init(copying));
+    int entering = copying->cut->entering[copying->number];
+    AH_TRY(bring_in(copying, entering));
+    copying->section->input = copying->map[entering];
+    for (int n = copying->first; n < copying->end; n++)
+        AH_TRY(copy_node(copying, n));
+    AH_TRY(settle_output(copying));
+    copying->section->forward_count = (int)copying->section->graph->node_count;
+    return AH_OK;
+}
+
+int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int number)
+{
+    *section = (struct ah_section){.input = -1, .output = -1, .loss = -1, .dout = -1, .din = -1};
+    AH_TRY(ah_graph_new(&section->graph, cut->graph->compute));
+    struct copying copying = {.cut = cut, .section = section, .number = number};
+    copying.first = cut->first_node[number];
+    copying.end = cut->first_node[number + 1];
+    int status = copy_forward(&copying);
+    ah__arena_free(&copying.arena);
+    return status == AH_OK ? ah__section_differentiate(section) : status;
+}
+
+void ah__section_fini(struct ah_section *section)
+{
+    ah_graph_free(section->graph);
+    ah__free(section->params);
+    ah__free(section->grads);
+    *section = (struct ah_section){0};
+}

@@ -1,0 +1,65 @@
+/* Inside the profiler: a model of one block on the device, and the loops that time it.
+ *
+ * The block exists in a few copies with data of their own, visited in turn, so that each visit finds the caches as cold as a real
+ * step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0), copies (1..copies)
+ * and head (copies + 1). Streams on different lanes touch disjoint memory or only read it. */
+#ifndef AH_PROFILE_BENCH_H
+#define AH_PROFILE_BENCH_H
+
+#include "base/alloc.h"
+#include "profile/profile.h"
+
+enum { AH_BENCH_SAMPLES = 128, AH_BENCH_QUEUE = 12 };
+
+struct ah_samples {
+    int count; /* the first AH_BENCH_SAMPLES are kept */
+    int64_t ns[AH_BENCH_SAMPLES];
+};
+
+struct ah_bench_place {
+    enum ah_class class;
+    int group;                        /* in the partition */
+    int64_t count, decayed;           /* of the group */
+    char *state[3], *grad;            /* device: p, m, v */
+    char *input, *output, *saved;     /* device; input is the output of the place before */
+    char *host_state[3], *host_grad;  /* host update */
+    char *host_landing;               /* where a gradient arrives */
+};
+
+struct ah_bench {
+    struct ah_dev *dev;
+    const struct ah_partition *partition;
+    int copies, places;               /* places = copies + 2 */
+    struct ah_bench_place *place;
+    char *ids, *targets, *boundary, *work, *results; /* device */
+    char *host_ids, *host_results;
+    int64_t ids_bytes, results_bytes;
+    /* what rounds have seen; `recomputed`: BACKWARD with recompute */
+    struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
+    struct ah_samples recomputed[AH_CLASS_COUNT];
+};
+
+/* ---- setup.c */
+
+/* Takes device and host memory for one block, embedding and head and fills it with small random numbers. On failure the caller
+ * still calls ah__bench_fini, which frees all of it. */
+int ah__bench_init(struct ah_bench *bench, const struct ah_partition *partition, struct ah_dev *dev);
+void ah__bench_fini(struct ah_bench *bench);
+/* The tasks of one item at a place, bound to its buffers. `recompute`: BACKWARD recomputes first. */
+void ah__bench_work(struct ah_work *work, const struct ah_bench *bench, enum ah_item_kind kind, int place, bool recompute);
+
+/* ---- rounds.c */
+
+/* Times every item alone on the machine into costs->ns and recompute_ns. */
+int ah__bench_rounds(struct ah_bench *bench, struct ah_costs *costs);
+int64_t ah__samples_median(struct ah_samples *samples);
+void ah__samples_add(struct ah_samples *samples, int64_t ns);
+
+/* ---- streams.c */
+
+/* Lanes against each other into costs->slowdown, and the link's rates. */
+int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile);
+/* Gaps between small items, and the way from a completion through the driver back to a lane. */
+int ah__bench_latencies(struct ah_bench *bench, struct ah_costs *costs);
+
+#endif

@@ -1,0 +1,73 @@
+#include "profile/bench.h"
+
+static void profile_init(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    struct ah_dev_info info;
+    dev->ops->info(dev, &info);
+    profile->costs.layers = partition->layers;
+    snprintf(profile->device, sizeof profile->device, "%s", info.name);
+    profile->threads = info.threads;
+    profile->host_threads = info.host_threads;
+    profile->link_bytes_per_s = info.link_bytes_per_s;
+    profile->device_signature = info.signature;
+    profile->partition_signature = partition->signature;
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        const struct ah_code *code = &partition->code[class];
+        int group = class == AH_CLASS_HEAD ? partition->layers + 1 : class;
+        profile->params[class] = partition->groups[group].count;
+        profile->forward_flops[class] = code->forward.flops;
+        profile->backward_flops[class] = code->backward.flops;
+        profile->recompute_flops[class] = code->recompute.flops;
+    }
+}
+
+/* After a failure items may still be on their way; memory can only go when they have come in. */
+static void drain(struct ah_dev *dev, int status)
+{
+    char message[512];
+    struct ah_done done;
+    snprintf(message, sizeof message, "%s", ah_error());
+    while (dev->ops->wait_any(dev, &done) == AH_OK)
+        ;
+    ah__fail(status, "%s", message);
+}
+
+static int bench_run(struct ah_bench *bench, struct ah_profile *profile, const struct ah_partition *partition,
+                     struct ah_dev *dev)
+{
+    AH_TRY(ah__bench_init(bench, partition, dev));
+    AH_TRY(ah__bench_latencies(bench, &profile->costs));
+    AH_TRY(ah__bench_rounds(bench, &profile->costs));
+    return ah__bench_streams(bench, profile);
+}
+
+static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    struct ah_bench *bench;
+    AH_TRY(ah__new(&bench, 1, sizeof *bench));
+    bench->dev = dev;
+    profile_init(profile, partition, dev);
+    int status = bench_run(bench, profile, partition, dev);
+    if (status != AH_OK)
+        drain(dev, status);
+    ah__bench_fini(bench);
+    ah__free(bench);
+    return status;
+}
+
+int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    struct ah_profile *profile;
+    AH_TRY(ah__new(&profile, 1, sizeof *profile));
+    int status = profile_measure(profile, partition, dev);
+    if (status != AH_OK)
+        ah__free(profile);
+    else
+        *out = profile;
+    return status;
+}
+
+void ah_profile_free(struct ah_profile *profile)
+{
+    ah__free(profile);
+}

@@ -1,0 +1,37 @@
+/* A run's state, shared by run.c (driving), bind.c (addresses) and state.c (loading, saving, evaluating). */
+#ifndef AH_RUN_INTERNAL_H
+#define AH_RUN_INTERNAL_H
+
+#include "base/alloc.h"
+#include "dev/sim.h"
+#include "run/run.h"
+
+struct ah_run {
+    const struct ah_partition *partition;
+    struct ah_plan plan;
+    struct ah_dev *dev;
+    struct ah_run_hooks hooks;
+    struct ah_layout *layout;
+    struct ah_sched *sched;
+    struct ah_timeline *timeline;
+    char *device, *host;      /* bases of the region and of host memory */
+    int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
+    int64_t trained;          /* training iterations completed: what hooks count */
+    const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
+    double loss;              /* of the last completed evaluation */
+};
+
+/* Fills work->task with bound addresses. `context` is the run. */
+int ah__run_bind(struct ah_work *work, void *context);
+
+/* The training iteration (as hooks count) of a scheduler iteration. */
+int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration);
+/* Host copies of an iteration's loss and squared gradient norms (layers + 2 doubles). */
+const float *ah__run_loss(const struct ah_run *run, int64_t iteration);
+const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
+/* p of a group's fp32 states wherever they live; m and v follow at layout->groups[g].state_bytes each. */
+char *ah__run_states(const struct ah_run *run, int group);
+/* Drives the scheduler to `limit`. */
+int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline);
+
+#endif

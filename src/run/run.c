@@ -1,0 +1,113 @@
+#include <math.h>
+
+#include "plan/predict.h"
+#include "run/internal.h"
+
+enum { TIMELINE_ITERATIONS = 12 };
+
+static int run_memory(struct ah_run *run)
+{
+    AH_TRY(run->dev->ops->device_memory(run->dev, run->layout->device_bytes, &run->device));
+    return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->host);
+}
+
+static int run_init(struct ah_run *run)
+{
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &run->plan, run->partition, ah__policy_find(run->plan.policy));
+    AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan));
+    AH_TRY(ah__sched_new(&run->sched, &config));
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.layers, TIMELINE_ITERATIONS));
+    ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
+    return run_memory(run);
+}
+
+int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan, struct ah_dev *dev,
+                const struct ah_run_hooks *hooks)
+{
+    struct ah_run *run;
+    AH_TRY(ah__new(&run, 1, sizeof *run));
+    run->partition = partition;
+    run->plan = *plan;
+    run->dev = dev;
+    run->hooks = *hooks;
+    int status = run_init(run);
+    if (status != AH_OK) {
+        ah__run_free(run);
+        return status;
+    }
+    *out = run;
+    return AH_OK;
+}
+
+void ah__run_free(struct ah_run *run)
+{
+    if (!run)
+        return;
+    run->dev->ops->memory_release(run->dev);
+    ah_timeline_free(run->timeline);
+    ah__sched_free(run->sched);
+    ah__layout_free(run->layout);
+    ah__free(run);
+}
+
+int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
+{
+    return run->trained + iteration - run->iteration;
+}
+
+/* The global norm: squares of all groups, summed in order of the groups. */
+static double global_norm(const struct ah_run *run, int64_t iteration)
+{
+    const double *norms = ah__run_norms(run, iteration);
+    double sum = 0;
+    for (int g = 0; g < run->plan.layers + 2; g++)
+        sum += norms[g];
+    return sqrt(sum);
+}
+
+static int completed(const struct ah_done *done, void *context)
+{
+    struct ah_run *run = context;
+    if (done->item.kind != AH_ITEM_RESULT)
+        return AH_OK;
+    if (run->eval_ids) {
+        run->loss = (double)*ah__run_loss(run, done->item.iteration);
+        return AH_OK;
+    }
+    if (done->item.partition != 0 || !run->hooks.result)
+        return AH_OK;
+    int stop = run->hooks.result(ah__run_training_iteration(run, done->item.iteration),
+                                 (double)*ah__run_loss(run, done->item.iteration),
+                                 global_norm(run, done->item.iteration), done->end_ns, run->hooks.context);
+    if (stop)
+        ah__sched_stop(run->sched);
+    return AH_OK;
+}
+
+int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline)
+{
+    struct ah_drive drive = {run->sched, run->dev, ah__run_bind, completed, run, timeline};
+    ah__sched_limit(run->sched, limit, forward_only);
+    return ah__drive(&drive);
+}
+
+int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done)
+{
+    ah__timeline_clear(run->timeline);
+    AH_TRY(ah__run_drive(run, run->iteration + count, false, run->timeline));
+    *done = ah__sched_iterations(run->sched) - run->iteration;
+    run->iteration += *done;
+    run->trained += *done;
+    return AH_OK;
+}
+
+struct ah_timeline *ah__run_timeline(struct ah_run *run)
+{
+    return run->timeline;
+}
+
+const struct ah_layout *ah__run_layout(const struct ah_run *run)
+{
+    return run->layout;
+}

@@ -1,0 +1,143 @@
+/* States in and out, initialisation, evaluation. Nothing is in flight while any of these runs. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "run/internal.h"
+
+enum { PIECE = 4096 }; /* floats initialised at a time */
+
+/* One copy through a lane and wait for it. */
+static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes)
+{
+    struct ah_work work = {.lane = lane, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
+    struct ah_done done;
+    work.item.kind = lane == AH_LANE_H2D ? AH_ITEM_PREFETCH : AH_ITEM_OFFLOAD;
+    work.task[0].as.copy.to = to;
+    work.task[0].as.copy.from = from;
+    work.task[0].as.copy.bytes = bytes;
+    return ah__dev_run(run->dev, &work, &done);
+}
+
+/* Device states pass through the staging buffer piece by piece. */
+static int move_piece(struct ah_run *run, char *state, bool on_host, char *values, int64_t bytes, bool load)
+{
+    char *staging = run->host + run->layout->host_staging_offset;
+    if (on_host) {
+        memcpy(load ? state : values, load ? values : state, (size_t)bytes);
+        return AH_OK;
+    }
+    if (load) {
+        memcpy(staging, values, (size_t)bytes);
+        return copy(run, AH_LANE_H2D, state, staging, bytes);
+    }
+    AH_TRY(copy(run, AH_LANE_D2H, staging, state, bytes));
+    memcpy(values, staging, (size_t)bytes);
+    return AH_OK;
+}
+
+/* Floats [first, first + count) of a parameter's state. */
+static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t first, int64_t count, float *values,
+                bool load)
+{
+    const struct ah_param *p = &run->partition->params[param];
+    const struct ah_layout_group *g = &run->layout->groups[p->group];
+    char *state = ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
+    int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
+    char *at = (char *)values;
+    while (left > 0) {
+        int64_t bytes = left < most ? left : most;
+        AH_TRY(move_piece(run, state, g->on_host, at, bytes, load));
+        state += bytes;
+        at += bytes;
+        left -= bytes;
+    }
+    return AH_OK;
+}
+
+int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
+{
+    float *unchanged;
+    memcpy(&unchanged, &values, sizeof unchanged); /* `move` only reads when it loads */
+    return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, true);
+}
+
+int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
+{
+    return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), values, false);
+}
+
+/* Values depend on the seed, the parameter's name and the position alone. */
+static void init_values(float *values, const struct ah_param *param, uint64_t seed, int64_t first, int64_t count)
+{
+    uint64_t stream = ah__hash_text(param->name, seed);
+    for (int64_t i = 0; i < count; i++) {
+        if (param->init == AH_INIT_NORMAL)
+            values[i] = (float)(ah__random_normal(stream, (uint64_t)(first + i)) * (double)param->init_std);
+        else
+            values[i] = param->init == AH_INIT_ONES ? 1.0F : 0.0F;
+    }
+}
+
+static int init_param(struct ah_run *run, int index, uint64_t seed)
+{
+    static const float zeros[PIECE];
+    float values[PIECE], nothing[PIECE];
+    const struct ah_param *param = &run->partition->params[index];
+    int64_t total = ah__shape_count(&param->shape);
+    memcpy(nothing, zeros, sizeof nothing);
+    for (int64_t first = 0; first < total; first += PIECE) {
+        int64_t count = total - first < PIECE ? total - first : PIECE;
+        init_values(values, param, seed, first, count);
+        AH_TRY(move(run, index, AH_RUN_PARAM, first, count, values, true));
+        AH_TRY(move(run, index, AH_RUN_MOMENT1, first, count, nothing, true));
+        AH_TRY(move(run, index, AH_RUN_MOMENT2, first, count, nothing, true));
+    }
+    return AH_OK;
+}
+
+int ah__run_init(struct ah_run *run, uint64_t seed)
+{
+    for (int p = 0; p < run->partition->param_count; p++)
+        AH_TRY(init_param(run, p, seed));
+    return AH_OK;
+}
+
+int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss)
+{
+    run->eval_ids = ids;
+    run->eval_targets = targets;
+    int status = ah__run_drive(run, run->iteration + 1, true, NULL);
+    run->eval_ids = run->eval_targets = NULL;
+    AH_TRY(status);
+    run->iteration++;
+    *loss = run->loss;
+    return AH_OK;
+}
+
+/* Where the head leaves d(loss)/d(logits) when it keeps nothing. */
+static const struct ah_operand *logit_gradient(const struct ah_program *program)
+{
+    for (int i = 0; i < program->count; i++)
+        if (program->calls[i].op == AH_OP_CROSS_ENTROPY)
+            return &program->calls[i].out[1];
+    return NULL;
+}
+
+int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities)
+{
+    const struct ah_operand *logits = logit_gradient(&run->partition->code[AH_CLASS_HEAD].forward_drop);
+    int64_t rows = run->partition->batch * run->partition->seq, vocab = run->partition->vocab;
+    double loss;
+    if (!logits || logits->space != AH_SPACE_WORK)
+        return ah__fail(AH_EINTERNAL, "the head keeps no logits in its scratch");
+    AH_TRY(ah__run_eval(run, ids, ids, &loss));
+    char *from = run->device + run->layout->work_offset + logits->offset + row * vocab * (int64_t)sizeof(float);
+    AH_TRY(copy(run, AH_LANE_D2H, run->host + run->layout->host_staging_offset, from, vocab * (int64_t)sizeof(float)));
+    memcpy(probabilities, run->host + run->layout->host_staging_offset, (size_t)vocab * sizeof *probabilities);
+    for (int64_t v = 0; v < vocab; v++)
+        probabilities[v] *= (float)rows;
+    probabilities[ids[row]] += 1.0F; /* the targets were the ids: the gradient is softmax minus one at the target */
+    for (int64_t v = 0; v < vocab; v++)
+        probabilities[v] = probabilities[v] > 0 ? probabilities[v] : 0;
+    return AH_OK;
+}

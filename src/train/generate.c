@@ -1,0 +1,128 @@
+/* ah_generate: one full forward over the last tokens for every new one. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "io/folder.h"
+#include "sched/sched.h"
+#include "train/checkpoint.h"
+#include "train/sample.h"
+
+struct generator {
+    const struct ah_generate_options *options;
+    char *folder;
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_dev *dev;
+    struct ah_run *run;
+    struct ah_sampler sampler;
+    int64_t seq, count;    /* window length; tokens in it */
+    int32_t *window;       /* [seq]; what lies behind `count` does not matter to a causal model */
+    float *probabilities;  /* [vocab] */
+};
+
+static const char *prompt_of(const struct ah_generate_options *options)
+{
+    return options->prompt && options->prompt[0] ? options->prompt : "\n";
+}
+
+static int check(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    const struct ah_model_def *def = ah_model_get(gen->model);
+    const char *prompt = prompt_of(options);
+    if (options->tokens < 0)
+        return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
+    if (def->vocab_size > 256)
+        return ah__fail(AH_EINPUT,
+                        "%s: found vocab_size %" PRId64 ", expected at most 256: text prompts need a byte-level model",
+                        gen->folder, def->vocab_size);
+    for (size_t i = 0; prompt[i]; i++)
+        if ((unsigned char)prompt[i] >= def->vocab_size)
+            return ah__fail(AH_EINPUT, "prompt: found byte %d at %zu, expected below the model's vocab_size %" PRId64,
+                            (unsigned char)prompt[i], i, def->vocab_size);
+    return AH_OK;
+}
+
+/* The prompt's last tokens, in a window no longer than there will be tokens. */
+static int fill_window(struct generator *gen)
+{
+    const char *prompt = prompt_of(gen->options);
+    int64_t length = (int64_t)strlen(prompt), max_seq = ah_model_get(gen->model)->max_seq;
+    gen->seq = gen->options->tokens < max_seq - length ? length + gen->options->tokens : max_seq;
+    gen->count = length < gen->seq ? length : gen->seq;
+    AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
+    for (int64_t i = 0; i < gen->count; i++)
+        gen->window[i] = (unsigned char)prompt[length - gen->count + i];
+    return AH_OK;
+}
+
+/* Everything on the device, activations dropped: nothing here needs a profile or a search. */
+static int open_run(struct generator *gen)
+{
+    static const struct ah_run_hooks no_hooks;
+    struct ah_dev_options options = {.threads = gen->options->threads};
+    AH_TRY(ah_model_record(&gen->graph, gen->model, 1, gen->seq, AH_F32));
+    AH_TRY(ah_partition_new(&gen->partition, gen->graph));
+    int layers = gen->partition->layers;
+    struct ah_plan plan = {.layers = layers, .checkpoint = layers, .refetch_ahead = 1, .policy = "resident"};
+    struct ah_sched_config config = {.layers = layers, .checkpoint = layers, .policy = &ah__policy_resident};
+    plan.slots = ah__sched_min_slots(&config);
+    AH_TRY(ah_dev_open(&gen->dev, "cpu", &options));
+    AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
+    return ah__checkpoint_load(gen->folder, gen->partition, gen->run, false);
+}
+
+static void append(struct generator *gen, int token)
+{
+    if (gen->count == gen->seq)
+        memmove(gen->window, gen->window + 1, (size_t)--gen->count * sizeof *gen->window);
+    gen->window[gen->count++] = token;
+}
+
+static int generate(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    for (int64_t i = 0; i < options->tokens; i++) {
+        int token;
+        AH_TRY(ah__run_probabilities(gen->run, gen->window, gen->count - 1, gen->probabilities));
+        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->probabilities, (uint64_t)i));
+        append(gen, token);
+        if (options->on_token && options->on_token(token, options->context) != 0)
+            break;
+    }
+    return AH_OK;
+}
+
+static int walk(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    if (!options->model_dir)
+        return ah__fail(AH_EINPUT, "model: found none, expected a checkpoint folder");
+    AH_TRY(ah__folder_find(&gen->folder, options->model_dir));
+    AH_TRY(ah__folder_verify(gen->folder));
+    AH_TRY(ah_model_load(&gen->model, gen->folder));
+    AH_TRY(check(gen));
+    AH_TRY(fill_window(gen));
+    AH_TRY(open_run(gen));
+    AH_TRY(ah__new(&gen->probabilities, (size_t)gen->partition->vocab, sizeof *gen->probabilities));
+    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature, options->top_k,
+                            options->seed));
+    return generate(gen);
+}
+
+int ah_generate(const struct ah_generate_options *options)
+{
+    struct generator gen = {.options = options};
+    int status = walk(&gen);
+    ah__sampler_fini(&gen.sampler);
+    ah__run_free(gen.run);
+    ah_dev_close(gen.dev);
+    ah_partition_free(gen.partition);
+    ah_graph_free(gen.graph);
+    ah_model_free(gen.model);
+    ah__free(gen.window);
+    ah__free(gen.probabilities);
+    ah__free(gen.folder);
+    return status;
+}

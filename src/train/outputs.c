@@ -1,0 +1,91 @@
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "train/road.h"
+
+/* Enough for two iterations in full swing. */
+enum { STRETCH_ENOUGH = 4 };
+
+/* ---- the files beside the checkpoints ------------------------------------------------------------------------------ */
+
+static int save_profile(const struct ah_road *road, const char *path)
+{
+    return ah_profile_save(road->profile, path);
+}
+
+static int save_plan(const struct ah_road *road, const char *path)
+{
+    return ah_plan_save(&road->plan, path);
+}
+
+static int save_timeline(const struct ah_road *road, const char *path)
+{
+    return ah_timeline_save(ah__run_timeline(road->run), path);
+}
+
+static int save_picture(const struct ah_road *road, const char *path)
+{
+    return ah_timeline_save_svg(road->predicted, ah__run_timeline(road->run), road->options->budget.device_bytes, path);
+}
+
+static int save(const struct ah_road *road, const char *name, int (*how)(const struct ah_road *road, const char *path))
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", road->out_dir, name));
+    int status = how(road, path);
+    ah__free(path);
+    return status;
+}
+
+/* ---- before and during training ------------------------------------------------------------------------------------ */
+
+/* The next checkpoint's state: only step and loss change from here on. */
+static int prepare_state(struct ah_road *road)
+{
+    const struct ah_tokens_info *info = ah__tokens_info(road->tokens);
+    const char *data = road->options->data_path ? road->options->data_path : road->resumed.data_path;
+    char *absolute = realpath(data, NULL);
+    int status = ah__strdup(&road->state.data_path, absolute ? absolute : data);
+    free(absolute);
+    road->state.data_tokens = info->tokens;
+    road->state.data_signature = info->signature;
+    road->state.settings = road->settings;
+    AH_TRY(status);
+    return ah__new(&road->save_buffer, (size_t)ah__checkpoint_buffer(road->partition), sizeof *road->save_buffer);
+}
+
+int ah__road_open_out(struct ah_road *road)
+{
+    if (!road->out_dir)
+        return AH_OK;
+    AH_TRY(prepare_state(road));
+    AH_TRY(ah__folder_make(road->out_dir));
+    AH_TRY(save(road, "profile.json", save_profile));
+    AH_TRY(save(road, "plan.json", save_plan));
+    AH_TRY(ah__metrics_open(&road->metrics, road->out_dir, road->resumed.step));
+    road->loop.metrics = &road->metrics;
+    road->loop.save = ah__road_save;
+    road->loop.stretch = ah__road_pictures;
+    road->loop.context = road;
+    return AH_OK;
+}
+
+int ah__road_save(int64_t step, double loss, void *context)
+{
+    struct ah_road *road = context;
+    road->state.step = step;
+    road->state.loss = loss;
+    AH_TRY(ah__metrics_sync(&road->metrics));
+    return ah__checkpoint_save(road->out_dir, &road->state, road->model, road->partition, road->run, road->save_buffer);
+}
+
+/* The first stretch that is long enough, or the longest so far, shows what really happened. */
+int ah__road_pictures(int64_t steps, void *context)
+{
+    struct ah_road *road = context;
+    if (steps <= road->longest_stretch || road->longest_stretch >= STRETCH_ENOUGH)
+        return AH_OK;
+    road->longest_stretch = steps;
+    AH_TRY(save(road, "timeline.json", save_timeline));
+    return save(road, "timeline.svg", save_picture);
+}

@@ -1,0 +1,159 @@
+/* The option parser: every kind of value, every kind of mistake, each with its one line. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/args.c"
+#include "test.h"
+
+struct sample {
+    bool flag;
+    const char *text, *hidden;
+    int whole;
+    int64_t count, size, rate;
+    uint64_t seed;
+    double real;
+};
+
+static const struct ah_arg rows[] = {
+    {"json", AH_ARG_FLAG, offsetof(struct sample, flag), NULL, NULL, "a flag", 0, 0, false},
+    {"model", AH_ARG_TEXT, offsetof(struct sample, text), "FILE", NULL, "a text", 0, 0, true},
+    {"threads", AH_ARG_INT, offsetof(struct sample, whole), "N", NULL, "an int", 1, 64, false},
+    {"batch", AH_ARG_COUNT, offsetof(struct sample, count), "B", "8", "a count", 1, 1000, false},
+    {"seed", AH_ARG_SEED, offsetof(struct sample, seed), "S", NULL, "a seed", 0, 0, false},
+    {"lr", AH_ARG_REAL, offsetof(struct sample, real), "X", NULL, "a real", 0, 10, false},
+    {"device-memory", AH_ARG_SIZE, offsetof(struct sample, size), "SIZE", NULL, "a size", 0, 0, false},
+    {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", NULL, "a rate", 0, 0, false},
+    {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), "S", NULL, NULL, 0, 0, false},
+};
+static struct sample got;
+static const struct ah_command command = {
+    .name = "train", .usage = "--model FILE", .summary = "Sums up.", .options = rows,
+    .count = sizeof rows / sizeof rows[0], .args = &got,
+};
+
+/* Parses words separated by single blanks; '_' stands for an empty word. */
+static enum ah_args_result parse(const char *line, struct ah_args_error *error)
+{
+    static char words[512];
+    char *argv[32];
+    int argc = 0;
+    got = (struct sample){.whole = -1, .real = NAN};
+    snprintf(words, sizeof words, "%s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = strcmp(word, "_") == 0 ? word + 1 : word;
+    return ah__args_parse(&command, argc, argv, error);
+}
+
+static void every_kind(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    const char *line = "--model m.json --json --threads 2 --batch=16 --seed 18446744073709551615 --lr 3e-4 "
+                       "--device-memory 64MiB --link=4GB/s --jitter-seed 7";
+    assert_int_equal(parse(line, &error), AH_ARGS_RUN);
+    assert_string_equal(got.text, "m.json");
+    assert_true(got.flag);
+    assert_int_equal(got.whole, 2);
+    assert_int_equal(got.count, 16);
+    assert_true(got.seed == UINT64_MAX);
+    assert_true(got.real == 3e-4);
+    assert_int_equal(got.size, 64 << 20);
+    assert_true(got.rate == 4000000000);
+    assert_string_equal(got.hidden, "7");
+}
+
+static void absent_options(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    assert_int_equal(parse("--model m", &error), AH_ARGS_RUN);
+    assert_int_equal(got.count, 8);  /* the row's default */
+    assert_int_equal(got.whole, -1); /* left as it was */
+    assert_true(isnan(got.real));
+    assert_false(got.flag);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *message;
+    } cases[] = {
+        {"--model m --device-memory 64Mib", "--device-memory: found '64Mib', expected a size like 64MiB"},
+        {"--model m --device-memory 0", "--device-memory: found '0', expected a size like 64MiB"},
+        {"--model m --link 4GB", "--link: found '4GB', expected a rate like 4GB/s"},
+        {"--modle m", "--modle: unknown option, did you mean --model?"},
+        {"--model m --device 1", "--device: unknown option, did you mean --device-memory?"},
+        {"--model m --hlep", "--hlep: unknown option, did you mean --help?"},
+        {"--model m --jitter-sed 1", "--jitter-sed: unknown option (see 'autohete train --help')"},
+        {"--model m --frobnicate", "--frobnicate: unknown option (see 'autohete train --help')"},
+        {"--model m --model m", "--model: found it twice, expected it once"},
+        {"--model m --json --json", "--json: found it twice, expected it once"},
+        {"--model m --json=1", "--json: found '1', expected no value"},
+        {"--model m --lr", "--lr: found nothing, expected a number from 0 to 10"},
+        {"--model m --lr --json", "--lr: found nothing, expected a number from 0 to 10"},
+        {"--model m --lr fast", "--lr: found 'fast', expected a number from 0 to 10"},
+        {"--model m --lr nan", "--lr: found 'nan', expected a number from 0 to 10"},
+        {"--model m --lr -1", "--lr: found '-1', expected a number from 0 to 10"},
+        {"--model m --lr 1x", "--lr: found '1x', expected a number from 0 to 10"},
+        {"--model m --batch 0", "--batch: found '0', expected a whole number from 1 to 1000"},
+        {"--model m --batch 1.5", "--batch: found '1.5', expected a whole number from 1 to 1000"},
+        {"--model m --batch 99999999999999999999", "--batch: found '99999999999999999999', expected a whole number from 1 to 1000"},
+        {"--model m --threads +2", "--threads: found '+2', expected a whole number from 1 to 64"},
+        {"--model m --seed -1", "--seed: found '-1', expected a whole number"},
+        {"--model m --seed 18446744073709551616", "--seed: found '18446744073709551616', expected a whole number"},
+        {"--model _", "--model: found '', expected a value"},
+        {"--json", "--model: found nothing, expected it for 'autohete train' (see 'autohete train --help')"},
+        {"m.json", "found 'm.json', expected an option (see 'autohete train --help')"},
+        {"-m", "found '-m', expected an option (see 'autohete train --help')"},
+        {"--", "found '--', expected an option (see 'autohete train --help')"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct ah_args_error error = {""};
+        assert_int_equal(parse(cases[i].line, &error), AH_ARGS_WRONG);
+        assert_string_equal(error.text, cases[i].message);
+    }
+}
+
+static void help_and_version(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    assert_int_equal(parse("--help", &error), AH_ARGS_HELP);
+    assert_int_equal(parse("--model m -h --frobnicate", &error), AH_ARGS_HELP);
+    assert_int_equal(parse("--version", &error), AH_ARGS_VERSION);
+    assert_int_equal(parse("--frobnicate --help", &error), AH_ARGS_WRONG);
+    char *text;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    ah__args_help(&command, to);
+    fclose(to);
+    assert_non_null(strstr(text, "usage: autohete train --model FILE\n"));
+    assert_non_null(strstr(text, "--batch B"));
+    assert_non_null(strstr(text, "a count (default 8)\n"));
+    assert_non_null(strstr(text, "a text (required)\n"));
+    assert_null(strstr(text, "jitter"));
+    free(text);
+}
+
+static void messages_stay_one_line(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    char *argv[] = {"--model", "m", "--batch", "1\n\033[31m2"};
+    assert_int_equal(ah__args_parse(&command, 4, argv, &error), AH_ARGS_WRONG);
+    assert_null(strpbrk(error.text, "\n\033"));
+    char long_word[2000];
+    memset(long_word, 'x', sizeof long_word);
+    long_word[sizeof long_word - 1] = 0;
+    argv[3] = long_word;
+    assert_int_equal(ah__args_parse(&command, 4, argv, &error), AH_ARGS_WRONG);
+    memcpy(long_word, "--", 2);
+    argv[0] = long_word;
+    assert_int_equal(ah__args_parse(&command, 1, argv, &error), AH_ARGS_WRONG);
+    assert_true(strlen(error.text) < 200);
+}
+
+AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
+              cmocka_unit_test(help_and_version), cmocka_unit_test(messages_stay_one_line))

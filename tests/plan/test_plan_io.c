@@ -1,0 +1,363 @@
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "dev/dev.h"
+#include "plan/plan_internal.h"
+
+static const struct ah_plan example = {
+    .layers = 8,
+    .checkpoint = 4,
+    .offload_params = 2,
+    .offload_optimizer = 6,
+    .embedding_on_host = true,
+    .slots = 5,
+    .refetch_ahead = 2,
+    .device_peak_bytes = 67000000,
+    .host_peak_bytes = 123456789,
+    .step_ns = 123400000,
+    .bound_ns = 120000000,
+    .bound_lane_ns = 120000000,
+    .bound_cycle_ns = 98000000,
+    .bound_lane = AH_LANE_HOST,
+    .policy = "autohete",
+    .signature = UINT64_C(0xfedcba9876543210),
+};
+
+static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
+{
+    assert_int_equal(a->layers, b->layers);
+    assert_int_equal(a->checkpoint, b->checkpoint);
+    assert_int_equal(a->offload_params, b->offload_params);
+    assert_int_equal(a->offload_optimizer, b->offload_optimizer);
+    assert_int_equal(a->embedding_on_host, b->embedding_on_host);
+    assert_int_equal(a->head_on_host, b->head_on_host);
+    assert_int_equal(a->slots, b->slots);
+    assert_int_equal(a->refetch_ahead, b->refetch_ahead);
+    assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
+    assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
+    assert_int_equal(a->step_ns, b->step_ns);
+    assert_int_equal(a->bound_ns, b->bound_ns);
+    assert_int_equal(a->bound_lane_ns, b->bound_lane_ns);
+    assert_int_equal(a->bound_cycle_ns, b->bound_cycle_ns);
+    assert_int_equal(a->bound_lane, b->bound_lane);
+    assert_string_equal(a->policy, b->policy);
+    assert_true(a->signature == b->signature);
+}
+
+static const char *plan_path(void)
+{
+    static char path[160];
+    snprintf(path, sizeof path, "%s/plan.json", ah_test_folder());
+    return path;
+}
+
+static void saved_plans_come_back(void **state)
+{
+    (void)state;
+    const char *path = plan_path();
+    struct ah_plan plan;
+    assert_ok(ah_plan_save(&example, path));
+    assert_ok(ah__plan_read(&plan, path));
+    assert_plan_equal(&plan, &example);
+}
+
+static void json_has_the_short_names_too(void **state)
+{
+    (void)state;
+    char *text;
+    assert_ok(ah_plan_json(&text, &example));
+    static const char *const parts[] = {"\"c\": 4",          "\"p\": 2",          "\"o\": 6",
+                                        "\"checkpoint\": 4", "\"version\": \"",   "\"bound_lane\": \"host\"",
+                                        "\"slots\": 5",      "\"policy\": \"autohete\"", "\"signature\": \"fedcba9876543210\""};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("%s is not in %s", parts[i], text);
+    assert_null(strchr(text, '\n'));
+    free(text);
+}
+
+/* Saves the example with one key replaced (value null: removed) and reads it. */
+static int read_edited(const char *path, const char *key, const char *value)
+{
+    char *text;
+    assert_ok(ah_plan_json(&text, &example));
+    cJSON *tree = cJSON_Parse(text);
+    free(text);
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, key);
+    if (value)
+        cJSON_AddItemToObject(tree, key, cJSON_Parse(value));
+    assert_ok(ah__json_save(tree, path));
+    cJSON_Delete(tree);
+    struct ah_plan plan = {.layers = -7};
+    int status = ah__plan_read(&plan, path);
+    assert_true(status == AH_OK || plan.layers == -7);
+    return status;
+}
+
+static void refuses_wrong_files(void **state)
+{
+    (void)state;
+    const char *path = plan_path();
+    static const struct {
+        const char *key, *value, *words;
+        int status;
+    } rows[] = {
+        {"layers", "0", "key 'layers': found 0, expected an integer from 1", AH_EINPUT},
+        {"layers", "\"8\"", "key 'layers': found '8'", AH_EINPUT},
+        {"layers", "8.5", "key 'layers': found 8.5", AH_EINPUT},
+        {"slots", "0", "key 'slots': found 0", AH_EINPUT},
+        {"refetch_ahead", "0", "key 'refetch_ahead': found 0", AH_EINPUT},
+        {"head_on_host", "1", "key 'head_on_host': found 1, expected true or false", AH_EINPUT},
+        {"step_ns", "-1", "key 'step_ns': found -1", AH_EINPUT},
+        {"bound_lane", "\"gpu\"", "key 'bound_lane': found 'gpu', expected a lane", AH_EINPUT},
+        {"policy", "\"best\"", "key 'policy': found 'best', expected a policy", AH_EINPUT},
+        {"policy", "\"autohete-with-a-very-long-name-indeed\"", "key 'policy': found", AH_EINPUT},
+        {"signature", "\"123\"", "key 'signature': found '123', expected 16 hex", AH_EINPUT},
+        {"c", "3", "key 'c': found 3, expected 4", AH_EINPUT},
+        {"p", "1", "key 'p': found 1, expected 2", AH_EINPUT},
+        {"o", "8", "key 'o': found 8, expected 6", AH_EINPUT},
+        {"layers", "5", "o=6: found 6, expected at most layers=5", AH_EINPUT},
+        {"layers", "3", "c=4: found 4, expected at most layers=3", AH_EINPUT},
+        {"colour", "1", "key 'colour': found an unknown key", AH_EINPUT},
+        {"version", "\"99.0.0\"", "key 'version': found '99.0.0', expected '", AH_ESTALE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_fails(read_edited(path, rows[i].key, rows[i].value), rows[i].status, rows[i].words);
+        assert_non_null(strstr(ah_error(), path));
+    }
+    struct ah_plan plan;
+    assert_fails(ah__plan_read(&plan, "/nowhere/plan.json"), AH_EINPUT, "/nowhere/plan.json");
+}
+
+static void every_key_is_required(void **state)
+{
+    (void)state;
+    const char *path = plan_path();
+    char *text;
+    assert_ok(ah_plan_json(&text, &example));
+    cJSON *tree = cJSON_Parse(text);
+    free(text);
+    int keys = 0;
+    for (const cJSON *child = tree->child; child; child = child->next, keys++) {
+        char words[80];
+        snprintf(words, sizeof words, "key '%s': found nothing", child->string);
+        assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
+    }
+    assert_int_equal(keys, 21);
+    cJSON_Delete(tree);
+}
+
+static void unwritable_path_is_reported(void **state)
+{
+    (void)state;
+    int status = ah_plan_save(&example, "/proc/nowhere/plan.json");
+    assert_true(status == AH_EIO || status == AH_EINPUT);
+    assert_non_null(strstr(ah_error(), "/proc/nowhere/plan.json"));
+}
+
+static void survives_failing_allocations(void **state)
+{
+    (void)state;
+    const char *path = plan_path();
+    assert_ok(ah_plan_save(&example, path));
+    int failures = 0;
+    for (uint64_t n = 1;; n++) {
+        struct ah_plan plan;
+        char *text = NULL;
+        ah__alloc_fail_at(n);
+        int status = ah__plan_read(&plan, path);
+        if (status == AH_OK)
+            status = ah_plan_json(&text, &example);
+        ah__alloc_fail_at(0);
+        free(text);
+        if (status == AH_OK)
+            break;
+        assert_int_equal(status, AH_ENOMEM);
+        failures++;
+    }
+    assert_true(failures > 20);
+}
+
+/* ---- specs ---- */
+
+static void specs_are_parsed(void **state)
+{
+    (void)state;
+    enum { SLOTS = AH_PLAN_GIVEN_SLOTS, AHEAD = AH_PLAN_GIVEN_AHEAD, EMB = AH_PLAN_GIVEN_EMBEDDING, HEAD = AH_PLAN_GIVEN_HEAD };
+    static const struct {
+        const char *text;
+        int c, p, o, slots, ahead;
+        bool embedding, head;
+        unsigned given;
+    } rows[] = {
+        {"resident", 0, 0, 0, 0, 0, false, false, EMB | HEAD},
+        {"c=8,p=2,o=8", 8, 2, 8, 0, 0, false, false, 0},
+        {"o=3,c=0,p=3", 0, 3, 3, 0, 0, false, false, 0},
+        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false, SLOTS | AHEAD | EMB | HEAD},
+        {"head=host,c=1,p=0,o=0,slots=1", 1, 0, 0, 1, 0, false, true, SLOTS | HEAD},
+        {"c=001,p=0,o=0", 1, 0, 0, 0, 0, false, false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ah_plan plan;
+        unsigned given = 99;
+        assert_ok(ah__plan_spec(&plan, &given, rows[i].text, 8));
+        struct ah_plan expected = {.layers = 8, .checkpoint = rows[i].c, .offload_params = rows[i].p,
+                                   .offload_optimizer = rows[i].o, .slots = rows[i].slots, .refetch_ahead = rows[i].ahead,
+                                   .embedding_on_host = rows[i].embedding, .head_on_host = rows[i].head};
+        assert_plan_equal(&plan, &expected);
+        assert_int_equal(given, rows[i].given);
+    }
+}
+
+static void wrong_specs_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"c=8,p=9,o=8", "--plan: p=9: found 9, expected at most o=8"},
+        {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
+        {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
+        {"c=8,p=2", "--plan: key 'o': found nothing"},
+        {"p=2,o=8", "--plan: key 'c': found nothing"},
+        {"c=8,o=8,slots=2", "--plan: key 'p': found nothing"},
+        {"c=8,p=2,o=8,x=1", "--plan: found key 'x', expected one of c, p, o, slots"},
+        {"c=8,p=2,o=8,=1", "--plan: found key '', expected one of"},
+        {"c=8,p=2,o=8,", "--plan: found '', expected auto"},
+        {",c=8,p=2,o=8", "--plan: found '', expected auto"},
+        {"", "--plan: found '', expected auto"},
+        {"fast", "--plan: found 'fast', expected auto, resident"},
+        {"c=8,p=2,o=8,c=8", "--plan: key 'c': found twice"},
+        {"c=8x,p=2,o=8", "--plan: c=8x: found '8x', expected a number from 0"},
+        {"c=,p=2,o=8", "--plan: c=: found '', expected a number"},
+        {"c=-1,p=2,o=8", "--plan: c=-1: found '-1', expected a number from 0"},
+        {"c= 1,p=2,o=8", "--plan: c= 1: found ' 1', expected a number"},
+        {"c=99999999999999999999,p=2,o=8", "--plan: c=99999999999999999999: found"},
+        {"c=8,p=2,o=8,slots=0", "--plan: slots=0: found '0', expected a number from 1"},
+        {"c=8,p=2,o=8,ahead=0", "--plan: ahead=0: found '0', expected a number from 1"},
+        {"c=8,p=2,o=8,head=gpu", "--plan: head=gpu: found 'gpu', expected host or device"},
+        {"c=8,p=2,o=8,embedding=", "--plan: embedding=: found '', expected host or device"},
+        {"Resident", "--plan: found 'Resident', expected"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ah_plan plan = {.layers = -7};
+        unsigned given = 99;
+        assert_fails(ah__plan_spec(&plan, &given, rows[i].text, 8), AH_EINPUT, rows[i].words);
+        assert_int_equal(plan.layers, -7);
+        assert_int_equal(given, 99);
+        assert_null(strchr(ah_error(), '\n'));
+    }
+}
+
+static void check_tells_models_apart(void **state)
+{
+    (void)state;
+    struct ah_partition partition = {.layers = 8, .signature = example.signature};
+    assert_ok(ah__plan_check(&example, &partition));
+    partition.layers = 12;
+    assert_fails(ah__plan_check(&example, &partition), AH_ESTALE, "layers: found 8, expected 12");
+    partition.layers = 8;
+    partition.signature++;
+    assert_fails(ah__plan_check(&example, &partition), AH_ESTALE,
+                 "signature: found fedcba9876543210, expected fedcba9876543211");
+    partition.signature--;
+    struct ah_plan plan = example;
+    plan.offload_params = 7;
+    assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=7: found 7, expected at most o=6");
+    plan.offload_params = -1;
+    assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=-1: found -1, expected at least 0");
+}
+
+/* ---- table ---- */
+
+static char *printed(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    assert_non_null(memory);
+    assert_ok(ah_plan_print(plan, budget, memory));
+    fclose(memory);
+    return text;
+}
+
+static void table_of_the_example(void **state)
+{
+    (void)state;
+    struct ah_budget budget = {.device_bytes = 67108864};
+    char *text = printed(&example, &budget);
+    assert_string_equal(text, "plan: c=4 p=2 o=6 of 8 blocks, policy autohete\n"
+                              "  partition         checkpoint  parameters     optimizer  gradient\n"
+                              "  embedding         -           fetched once   host       to host\n"
+                              "  blocks 1-2        recompute   resident       device     stays\n"
+                              "  blocks 3-4        recompute   fetched twice  host       to host\n"
+                              "  blocks 5-8        keep        fetched once   host       to host\n"
+                              "  head              -           resident       device     stays\n"
+                              "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
+                              "  host memory     117.7 MiB, no limit\n"
+                              "  slots           5 of one block each, refetch up to 2 steps ahead\n"
+                              "  step time       123.4 ms predicted, 1.028 x the bound\n"
+                              "  bound by        host lane, 120.0 ms (longest cycle 98.0 ms)\n");
+    free(text);
+    struct ah_plan plan = example;
+    plan.bound_cycle_ns = plan.bound_ns = INT64_C(123000000);
+    text = printed(&plan, NULL);
+    assert_non_null(strstr(text, "bound by        longest cycle, 123.0 ms (host lane 120.0 ms)"));
+    free(text);
+}
+
+/* Every block is in exactly one line, whatever the switches, and lines stay narrow for any numbers. */
+static void table_covers_all_blocks(void **state)
+{
+    (void)state;
+    enum { L = 6 };
+    struct ah_plan plan = example;
+    struct ah_budget budget = {INT64_MAX / 2, INT64_MAX / 2};
+    plan.layers = L;
+    plan.device_peak_bytes = plan.host_peak_bytes = INT64_MAX / 2;
+    plan.step_ns = plan.bound_lane_ns = plan.bound_ns = plan.bound_cycle_ns = INT64_C(1) << 50;
+    for (int i = 0; i < (L + 1) * (L + 1) * (L + 1); i++) {
+        plan.checkpoint = i % (L + 1);
+        plan.offload_optimizer = i / (L + 1) % (L + 1);
+        plan.offload_params = i / (L + 1) / (L + 1);
+        if (plan.offload_params > plan.offload_optimizer)
+            continue;
+        char *text = printed(&plan, &budget), *rest = text;
+        int next = 1;
+        for (char *line; (line = strsep(&rest, "\n"));) {
+            int first, last;
+            assert_true(strlen(line) < 80);
+            if (sscanf(line, "  blocks %d-%d", &first, &last) != 2) {
+                if (sscanf(line, "  block %d", &first) != 1)
+                    continue;
+                last = first;
+            }
+            assert_int_equal(first, next);
+            next = last + 1;
+        }
+        assert_int_equal(next, L + 1);
+        free(text);
+    }
+}
+
+static void full_disk_is_reported(void **state)
+{
+    (void)state;
+    FILE *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    setvbuf(full, NULL, _IONBF, 0);
+    assert_fails(ah_plan_print(&example, NULL, full), AH_EIO, "plan: writing failed");
+    fclose(full);
+}
+
+AH_TEST_SUITE("plan/plan_io", cmocka_unit_test(saved_plans_come_back), cmocka_unit_test(json_has_the_short_names_too),
+              cmocka_unit_test(refuses_wrong_files), cmocka_unit_test(every_key_is_required),
+              cmocka_unit_test(unwritable_path_is_reported), cmocka_unit_test(survives_failing_allocations),
+              cmocka_unit_test(specs_are_parsed), cmocka_unit_test(wrong_specs_are_refused),
+              cmocka_unit_test(check_tells_models_apart), cmocka_unit_test(table_of_the_example),
+              cmocka_unit_test(table_covers_all_blocks), cmocka_unit_test(full_disk_is_reported))

@@ -1,0 +1,191 @@
+/* The search against exhaustion, and its refusals. */
+#include "test.h"
+
+#include <string.h>
+
+#include "fixture.h"
+#include "plan/search.h"
+
+struct world {
+    struct fixture fixture;
+    struct ah_profile profile;
+    struct ah_predictor predictor;
+};
+
+/* Costs of one machine: compute, link, host each with a speed of its own, so that every regime occurs. */
+static void world_init(struct world *world, uint64_t seed, int layers, const char *policy)
+{
+    fixture_init(&world->fixture, seed);
+    struct fixture *f = &world->fixture;
+    f->partition.layers = layers;
+    f->partition.group_count = layers + 2;
+    fixture_groups(f);
+    int64_t compute = fixture_draw(f, 100, 3000), link = fixture_draw(f, 10, 3000), host = fixture_draw(f, 10, 3000);
+    world->profile = (struct ah_profile){.partition_signature = f->partition.signature};
+    struct ah_costs *costs = &world->profile.costs;
+    costs->layers = layers;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int64_t size = class == AH_CLASS_BLOCK ? 10 : fixture_draw(f, 1, 10);
+        costs->ns[AH_ITEM_FORWARD][class] = compute * size;
+        costs->ns[AH_ITEM_BACKWARD][class] = 2 * compute * size;
+        costs->recompute_ns[class] = compute * size * 9 / 10;
+        costs->ns[AH_ITEM_UPDATE_DEVICE][class] = size * 5;
+        costs->ns[AH_ITEM_UPDATE_HOST][class] = host * size;
+        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = link * size;
+        costs->ns[AH_ITEM_OFFLOAD][class] = link * size;
+        costs->ns[AH_ITEM_INPUT][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
+    }
+    for (int a = 0; a < AH_LANE_COUNT; a++)
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            costs->slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
+    assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
+}
+
+static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_partition *partition)
+{
+    int64_t host;
+    struct ah_plan plan = {.layers = partition->layers, .checkpoint = partition->layers};
+    plan.offload_optimizer = partition->layers;
+    plan.offload_params = partition->layers - 1;
+    plan.embedding_on_host = plan.head_on_host = true;
+    plan.slots = 2;
+    ah__layout_bytes(least, &host, partition, &plan);
+    plan = (struct ah_plan){.layers = partition->layers, .slots = 1};
+    ah__layout_bytes(most, &host, partition, &plan);
+}
+
+/* Every plan there is: all switches, all slot counts that fit. */
+static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
+{
+    int64_t best = INT64_MAX, step, device, host;
+    struct ah_plan plan = {.layers = world->fixture.partition.layers};
+    for (int places = 0; places < 4; places++)
+        for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
+            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++)
+                for (plan.checkpoint = 0; plan.checkpoint <= plan.layers; plan.checkpoint++) {
+                    struct ah_sched_config config;
+                    plan.embedding_on_host = places & 1;
+                    plan.head_on_host = places & 2;
+                    ah__sched_config_of(&config, &plan, &world->fixture.partition, world->predictor.policy);
+                    for (plan.slots = ah__sched_min_slots(&config); plan.slots <= 2 * plan.layers; plan.slots++) {
+                        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan);
+                        if (device > budget->device_bytes)
+                            break;
+                        for (plan.refetch_ahead = 1; plan.refetch_ahead <= plan.layers + 1; plan.refetch_ahead++) {
+                            assert_ok(ah__plan_step_ns(&step, &plan, &world->predictor, 4));
+                            best = step < best ? step : best;
+                        }
+                    }
+                }
+    return best;
+}
+
+static void search_equals_exhaustion(void **state)
+{
+    (void)state;
+    int worse = 0, rounds = 120;
+    for (int round = 0; round < rounds; round++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan best;
+        int64_t least, most, step;
+        world_init(&world, 1000 + (uint64_t)round, 1 + round % 4, round % 3 ? "autohete" : "autohete-fifo");
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most > least ? most : least)};
+        assert_ok(ah__plan_search(&best, &report, &world.predictor, &budget));
+        assert_true(best.device_peak_bytes <= budget.device_bytes);
+        assert_int_equal(report.open_bound_ns, 0);
+        assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 4));
+        int64_t all = exhaust(&world, &budget);
+        if (step != all)
+            print_message("round %d: search %lld, exhaustion %lld\n", round, (long long)step, (long long)all);
+        worse += step != all;
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_int_equal(worse, 0);
+}
+
+static void no_schedule_beats_the_bound(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        struct world world;
+        int64_t step;
+        world_init(&world, 5000 + (uint64_t)round, 1 + round % 12, round % 2 ? "autohete" : "autohete-fifo");
+        struct ah_plan plan = fixture_plan(&world.fixture);
+        struct ah_sched_config config;
+        ah__sched_config_of(&config, &plan, &world.fixture.partition, world.predictor.policy);
+        int least = ah__sched_min_slots(&config);
+        plan.slots = plan.slots < least ? least : plan.slots;
+        ah__plan_bound(&plan, &world.predictor);
+        assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, 8));
+        if (step < ah__plan_policy_bound(&plan, &world.predictor) || plan.bound_ns > step)
+            fail_msg("round %d: step %lld beats its bound %lld / %lld", round, (long long)step, (long long)plan.bound_ns,
+                     (long long)ah__plan_policy_bound(&plan, &world.predictor));
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
+static void the_smallest_budget_named_works(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 30; round++) {
+        struct world world;
+        struct ah_plan plan;
+        struct ah_budget budget = {.device_bytes = 1000};
+        world_init(&world, 9000 + (uint64_t)round, 1 + round % 6, "autohete");
+        const struct ah_partition *partition = &world.fixture.partition;
+        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_EBUDGET, "at least");
+        long long named = 0;
+        const char *at = strstr(ah_error(), "at least");
+        assert_int_equal(sscanf(at, "at least %lld bytes", &named), 1);
+        budget.device_bytes = named;
+        assert_ok(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"));
+        assert_int_equal(plan.device_peak_bytes, named);
+        budget.device_bytes = named - 1;
+        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_EBUDGET, "at least");
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
+static void a_host_budget_is_kept(void **state)
+{
+    (void)state;
+    struct world world;
+    struct ah_plan plan;
+    int64_t least, most;
+    world_init(&world, 77, 6, "autohete");
+    smallest_and_largest(&least, &most, &world.fixture.partition);
+    struct ah_budget budget = {.device_bytes = least, .host_bytes = 1000};
+    assert_fails(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"), AH_EBUDGET,
+                 "host memory");
+    budget = (struct ah_budget){.device_bytes = most};
+    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"));
+    budget.host_bytes = plan.host_peak_bytes;
+    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"));
+    assert_true(plan.host_peak_bytes <= budget.host_bytes);
+    ah__predictor_fini(&world.predictor);
+}
+
+static void stale_and_unknown_are_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    struct ah_plan plan;
+    struct ah_budget budget = {0};
+    world_init(&world, 78, 3, "autohete");
+    const struct ah_partition *partition = &world.fixture.partition;
+    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best"), AH_EINPUT, "--policy: found 'best'");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=2,o=1", partition, &world.profile, &budget, "autohete"), AH_EINPUT, "p=2");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,slots=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "at least 4");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3", partition, &world.profile, &budget, "resident"), AH_EINPUT,
+                 "resident");
+    world.profile.partition_signature++;
+    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_ESTALE, "profile");
+    ah__predictor_fini(&world.predictor);
+}
+
+AH_TEST_SUITE("plan/search", cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+              cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
+              cmocka_unit_test(stale_and_unknown_are_refused))

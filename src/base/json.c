@@ -88,7 +88,7 @@ static int parse_tree(cJSON **out, const char *text, size_t length, const char *
     if (!tree && json_out_of_memory)
         return AH_ENOMEM;
     if (!tree)
-        return parse_fail(path, text, end, end < text + length ? "a syntax error" : "the end of the text");
+        return parse_fail(path, text, end, end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
     while (end < text + length && strchr(" \t\r\n", *end))
         end++;
     int status = AH_OK;

@@ -4,7 +4,7 @@
 #include "cli/road.h"
 
 struct inspect_args {
-    struct ah_road_args road;
+    struct ah_cli_road_args road;
     const char *checkpoint;
     bool graph, partition, json;
 };
@@ -25,7 +25,7 @@ static int save(const void *partition, const char *path)
     return ah_partition_save(partition, path);
 }
 
-static int show_json(const struct ah_road *road)
+static int show_json(const struct ah_cli_road *road)
 {
     const struct ah_model_def *def = ah_model_get(road->model);
     printf("{\"name\": ");
@@ -39,7 +39,7 @@ static int show_json(const struct ah_road *road)
     return status;
 }
 
-static int show(const struct ah_road *road, const struct inspect_args *args)
+static int show(const struct ah_cli_road *road, const struct inspect_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
     const struct ah_model_def *def = ah_model_get(road->model);
@@ -60,7 +60,7 @@ static int show(const struct ah_road *road, const struct inspect_args *args)
 static int run(const void *given)
 {
     struct inspect_args args = *(const struct inspect_args *)given;
-    struct ah_road road = {0};
+    struct ah_cli_road road = {0};
     if (!args.road.model == !args.checkpoint) {
         fprintf(stderr, "autohete: --model: found %s, expected either --model or --checkpoint\n",
                 args.checkpoint ? "--checkpoint as well" : "nothing");
@@ -68,11 +68,11 @@ static int run(const void *given)
     }
     if (args.checkpoint)
         args.road.model = args.checkpoint;
-    int status = ah__road_partition(&road, &args.road);
+    int status = ah__cli_road_partition(&road, &args.road);
     if (status == AH_OK)
         status = show(&road, &args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__road_free(&road);
+    ah__cli_road_free(&road);
     return exit_status;
 }
 

@@ -4,7 +4,7 @@
 #include "cli/road.h"
 
 struct plan_args {
-    struct ah_road_args road;
+    struct ah_cli_road_args road;
     const char *out;
     bool explain, json;
 };
@@ -22,7 +22,7 @@ static const struct ah_arg options[] = {
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan as one JSON object", 0, 0, false},
 };
 
-static int show(const struct ah_road *road, const struct plan_args *args)
+static int show(const struct ah_cli_road *road, const struct plan_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
     int status = ah_plan_print(&road->plan, &args->road.budget, text);
@@ -40,12 +40,12 @@ static int show(const struct ah_road *road, const struct plan_args *args)
 static int run(const void *given)
 {
     const struct plan_args *args = given;
-    struct ah_road road = {0};
-    int status = ah__road_plan(&road, &args->road);
+    struct ah_cli_road road = {0};
+    int status = ah__cli_road_plan(&road, &args->road);
     if (status == AH_OK)
         status = show(&road, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__road_free(&road);
+    ah__cli_road_free(&road);
     return exit_status;
 }
 

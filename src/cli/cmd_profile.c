@@ -4,7 +4,7 @@
 #include "cli/road.h"
 
 struct profile_args {
-    struct ah_road_args road;
+    struct ah_cli_road_args road;
     const char *out;
     bool json;
 };
@@ -23,7 +23,7 @@ static int save(const void *profile, const char *path)
     return ah_profile_save(profile, path);
 }
 
-static int show(const struct ah_road *road, const struct profile_args *args)
+static int show(const struct ah_cli_road *road, const struct profile_args *args)
 {
     int status = ah_profile_print(road->profile, args->json ? stderr : stdout);
     if (status == AH_OK && args->out)
@@ -38,12 +38,12 @@ static int show(const struct ah_road *road, const struct profile_args *args)
 static int run(const void *given)
 {
     const struct profile_args *args = given;
-    struct ah_road road = {0};
-    int status = ah__road_profile(&road, &args->road);
+    struct ah_cli_road road = {0};
+    int status = ah__cli_road_profile(&road, &args->road);
     if (status == AH_OK)
         status = show(&road, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__road_free(&road);
+    ah__cli_road_free(&road);
     return exit_status;
 }
 

@@ -4,7 +4,7 @@
 #include "cli/road.h"
 
 struct simulate_args {
-    struct ah_road_args road;
+    struct ah_cli_road_args road;
     int iterations;
     const char *svg, *trace;
     bool json;
@@ -24,7 +24,7 @@ static const struct ah_arg options[] = {
      0, false},
 };
 
-static int show(const struct ah_road *road, const struct ah_timeline *timeline, const struct simulate_args *args)
+static int show(const struct ah_cli_road *road, const struct ah_timeline *timeline, const struct simulate_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
     int status = ah_plan_print(&road->plan, &args->road.budget, text);
@@ -44,16 +44,16 @@ static int show(const struct ah_road *road, const struct ah_timeline *timeline, 
 static int run(const void *given)
 {
     const struct simulate_args *args = given;
-    struct ah_road road = {0};
+    struct ah_cli_road road = {0};
     struct ah_timeline *timeline = NULL;
-    int status = ah__road_plan(&road, &args->road);
+    int status = ah__cli_road_plan(&road, &args->road);
     if (status == AH_OK)
         status = ah_plan_simulate(&timeline, &road.plan, road.partition, road.profile, args->iterations);
     if (status == AH_OK)
         status = show(&road, timeline, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
     ah_timeline_free(timeline);
-    ah__road_free(&road);
+    ah__cli_road_free(&road);
     return exit_status;
 }
 

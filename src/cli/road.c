@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-int ah__road_graph(struct ah_road *road, const struct ah_road_args *args)
+int ah__cli_road_graph(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
     int status = ah_model_load(&road->model, args->model);
     if (status != AH_OK)
@@ -12,15 +12,15 @@ int ah__road_graph(struct ah_road *road, const struct ah_road_args *args)
     return ah_model_record(&road->graph, road->model, args->batch, seq, AH_F32);
 }
 
-int ah__road_partition(struct ah_road *road, const struct ah_road_args *args)
+int ah__cli_road_partition(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
-    int status = ah__road_graph(road, args);
+    int status = ah__cli_road_graph(road, args);
     return status != AH_OK ? status : ah_partition_new(&road->partition, road->graph);
 }
 
-int ah__road_profile(struct ah_road *road, const struct ah_road_args *args)
+int ah__cli_road_profile(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
-    int status = ah__road_partition(road, args);
+    int status = ah__cli_road_partition(road, args);
     if (status != AH_OK)
         return status;
     if (args->profile)
@@ -29,9 +29,9 @@ int ah__road_profile(struct ah_road *road, const struct ah_road_args *args)
     return status != AH_OK ? status : ah_profile_measure(&road->profile, road->partition, road->dev);
 }
 
-int ah__road_plan(struct ah_road *road, const struct ah_road_args *args)
+int ah__cli_road_plan(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
-    int status = ah__road_profile(road, args);
+    int status = ah__cli_road_profile(road, args);
     if (status != AH_OK)
         return status;
     if (strcmp(args->plan, "auto") == 0)
@@ -39,7 +39,7 @@ int ah__road_plan(struct ah_road *road, const struct ah_road_args *args)
     return ah_plan_parse(&road->plan, args->plan, road->partition, road->profile, &args->budget, args->policy);
 }
 
-void ah__road_free(struct ah_road *road)
+void ah__cli_road_free(struct ah_cli_road *road)
 {
     ah_profile_free(road->profile);
     ah_dev_close(road->dev);

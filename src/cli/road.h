@@ -4,14 +4,14 @@
 
 #include "cli/args.h"
 
-struct ah_road_args {
+struct ah_cli_road_args {
     const char *model, *device, *profile, *plan, *policy;
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
 };
 
-struct ah_road {
+struct ah_cli_road {
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -21,11 +21,11 @@ struct ah_road {
 };
 
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
-int ah__road_graph(struct ah_road *road, const struct ah_road_args *args);
-int ah__road_partition(struct ah_road *road, const struct ah_road_args *args);
-int ah__road_profile(struct ah_road *road, const struct ah_road_args *args);
-int ah__road_plan(struct ah_road *road, const struct ah_road_args *args);
-void ah__road_free(struct ah_road *road);
+int ah__cli_road_graph(struct ah_cli_road *road, const struct ah_cli_road_args *args);
+int ah__cli_road_partition(struct ah_cli_road *road, const struct ah_cli_road_args *args);
+int ah__cli_road_profile(struct ah_cli_road *road, const struct ah_cli_road_args *args);
+int ah__cli_road_plan(struct ah_cli_road *road, const struct ah_cli_road_args *args);
+void ah__cli_road_free(struct ah_cli_road *road);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \

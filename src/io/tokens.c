@@ -94,7 +94,7 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
 {
     struct ah_tokens_info *info = &tokens->info;
     int64_t count = info->tokens;
-    if (seq < 1 || !(val_fraction >= 0 && val_fraction <= 0.5))
+    if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
         return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5", (long long)seq,
                         val_fraction);
     if (seq >= count)

@@ -158,6 +158,21 @@ static int read_value(struct ah_cut *cut, int partition, int value, int node)
     return AH_OK;
 }
 
+/* One size of boundary for all: also of a single block, which no other is compared with. */
+static int check_shapes(const struct ah_cut *cut)
+{
+    char a[96], b[96], name[NAME_BYTES];
+    const struct ah_shape *first = &cut->graph->values[cut->entering[1]].meta.shape;
+    for (int p = 2; p < cut->layers + 2; p++) {
+        const struct ah_shape *shape = &cut->graph->values[cut->entering[p]].meta.shape;
+        if (!ah__shape_equal(first, shape))
+            return ah__fail(AH_EINPUT, "block '%s' makes %s, expected %s as enters the first block",
+                            ah__cut_name(cut, p - 1, name, sizeof name), ah__shape_format(a, sizeof a, shape),
+                            ah__shape_format(b, sizeof b, first));
+    }
+    return AH_OK;
+}
+
 static int find_crossings(struct ah_cut *cut)
 {
     int partition = 0;
@@ -173,7 +188,7 @@ static int find_crossings(struct ah_cut *cut)
         if (cut->entering[p] < 0)
             return ah__fail(AH_EINPUT, "%s reads nothing that the partition before it made",
                             ah__cut_name(cut, p, name, sizeof name));
-    return AH_OK;
+    return check_shapes(cut);
 }
 
 static int new_ints(struct ah_arena *arena, int **out, size_t count)

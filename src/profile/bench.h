@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "profile/profile.h"
 
-enum { AH_BENCH_SAMPLES = 128, AH_BENCH_QUEUE = 12 };
+enum { AH_BENCH_SAMPLES = 128 };
 
 struct ah_samples {
     int count; /* the first AH_BENCH_SAMPLES are kept */
@@ -29,6 +29,7 @@ struct ah_bench_place {
 struct ah_bench {
     struct ah_dev *dev;
     const struct ah_partition *partition;
+    bool owns_memory;                 /* what was handed out to us is released at the end */
     int copies, places;               /* places = copies + 2 */
     struct ah_bench_place *place;
     char *ids, *targets, *boundary, *work, *results; /* device */

@@ -3,7 +3,7 @@
 #include "profile/bench.h"
 
 /* How long a kind of round is repeated. */
-enum { ROUNDS_LEAST = 5, ROUNDS_LEAST_SLOW = 3, ROUNDS_MOST = 60 };
+enum { ROUNDS_LEAST = 5, ROUNDS_LEAST_SLOW = 3, ROUNDS_MOST = 60, AHEAD = 12 };
 static const int64_t slow_ns = 2000000000;
 
 static int ns_compare(const void *a, const void *b)
@@ -54,7 +54,7 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
 {
     struct ah_work work;
     struct ah_event event;
-    if (burst->in_flight == AH_BENCH_QUEUE)
+    if (burst->in_flight == AHEAD)
         AH_TRY(burst_wait(burst));
     ah__bench_work(&work, burst->bench, kind, place, recompute);
     AH_TRY(burst->bench->dev->ops->submit(burst->bench->dev, &work, &event));
@@ -62,8 +62,8 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
     return AH_OK;
 }
 
-/* A step of the small model, everything on the device. Every second round recomputes, so that both kinds of backward see the
- * same state of the machine. */
+/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds see the same
+ * state of the machine. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_bench *bench = burst->bench;
@@ -71,7 +71,7 @@ static int round_compute(struct burst *burst, int round)
     for (int i = 0; i < bench->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
     for (int i = bench->places - 1; i >= 0; i--) {
-        bool recompute = bench->place[i].class == AH_CLASS_BLOCK && has_recompute && round % 2;
+        bool recompute = bench->place[i].class == AH_CLASS_BLOCK && has_recompute && (i + round) % 2;
         AH_TRY(burst_submit(burst, AH_ITEM_BACKWARD, i, recompute));
         AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_DEVICE, i, false));
     }
@@ -106,13 +106,12 @@ static int round_prefetch(struct burst *burst, int round)
 
 static const struct round_row {
     int (*run)(struct burst *burst, int round);
-    int least_factor;      /* rounds of two kinds alternate */
-    int64_t budget_ns;     /* repeated until this has passed */
+    int64_t budget_ns; /* repeated until this has passed */
 } round_table[] = {
-    {round_compute, 2, 500000000},
-    {round_offload, 1, 120000000},
-    {round_host, 1, 200000000},
-    {round_prefetch, 1, 120000000},
+    {round_compute, 500000000},
+    {round_offload, 120000000},
+    {round_host, 200000000},
+    {round_prefetch, 120000000},
 };
 
 static int round_once(struct ah_bench *bench, const struct round_row *row, int round, bool timed)
@@ -128,9 +127,10 @@ static int rounds_run(struct ah_bench *bench, const struct round_row *row)
 {
     AH_TRY(round_once(bench, row, 0, false)); /* warms up */
     int64_t start_ns = bench->dev->ops->now_ns(bench->dev);
+    int kinds = bench->copies == 1 ? 2 : 1; /* a single copy recomputes in every second round only */
     for (int round = 0; round < ROUNDS_MOST; round++) {
         int64_t elapsed_ns = bench->dev->ops->now_ns(bench->dev) - start_ns;
-        int least = row->least_factor * (elapsed_ns < slow_ns ? ROUNDS_LEAST : ROUNDS_LEAST_SLOW);
+        int least = kinds * (elapsed_ns < slow_ns ? ROUNDS_LEAST : ROUNDS_LEAST_SLOW);
         if (round >= least && elapsed_ns >= row->budget_ns)
             return AH_OK;
         AH_TRY(round_once(bench, row, round, true));

@@ -180,21 +180,32 @@ int ah__bench_init(struct ah_bench *bench, const struct ah_partition *partition,
     struct carve device = {.align = info.align_bytes}, host = device;
     bench_carve(bench, &device, &host);
     AH_TRY(dev->ops->device_memory(dev, device.used, &device.base));
+    bench->owns_memory = true;
     AH_TRY(dev->ops->host_memory(dev, host.used, &host.base));
     device.used = host.used = 0;
     bench_carve(bench, &device, &host);
     return bench_fill(bench);
 }
 
-/* The first message survives: what is released here was handed out, and nothing is in flight. */
 void ah__bench_fini(struct ah_bench *bench)
 {
     ah__free(bench->place);
     bench->place = NULL;
-    (void)bench->dev->ops->memory_release(bench->dev);
+    if (bench->owns_memory) /* cannot fail: nothing is in flight */
+        (void)bench->dev->ops->memory_release(bench->dev);
+    bench->owns_memory = false;
 }
 
 /* ---- items */
+
+/* The place that holds a group's parameters; null: none. */
+static const struct ah_bench_place *place_of_group(const struct ah_bench *bench, int group)
+{
+    if (group < 0)
+        return NULL;
+    int head = bench->partition->layers + 1;
+    return &bench->place[group == head ? bench->places - 1 : group <= bench->copies ? group : 1];
+}
 
 static struct ah_task *task_add(struct ah_work *work, enum ah_task_type type)
 {
@@ -207,8 +218,7 @@ static void program_add(struct ah_work *work, const struct ah_bench *bench, cons
                         const struct ah_program *program)
 {
     struct ah_task *task = task_add(work, AH_TASK_PROGRAM);
-    int shared = bench->partition->shared_group;
-    const struct ah_bench_place *owner = shared == 0 ? &bench->place[0] : NULL;
+    const struct ah_bench_place *owner = place_of_group(bench, bench->partition->shared_group);
     char **base = task->as.program.base;
     task->as.program.program = program;
     base[AH_SPACE_PARAM] = place->state[0];

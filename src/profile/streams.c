@@ -2,8 +2,8 @@
 
 #include "profile/bench.h"
 
-enum { RECORDS = 512, REPEATS_MOST = 3, LEAST_ITEMS = 4, KINDS = 2, PINGS = 33 };
-static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 120000000;
+enum { RECORDS = 512, REPEATS_MOST = 3, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33 };
+static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 120000000, short_ns = 1000000;
 
 /* Lanes whose work can overlap. */
 static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST};
@@ -19,6 +19,7 @@ struct lane_record {
 
 struct stream {
     struct ah_bench *bench;
+    const struct ah_costs *costs;
     bool fed[AH_LANE_COUNT];
     struct lane_record lane[AH_LANE_COUNT];
 };
@@ -64,12 +65,13 @@ static void record_add(struct lane_record *record, const struct ah_done *done)
     record->in_flight--;
 }
 
-static bool stream_enough(const struct stream *stream, int64_t elapsed_ns, int64_t least_ns)
+/* Whether every fed lane has done `least` items. */
+static bool stream_enough(const struct stream *stream, int least)
 {
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        if (stream->fed[i] && stream->lane[i].completed < LEAST_ITEMS)
+        if (stream->fed[i] && stream->lane[i].completed < least)
             return false;
-    return elapsed_ns >= least_ns;
+    return true;
 }
 
 static int in_flight(const struct stream *stream)
@@ -80,24 +82,34 @@ static int in_flight(const struct stream *stream)
     return count;
 }
 
-/* Keeps the given lanes fed until each has done some items and `least_ns` have passed. a == b: one lane alone. */
-static int stream_run(struct stream *stream, struct ah_bench *bench, enum ah_lane a, enum ah_lane b, int64_t least_ns)
+/* Fills the lane's queue: short items need more of them ahead, or the lane would wait for this thread. */
+static int stream_start(struct stream *stream, enum ah_lane lane)
 {
-    struct ah_dev *dev = bench->dev;
-    memset(stream, 0, sizeof *stream);
-    stream->bench = bench;
-    stream->fed[a] = stream->fed[b] = true;
+    enum { AHEAD_SHORT = 8, AHEAD_LONG = 2 };
+    struct ah_work work;
+    typical_work(&work, stream->bench, lane, 0);
+    int ahead = stream->costs->ns[work.item.kind][AH_CLASS_BLOCK] < short_ns ? AHEAD_SHORT : AHEAD_LONG;
+    stream->fed[lane] = true;
+    for (int i = 0; i < ahead; i++)
+        AH_TRY(stream_feed(stream, lane));
+    return AH_OK;
+}
+
+/* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed. */
+static int stream_run(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
+{
+    struct ah_dev *dev = stream->bench->dev;
+    memset(stream->fed, 0, sizeof stream->fed);
+    memset(stream->lane, 0, sizeof stream->lane);
     int64_t start_ns = dev->ops->now_ns(dev);
-    for (int queued = 0; queued < AH_BENCH_QUEUE / 2; queued++)
-        for (int i = 0; i < AH_LANE_COUNT; i++)
-            if (stream->fed[i] && queued < LEAST_ITEMS)
-                AH_TRY(stream_feed(stream, (enum ah_lane)i));
+    for (int i = 0; i < count; i++)
+        AH_TRY(stream_start(stream, lanes[i]));
     while (in_flight(stream)) {
         struct ah_done done;
         AH_TRY(dev->ops->wait_any(dev, &done));
         AH_TRY(done.status);
         record_add(&stream->lane[done.lane], &done);
-        if (!stream_enough(stream, dev->ops->now_ns(dev) - start_ns, least_ns))
+        if (!stream_enough(stream, least) || dev->ops->now_ns(dev) - start_ns < least_ns)
             AH_TRY(stream_feed(stream, done.lane));
     }
     return AH_OK;
@@ -123,7 +135,7 @@ static struct means means_between(const struct lane_record *record, int64_t from
     return means;
 }
 
-/* Items while the other lane was busy against items alone; NaN-free: 1 when nothing was fully overlapped. */
+/* Items while the other lane was busy against items alone; 1 when nothing was fully overlapped. */
 static double slowdown_of(const struct means *together, const struct means *alone)
 {
     double actual = 0, expected = 0;
@@ -144,9 +156,9 @@ static struct means means_together(const struct stream *stream, enum ah_lane lan
     return means_between(a, from, to);
 }
 
-static int alone(struct means *means, struct stream *room, struct ah_bench *bench, enum ah_lane lane)
+static int alone(struct means *means, struct stream *room, enum ah_lane lane)
 {
-    AH_TRY(stream_run(room, bench, lane, lane, alone_ns));
+    AH_TRY(stream_run(room, &lane, 1, LEAST_ALONE, alone_ns));
     *means = means_between(&room->lane[lane], INT64_MIN, INT64_MAX);
     return AH_OK;
 }
@@ -165,14 +177,14 @@ static double mean_of(const struct means *means, const struct means *otherwise)
 }
 
 /* Together, then each alone, close in time, so that a drifting clock or a noisy neighbour hits all alike. */
-static int pair_once(struct pair_result *result, struct stream *room, struct ah_bench *bench, const enum ah_lane pair[2])
+static int pair_once(struct pair_result *result, struct stream *room, const enum ah_lane pair[2])
 {
     struct means together[2], by_itself[2];
-    AH_TRY(stream_run(room, bench, pair[0], pair[1], together_ns));
+    AH_TRY(stream_run(room, pair, 2, LEAST_TOGETHER, together_ns));
     for (int i = 0; i < 2; i++)
         together[i] = means_together(room, pair[i], pair[1 - i]);
     for (int i = 0; i < 2; i++) {
-        AH_TRY(alone(&by_itself[i], room, bench, pair[i]));
+        AH_TRY(alone(&by_itself[i], room, pair[i]));
         result->slowdown[i] = slowdown_of(&together[i], &by_itself[i]);
         result->mean_ns[i] = mean_of(&together[i], &by_itself[i]);
     }
@@ -190,19 +202,20 @@ static double middle_of(double *values, int count)
     return count ? (values[count / 2] + values[(count - 1) / 2]) / 2 : 1;
 }
 
-static int pair_measure(struct pair_result *result, struct stream *room, struct ah_bench *bench, const enum ah_lane pair[2])
+static int pair_measure(struct pair_result *result, struct stream *room, const enum ah_lane pair[2])
 {
     double slowdown[2][REPEATS_MOST], mean_ns[2][REPEATS_MOST];
-    int64_t start_ns = bench->dev->ops->now_ns(bench->dev);
+    struct ah_dev *dev = room->bench->dev;
+    int64_t start_ns = dev->ops->now_ns(dev);
     int repeats = 0;
     do {
-        AH_TRY(pair_once(result, room, bench, pair));
+        AH_TRY(pair_once(result, room, pair));
         for (int i = 0; i < 2; i++) {
             slowdown[i][repeats] = result->slowdown[i];
             mean_ns[i][repeats] = result->mean_ns[i];
         }
         repeats++;
-    } while (repeats < REPEATS_MOST && bench->dev->ops->now_ns(bench->dev) - start_ns < pair_ns);
+    } while (repeats < REPEATS_MOST && dev->ops->now_ns(dev) - start_ns < pair_ns);
     for (int i = 0; i < 2; i++) {
         result->slowdown[i] = middle_of(slowdown[i], repeats);
         result->mean_ns[i] = middle_of(mean_ns[i], repeats);
@@ -224,7 +237,7 @@ static void rates_fill(struct ah_profile *profile, const struct ah_bench *bench,
     profile->d2h_both_bytes_per_s = rate(bytes, both->mean_ns[1]);
 }
 
-static int streams_run(struct stream *room, struct ah_bench *bench, struct ah_profile *profile)
+static int streams_run(struct stream *room, const struct ah_bench *bench, struct ah_profile *profile)
 {
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
@@ -233,7 +246,7 @@ static int streams_run(struct stream *room, struct ah_bench *bench, struct ah_pr
         for (size_t b = a + 1; b < AH_LENGTH(stream_lanes); b++) {
             const enum ah_lane pair[2] = {stream_lanes[a], stream_lanes[b]};
             struct pair_result result = {0};
-            AH_TRY(pair_measure(&result, room, bench, pair));
+            AH_TRY(pair_measure(&result, room, pair));
             profile->costs.slowdown[pair[0]][pair[1]] = result.slowdown[0];
             profile->costs.slowdown[pair[1]][pair[0]] = result.slowdown[1];
             if (pair[0] == AH_LANE_H2D && pair[1] == AH_LANE_D2H)
@@ -246,6 +259,8 @@ int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile)
 {
     struct stream *room;
     AH_TRY(ah__new(&room, 1, sizeof *room));
+    room->bench = bench;
+    room->costs = &profile->costs;
     int status = streams_run(room, bench, profile);
     ah__free(room);
     return status;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <libgen.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,14 +82,24 @@ int64_t ah__checkpoint_buffer(const struct ah_partition *partition)
 
 /* ---- saving -------------------------------------------------------------------------------------------------------- */
 
+/* A checkpoint that holds infinities would replace one that is of use. */
+static int check_finite(const float *values, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return ah__fail(AH_ENUMERIC, "%s[%zu] is %g: nothing is saved", name, i, (double)values[i]);
+    return AH_OK;
+}
+
 static int append_all(struct ah_safetensors_writer *writer, const struct entries *entries,
                       const struct ah_partition *partition, struct ah_run *run, float *buffer)
 {
     for (size_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->entry[i];
-        size_t bytes = (size_t)ah__shape_count(&partition->params[entry->param].shape) * sizeof *buffer;
+        size_t count = (size_t)ah__shape_count(&partition->params[entry->param].shape);
         AH_TRY(ah__run_store(run, entry->param, entry->which, buffer));
-        AH_TRY(ah__safetensors_writer_append(writer, buffer, bytes));
+        AH_TRY(check_finite(buffer, count, entry->name));
+        AH_TRY(ah__safetensors_writer_append(writer, buffer, count * sizeof *buffer));
     }
     return AH_OK;
 }

@@ -40,7 +40,8 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments);
 
 /* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state` needs
- * step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO. */
+ * step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO;
+ * AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer);
 /* Elements of the largest parameter. */

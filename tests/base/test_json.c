@@ -97,9 +97,9 @@ static void syntax_errors_have_lines(void **state)
     static const struct {
         const char *text, *words;
     } rows[] = {
-        {"", "f.json: line 1: found the end of the text, expected JSON"},
+        {"", "f.json: line 1: found a syntax error at the end of the text, expected JSON"},
         {"{\n\"a\": 1,\n\"b\" 2}", "f.json: line 3: found a syntax error, expected JSON"},
-        {"{\"a\": 1", "found the end of the text"},
+        {"{\"a\": 1", "found a syntax error at the end of the text"},
         {"{\"a\": 1}\n\n x", "f.json: line 3: found more text after the object"},
         {"[1]", "f.json: found no object at the root, expected one"},
         {"{\"a\": {\"b\": 1, \"c\": [{\"d\": 1, \"e\": 2, \"d\": 3}]}}", "f.json: key 'd': found twice in one object"},

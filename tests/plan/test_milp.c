@@ -7,7 +7,7 @@
 
 #include "plan/fixture.h"
 
-enum { INSTANCES = 2400, TIGHT_INSTANCES = 1500 };
+enum { INSTANCES = 2000, TIGHT_INSTANCES = 1000 };
 
 static double uniform(struct fixture *draw)
 {

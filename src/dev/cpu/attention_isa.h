@@ -7,8 +7,10 @@
 enum { TILE = AH_ATTENTION_TILE, HEAD = AH_ATTENTION_MAX_HEAD };
 #if AH_SIMD == 512
 enum { MM_ROWS = 8, MM_VECTORS = 2 };
-#else
+#elif AH_SIMD == 256
 enum { MM_ROWS = 4, MM_VECTORS = 1 };
+#else
+enum { MM_ROWS = 1, MM_VECTORS = 1 };
 #endif
 
 /* Which part of a product on the diagonal is needed; bounds are rounded to 16, so that every instruction set agrees on them. */
@@ -121,6 +123,7 @@ struct attention_tile {
     float query[HEAD * TILE], value[TILE * HEAD], out[TILE * HEAD], score[TILE * TILE];
     float most[TILE], total[TILE], shrink[TILE];
 };
+_Static_assert(sizeof(struct attention_tile) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 
 /* One step of the online softmax: score[key][query] becomes e^(score - most), and what was summed before is to be shrunk. */
 static AH_TARGET void softmax_step(struct attention_tile *s, int keys, int query, bool diagonal)
@@ -206,6 +209,7 @@ struct attention_pair {
     float query[TILE * HEAD], dout[TILE * HEAD], dquery[TILE * HEAD], prob[TILE * TILE], dscore[TILE * TILE];
     float lse[TILE], dot[TILE];
 };
+_Static_assert(sizeof(struct attention_pair) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 
 /* Loads the tile of queries at `row` of [B*T]; dot = sum of dy * y, which is what the softmax's gradient subtracts. */
 static AH_TARGET void queries_load(const struct ah_attention *job, struct attention_pair *s, int64_t row, int64_t lse_at,

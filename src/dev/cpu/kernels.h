@@ -80,6 +80,9 @@ struct ah_cut ah__cut(int64_t total, int64_t wanted);
 /* The length of part `index`, which begins at index * cut->size. */
 int64_t ah__cut_length(const struct ah_cut *cut, int index);
 
+/* The column sums of a whole matrix, strip by strip over the pool. */
+void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole);
+
 int ah__cpu_embedding(const struct ah_bound *bound);
 int ah__cpu_embedding_bwd(const struct ah_bound *bound);
 int ah__cpu_add_position(const struct ah_bound *bound);

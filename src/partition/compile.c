@@ -1,0 +1,276 @@
+#include "partition/compile.h"
+
+#include <string.h>
+
+/* Which spaces a program's values live in. */
+enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_BACKWARD };
+
+struct place {
+    enum ah_space space; /* NONE: in WORK */
+    int64_t offset;
+};
+
+struct compiling {
+    struct ah_code *code;
+    struct ah_partition *partition;
+    struct ah_section *section;
+    int number;
+    const int *param_of;
+    bool *wanted;         /* by value: backward reads it */
+    bool *saved;          /* by storage: lives in SAVED */
+    int64_t *saved_offset;
+    struct place *places; /* by storage, of the program being made */
+    struct ah_live *live;
+    struct ah_interval *intervals;
+    int *nodes; /* of the program being made */
+    int count;
+    bool din_at_boundary; /* din's own memory is BOUNDARY from its first write on */
+    struct ah_arena arena;
+};
+
+static int64_t align_up(int64_t bytes)
+{
+    return (bytes + AH_OPERAND_ALIGN - 1) / AH_OPERAND_ALIGN * AH_OPERAND_ALIGN;
+}
+
+static int storage_of(const struct compiling *c, int value)
+{
+    return c->section->graph->values[value].storage;
+}
+
+static bool in_forward(const struct compiling *c, int value)
+{
+    int producer = c->section->graph->values[value].producer;
+    return producer >= 0 && producer < c->section->forward_count;
+}
+
+static void take_backward(struct compiling *c)
+{
+    c->count = 0;
+    for (int n = c->section->forward_count; n < (int)c->section->graph->node_count; n++)
+        c->nodes[c->count++] = n;
+}
+
+static void take_forward(struct compiling *c)
+{
+    for (c->count = 0; c->count < c->section->forward_count; c->count++)
+        c->nodes[c->count] = c->count;
+}
+
+/* ---- what is saved ----------------------------------------------------------------------------------------------------- */
+
+static void find_saved(struct compiling *c)
+{
+    const struct ah_graph *graph = c->section->graph;
+    int64_t bytes = 0;
+    for (int n = c->section->forward_count; n < (int)graph->node_count; n++)
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+            int value = graph->nodes[n].in[i];
+            if (value < 0 || !in_forward(c, value))
+                continue;
+            c->wanted[value] = true;
+            c->saved[storage_of(c, value)] = true;
+        }
+    for (size_t v = 0; v < graph->value_count; v++)
+        if (c->saved[v]) {
+            c->saved_offset[v] = bytes;
+            bytes += align_up(ah__value_bytes(&graph->values[v]));
+        }
+    c->code->saved_bytes = bytes;
+}
+
+/* Forward operators without which backward would miss something, walking back from what it reads. */
+static void take_recompute(struct compiling *c)
+{
+    const struct ah_graph *graph = c->section->graph;
+    bool *needed = c->wanted;
+    int kept = 0;
+    for (int n = c->section->forward_count - 1; n >= 0; n--) {
+        const struct ah_node *node = &graph->nodes[n];
+        bool keep = false;
+        for (int i = 0; i < ah__op_table[node->op].outputs; i++)
+            keep = keep || needed[node->out[i]];
+        for (int i = 0; keep && i < AH_OP_MAX_INPUTS; i++)
+            if (node->in[i] >= 0)
+                needed[node->in[i]] = true;
+        if (keep)
+            c->nodes[kept++] = n;
+    }
+    for (int i = 0; i < kept / 2; i++) {
+        int other = c->nodes[kept - 1 - i];
+        c->nodes[kept - 1 - i] = c->nodes[i];
+        c->nodes[i] = other;
+    }
+    c->count = kept;
+}
+
+/* The gradient of the input leaves in BOUNDARY, where the gradient of the output came in. Most often it is there by itself,
+ * or can be written there because the other is dead; else it is copied at the end. */
+static int settle_boundary(struct compiling *c)
+{
+    struct ah_section *section = c->section;
+    if (section->din < 0 || (section->dout >= 0 && storage_of(c, section->din) == storage_of(c, section->dout)))
+        return AH_OK;
+    take_backward(c);
+    ah__graph_live(c->live, section->graph, c->nodes, c->count);
+    int din = storage_of(c, section->din), busy = section->dout < 0 ? -1 : c->live[storage_of(c, section->dout)].last;
+    bool own = section->graph->values[din].producer >= section->forward_count;
+    if (!own || c->live[din].first <= busy)
+        AH_TRY(ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, &section->din, NULL, &section->din));
+    c->din_at_boundary = true;
+    return AH_OK;
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------------ */
+
+static void place(struct compiling *c, int value, enum ah_space space, int64_t offset)
+{
+    if (value >= 0)
+        c->places[storage_of(c, value)] = (struct place){space, offset};
+}
+
+static void place_params(struct compiling *c)
+{
+    const struct ah_section *section = c->section;
+    int64_t element = ah__dtype_bytes(c->partition->compute);
+    for (size_t i = 0; i < section->param_count; i++) {
+        const struct ah_param *param = &c->partition->params[c->param_of[section->params[i].main]];
+        place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED, param->offset * element);
+    }
+    for (size_t i = 0; i < section->grad_count; i++) {
+        int main = section->params[section->grads[i].param].main;
+        const struct ah_param *param = &c->partition->params[c->param_of[main]];
+        place(c, section->grads[i].value, param->group == c->number ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD,
+              param->offset * element);
+    }
+}
+
+static void place_fixed(struct compiling *c, enum mode mode)
+{
+    const struct ah_section *section = c->section;
+    memset(c->places, 0, section->graph->value_count * sizeof *c->places);
+    place_params(c);
+    place(c, section->input, AH_SPACE_INPUT, 0);
+    place(c, section->graph->targets, AH_SPACE_TARGETS, 0);
+    place(c, section->loss, AH_SPACE_LOSS, 0);
+    place(c, section->dout, AH_SPACE_BOUNDARY, 0);
+    if (mode != MODE_RECOMPUTE)
+        place(c, section->output, AH_SPACE_OUTPUT, 0);
+    if (c->din_at_boundary)
+        place(c, section->din, AH_SPACE_BOUNDARY, 0);
+    for (size_t v = 0; mode != MODE_FORWARD_DROP && v < section->graph->value_count; v++)
+        if (c->saved[v])
+            c->places[v] = (struct place){AH_SPACE_SAVED, c->saved_offset[v]};
+}
+
+static int place_work(struct compiling *c, int64_t *work_bytes)
+{
+    const struct ah_graph *graph = c->section->graph;
+    int count = 0;
+    ah__graph_live(c->live, graph, c->nodes, c->count);
+    for (int pass = 0; pass < 2; pass++) {
+        int at = 0;
+        for (size_t v = 0; v < graph->value_count; v++) {
+            if (c->live[v].first < 0 || c->places[v].space != AH_SPACE_NONE)
+                continue;
+            if (pass == 0)
+                c->intervals[count++] = (struct ah_interval){c->live[v].first, c->live[v].last,
+                                                             align_up(ah__value_bytes(&graph->values[v])), 0};
+            else
+                c->places[v] = (struct place){AH_SPACE_WORK, c->intervals[at++].offset};
+        }
+        if (pass == 0)
+            AH_TRY(ah__intervals_place(c->intervals, count, work_bytes));
+    }
+    return AH_OK;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------------- */
+
+static struct ah_operand operand(const struct compiling *c, int value)
+{
+    if (value < 0)
+        return (struct ah_operand){.space = AH_SPACE_NONE};
+    const struct place *at = &c->places[storage_of(c, value)];
+    return (struct ah_operand){at->space, at->offset, c->section->graph->values[value].meta};
+}
+
+static int emit_program(struct compiling *c, struct ah_program *program, enum mode mode)
+{
+    struct ah_call *calls;
+    *program = (struct ah_program){.count = c->count};
+    place_fixed(c, mode);
+    AH_TRY(place_work(c, &program->work_bytes));
+    AH_TRY(ah__arena_new(&c->partition->arena, &calls, (size_t)c->count, sizeof *calls));
+    for (int i = 0; i < c->count; i++) {
+        const struct ah_node *node = &c->section->graph->nodes[c->nodes[i]];
+        calls[i] = (struct ah_call){.op = node->op, .attr = node->attr};
+        for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
+            calls[i].in[j] = operand(c, node->in[j]);
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
+            calls[i].out[j] = operand(c, node->out[j]);
+        program->flops += ah__node_flops(c->section->graph, node);
+    }
+    program->calls = calls;
+    return AH_OK;
+}
+
+static bool reads_space(const struct ah_program *program, enum ah_space space)
+{
+    for (int i = 0; i < program->count; i++)
+        for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
+            if (program->calls[i].in[j].space == space)
+                return true;
+    return false;
+}
+
+static int64_t bytes_of(const struct compiling *c, int value)
+{
+    return value < 0 ? 0 : ah__value_bytes(&c->section->graph->values[value]);
+}
+
+static int compile(struct compiling *c)
+{
+    struct ah_code *code = c->code;
+    AH_TRY(settle_boundary(c));
+    find_saved(c);
+    take_forward(c);
+    AH_TRY(emit_program(c, &code->forward, MODE_FORWARD));
+    AH_TRY(emit_program(c, &code->forward_drop, MODE_FORWARD_DROP));
+    take_recompute(c);
+    AH_TRY(emit_program(c, &code->recompute, MODE_RECOMPUTE));
+    take_backward(c);
+    AH_TRY(emit_program(c, &code->backward, MODE_BACKWARD));
+    int64_t dout_bytes = bytes_of(c, c->section->dout), din_bytes = bytes_of(c, c->section->din);
+    code->input_bytes = bytes_of(c, c->section->input);
+    code->output_bytes = bytes_of(c, c->section->output);
+    code->boundary_bytes = dout_bytes > din_bytes ? dout_bytes : din_bytes;
+    code->uses_shared = reads_space(&code->forward, AH_SPACE_SHARED);
+    code->backward_needs_params = reads_space(&code->backward, AH_SPACE_PARAM) || reads_space(&code->backward, AH_SPACE_SHARED);
+    return AH_OK;
+}
+
+static int allocate(struct compiling *c)
+{
+    /* One more node and value than now: settle_boundary may append a copy. */
+    size_t values = c->section->graph->value_count + 1, nodes = c->section->graph->node_count + 1;
+    AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
+    AH_TRY(ah__arena_new(&c->arena, &c->saved, values, sizeof *c->saved));
+    AH_TRY(ah__arena_new(&c->arena, &c->saved_offset, values, sizeof *c->saved_offset));
+    AH_TRY(ah__arena_new(&c->arena, &c->places, values, sizeof *c->places));
+    AH_TRY(ah__arena_new(&c->arena, &c->live, values, sizeof *c->live));
+    AH_TRY(ah__arena_new(&c->arena, &c->intervals, values, sizeof *c->intervals));
+    return ah__arena_new(&c->arena, &c->nodes, nodes, sizeof *c->nodes);
+}
+
+int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
+                     const int *param_of)
+{
+    struct compiling c = {
+        .code = code, .partition = partition, .section = section, .number = number, .param_of = param_of};
+    int status = allocate(&c);
+    if (status == AH_OK)
+        status = compile(&c);
+    ah__arena_free(&c.arena);
+    return status;
+}

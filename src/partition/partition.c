@@ -1,0 +1,185 @@
+#include "partition/partition.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "dev/sim.h"
+#include "partition/compile.h"
+
+/* ---- parameters and groups --------------------------------------------------------------------------------------------- */
+
+/* Matrices first: weight decay then takes one range. Within each, the order of recording. */
+static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of, int64_t offset,
+                          bool matrices)
+{
+    const struct ah_graph *graph = cut->graph;
+    for (size_t v = 0; v < graph->value_count; v++) {
+        const struct ah_value *value = &graph->values[v];
+        if (cut->owner[v] != number || (value->meta.shape.rank >= 2) != matrices)
+            continue;
+        param_of[v] = partition->param_count;
+        partition->params[partition->param_count++] = (struct ah_param){
+            .name = value->name,
+            .shape = value->meta.shape,
+            .init = value->init,
+            .init_std = value->init_std,
+            .group = number,
+            .offset = offset,
+        };
+        offset += ah__shape_count(&value->meta.shape);
+    }
+    return offset;
+}
+
+static int fill_params(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+{
+    partition->group_count = cut->layers + 2;
+    AH_TRY(ah__arena_new(&partition->arena, &partition->params, cut->graph->value_count, sizeof *partition->params));
+    AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count, sizeof *partition->groups));
+    for (int g = 0; g < partition->group_count; g++) {
+        struct ah_group *group = &partition->groups[g];
+        group->first_param = partition->param_count;
+        group->decayed = fill_group(partition, cut, g, param_of, 0, true);
+        group->count = fill_group(partition, cut, g, param_of, group->decayed, false);
+        group->param_count = partition->param_count - group->first_param;
+    }
+    for (int i = 0; i < partition->param_count; i++)
+        AH_TRY(ah__arena_strdup(&partition->arena, &partition->params[i].name, partition->params[i].name));
+    return AH_OK;
+}
+
+/* ---- signature --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_ints(const int64_t *values, size_t count, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        seed = ah__hash_int((uint64_t)values[i], seed);
+    return seed;
+}
+
+static uint64_t hash_shape(const struct ah_shape *shape, uint64_t seed)
+{
+    return hash_ints(shape->dim, (size_t)shape->rank, ah__hash_int((uint64_t)shape->rank, seed));
+}
+
+static uint64_t hash_operand(const struct ah_operand *operand, uint64_t seed)
+{
+    const int64_t values[] = {operand->space, operand->offset, operand->meta.dtype};
+    return hash_shape(&operand->meta.shape, hash_ints(values, AH_LENGTH(values), seed));
+}
+
+static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
+{
+    for (int i = 0; i < program->count; i++) {
+        const struct ah_call *call = &program->calls[i];
+        uint32_t eps;
+        memcpy(&eps, &call->attr.eps, sizeof eps);
+        const int64_t values[] = {call->op, call->attr.heads, eps, call->attr.out_in, call->attr.acc};
+        seed = hash_ints(values, AH_LENGTH(values), seed);
+        for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
+            seed = hash_operand(&call->in[j], seed);
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
+            seed = hash_operand(&call->out[j], seed);
+    }
+    return ah__hash_int((uint64_t)program->work_bytes, seed);
+}
+
+static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
+{
+    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab, partition->compute};
+    uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
+    for (int i = 0; i < partition->param_count; i++) {
+        const struct ah_param *param = &partition->params[i];
+        const int64_t place[] = {param->group, param->offset};
+        hash = hash_ints(place, AH_LENGTH(place), hash_shape(&param->shape, ah__hash_text(param->name, hash)));
+    }
+    for (int i = 0; i < AH_CLASS_COUNT; i++) {
+        const struct ah_code *code = &partition->code[i];
+        const struct ah_program *programs[] = {&code->forward, &code->forward_drop, &code->recompute, &code->backward};
+        for (size_t j = 0; j < AH_LENGTH(programs); j++)
+            hash = hash_program(programs[j], hash);
+    }
+    return hash;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class, const int *param_of)
+{
+    const int numbers[AH_CLASS_COUNT] = {0, 1, cut->layers + 1};
+    struct ah_section section;
+    int status = ah__section_init(&section, cut, numbers[class]);
+    if (status == AH_OK)
+        status = ah__code_compile(&partition->code[class], partition, &section, numbers[class], param_of);
+    ah__section_fini(&section);
+    return status;
+}
+
+static void describe(struct ah_partition *partition, const struct ah_cut *cut)
+{
+    const struct ah_graph *graph = cut->graph;
+    const struct ah_shape *tokens = &graph->values[graph->tokens].meta.shape;
+    const struct ah_value *loss = &graph->values[graph->loss];
+    partition->compute = graph->compute;
+    partition->layers = cut->layers;
+    partition->batch = tokens->dim[0];
+    partition->seq = tokens->dim[1];
+    partition->vocab = graph->values[graph->nodes[loss->producer].in[0]].meta.shape.dim[2];
+    partition->shared_group = cut->shared ? 0 : -1;
+}
+
+static void add_flops(struct ah_partition *partition)
+{
+    const int times[AH_CLASS_COUNT] = {1, partition->layers, 1};
+    for (int i = 0; i < AH_CLASS_COUNT; i++) {
+        partition->flops_forward += times[i] * partition->code[i].forward.flops;
+        partition->flops_backward += times[i] * partition->code[i].backward.flops;
+    }
+}
+
+static int fill(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
+{
+    describe(partition, cut);
+    AH_TRY(fill_params(partition, cut, param_of));
+    AH_TRY(ah__cut_check_equal(cut, partition, param_of));
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        AH_TRY(compile_class(partition, cut, (enum ah_class)i, param_of));
+    add_flops(partition);
+    partition->signature = signature(partition, cut->graph->config_hash);
+    return AH_OK;
+}
+
+static int build(struct ah_partition *partition, const struct ah_graph *graph)
+{
+    struct ah_cut cut;
+    int *param_of = NULL;
+    int status = ah__cut_init(&cut, graph);
+    if (status == AH_OK)
+        status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
+    if (status == AH_OK)
+        status = fill(partition, &cut, param_of);
+    ah__cut_fini(&cut);
+    return status;
+}
+
+int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph)
+{
+    if (!graph->finished)
+        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message : "the graph is not closed by ah_graph_finish()");
+    struct ah_partition *partition;
+    AH_TRY(ah__new(&partition, 1, sizeof *partition));
+    int status = build(partition, graph);
+    if (status == AH_OK)
+        *out = partition;
+    else
+        ah_partition_free(partition);
+    return status;
+}
+
+void ah_partition_free(struct ah_partition *partition)
+{
+    if (!partition)
+        return;
+    ah__arena_free(&partition->arena);
+    ah__free(partition);
+}

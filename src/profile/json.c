@@ -1,0 +1,280 @@
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "profile/profile.h"
+
+/* The file, all times in nanoseconds; also written by hand for machines one does not own:
+ *   {"format": "autohete profile 1", "device": "cpu", "threads", "host_threads", "link_bytes_per_s", "layers",
+ *    "device_signature", "partition_signature",       16 hex digits; left out by hand
+ *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind},
+ *    "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...},
+ *    "rates": {"h2d_bytes_per_s", ...},
+ *    "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be left out */
+static const char format_name[] = "autohete profile 1";
+
+static const double most_flops = 1e24;
+static const double most_slowdown = 1e6;
+static const int64_t most_ns = (int64_t)1 << 53;
+
+static const struct rate_row {
+    const char *key;
+    size_t offset;
+} rate_table[] = {
+    {"h2d_bytes_per_s", offsetof(struct ah_profile, h2d_bytes_per_s)},
+    {"d2h_bytes_per_s", offsetof(struct ah_profile, d2h_bytes_per_s)},
+    {"h2d_both_bytes_per_s", offsetof(struct ah_profile, h2d_both_bytes_per_s)},
+    {"d2h_both_bytes_per_s", offsetof(struct ah_profile, d2h_both_bytes_per_s)},
+};
+
+static const struct flops_row {
+    const char *key;
+    size_t offset;
+} flops_table[] = {
+    {"forward_flops", offsetof(struct ah_profile, forward_flops)},
+    {"backward_flops", offsetof(struct ah_profile, backward_flops)},
+    {"recompute_flops", offsetof(struct ah_profile, recompute_flops)},
+};
+
+static int64_t *rate_of(struct ah_profile *profile, const struct rate_row *row)
+{
+    return (int64_t *)(void *)((char *)profile + row->offset);
+}
+
+static double *flops_of(struct ah_profile *profile, const struct flops_row *row)
+{
+    return (double *)(void *)((char *)profile + row->offset);
+}
+
+/* ---- saving */
+
+static int add_object(cJSON **out, cJSON *parent, const char *key)
+{
+    *out = cJSON_AddObjectToObject(parent, key);
+    return *out ? AH_OK : ah__fail(AH_ENOMEM, "profile: no memory for key '%s'", key);
+}
+
+static int add_ints(cJSON *parent, const char *key, const char *const *names, const int64_t *values, int count)
+{
+    cJSON *object;
+    AH_TRY(add_object(&object, parent, key));
+    for (int i = 0; i < count; i++)
+        AH_TRY(ah__json_add_int(object, names[i], values[i]));
+    return AH_OK;
+}
+
+static int add_doubles(cJSON *parent, const char *key, const char *const *names, const double *values, int count)
+{
+    cJSON *object;
+    AH_TRY(add_object(&object, parent, key));
+    for (int i = 0; i < count; i++)
+        AH_TRY(ah__json_add_double(object, names[i], values[i]));
+    return AH_OK;
+}
+
+static int add_head(cJSON *tree, const struct ah_profile *profile)
+{
+    AH_TRY(ah__json_add_string(tree, "format", format_name));
+    AH_TRY(ah__json_add_string(tree, "device", profile->device));
+    AH_TRY(ah__json_add_int(tree, "threads", profile->threads));
+    AH_TRY(ah__json_add_int(tree, "host_threads", profile->host_threads));
+    AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", profile->link_bytes_per_s));
+    AH_TRY(ah__json_add_int(tree, "layers", profile->costs.layers));
+    AH_TRY(ah__json_add_hash(tree, "device_signature", profile->device_signature));
+    return ah__json_add_hash(tree, "partition_signature", profile->partition_signature);
+}
+
+static int add_costs(cJSON *tree, const struct ah_costs *costs)
+{
+    cJSON *object;
+    AH_TRY(add_object(&object, tree, "ns"));
+    for (int i = 0; i < AH_ITEM_COUNT; i++)
+        AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
+    AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
+    AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->launch_ns, AH_LANE_COUNT));
+    AH_TRY(ah__json_add_int(tree, "notify_ns", costs->notify_ns));
+    AH_TRY(add_object(&object, tree, "slowdown"));
+    for (int i = 0; i < AH_LANE_COUNT; i++)
+        AH_TRY(add_doubles(object, ah__lane_names[i], ah__lane_names, costs->slowdown[i], AH_LANE_COUNT));
+    return AH_OK;
+}
+
+static int add_work(cJSON *tree, struct ah_profile *profile)
+{
+    cJSON *object;
+    AH_TRY(add_object(&object, tree, "rates"));
+    for (size_t i = 0; i < AH_LENGTH(rate_table); i++)
+        AH_TRY(ah__json_add_int(object, rate_table[i].key, *rate_of(profile, &rate_table[i])));
+    AH_TRY(add_object(&object, tree, "work"));
+    AH_TRY(add_ints(object, "params", ah__class_names, profile->params, AH_CLASS_COUNT));
+    for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
+        AH_TRY(add_doubles(object, flops_table[i].key, ah__class_names, flops_of(profile, &flops_table[i]), AH_CLASS_COUNT));
+    return AH_OK;
+}
+
+static int tree_fill(cJSON *tree, const struct ah_profile *profile)
+{
+    struct ah_profile copy = *profile;
+    AH_TRY(add_head(tree, &copy));
+    AH_TRY(add_costs(tree, &copy.costs));
+    return add_work(tree, &copy);
+}
+
+int ah_profile_save(const struct ah_profile *profile, const char *path)
+{
+    cJSON *tree = cJSON_CreateObject();
+    if (!tree)
+        return ah__fail(AH_ENOMEM, "%s: no memory to write it", path);
+    int status = tree_fill(tree, profile);
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    return status;
+}
+
+/* ---- loading */
+
+/* The keys of an object must be among `names`. */
+static int only(const struct ah_json *json, const char *const *names, int count)
+{
+    const char *keys[AH_ITEM_COUNT + AH_LANE_COUNT + 1] = {0};
+    for (int i = 0; i < count; i++)
+        keys[i] = names[i];
+    return ah__json_only(json, keys);
+}
+
+static int get_ints(int64_t *values, const struct ah_json *json, const char *key, const char *const *names, int count)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, key));
+    AH_TRY(only(&object, names, count));
+    for (int i = 0; i < count; i++)
+        AH_TRY(ah__json_int(&values[i], &object, names[i], 0, most_ns));
+    return AH_OK;
+}
+
+static int get_flops(double *values, const struct ah_json *json, const char *key)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, key));
+    AH_TRY(only(&object, ah__class_names, AH_CLASS_COUNT));
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        AH_TRY(ah__json_double(&values[i], &object, ah__class_names[i], 0, most_flops));
+    return AH_OK;
+}
+
+/* A pair that is not named does not disturb each other. */
+static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
+{
+    struct ah_json object, row;
+    AH_TRY(ah__json_object(&object, json, "slowdown"));
+    AH_TRY(only(&object, ah__lane_names, AH_LANE_COUNT));
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        for (int j = 0; j < AH_LANE_COUNT; j++)
+            costs->slowdown[i][j] = 1;
+        if (!ah__json_has(&object, ah__lane_names[i]))
+            continue;
+        AH_TRY(ah__json_object(&row, &object, ah__lane_names[i]));
+        AH_TRY(only(&row, ah__lane_names, AH_LANE_COUNT));
+        for (int j = 0; j < AH_LANE_COUNT; j++)
+            if (ah__json_has(&row, ah__lane_names[j]))
+                AH_TRY(ah__json_double(&costs->slowdown[i][j], &row, ah__lane_names[j], 1, most_slowdown));
+    }
+    return AH_OK;
+}
+
+static int get_costs(struct ah_costs *costs, const struct ah_json *json)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, "ns"));
+    AH_TRY(only(&object, ah__item_names, AH_ITEM_COUNT));
+    for (int i = 0; i < AH_ITEM_COUNT; i++)
+        AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
+    AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
+    AH_TRY(get_ints(costs->launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
+    AH_TRY(ah__json_int(&costs->notify_ns, json, "notify_ns", 0, most_ns));
+    return get_slowdown(costs, json);
+}
+
+static int get_name(struct ah_profile *profile, const struct ah_json *json)
+{
+    const char *text;
+    AH_TRY(ah__json_string(&text, json, "device"));
+    if (strlen(text) >= sizeof profile->device)
+        return ah__fail(AH_EINPUT, "%s: key 'device': found %zu bytes, expected at most %zu", json->path, strlen(text),
+                        sizeof profile->device - 1);
+    snprintf(profile->device, sizeof profile->device, "%s", text);
+    return AH_OK;
+}
+
+static int get_head(struct ah_profile *profile, const struct ah_json *json)
+{
+    enum { MOST_THREADS = 1 << 20, MOST_LAYERS = 1 << 20 };
+    int64_t threads, host_threads, layers;
+    AH_TRY(get_name(profile, json));
+    AH_TRY(ah__json_int(&threads, json, "threads", 1, MOST_THREADS));
+    AH_TRY(ah__json_int(&host_threads, json, "host_threads", 1, MOST_THREADS));
+    AH_TRY(ah__json_int(&profile->link_bytes_per_s, json, "link_bytes_per_s", 0, most_ns));
+    AH_TRY(ah__json_int(&layers, json, "layers", 1, MOST_LAYERS));
+    if (ah__json_has(json, "device_signature"))
+        AH_TRY(ah__json_hash(&profile->device_signature, json, "device_signature"));
+    if (ah__json_has(json, "partition_signature"))
+        AH_TRY(ah__json_hash(&profile->partition_signature, json, "partition_signature"));
+    profile->threads = (int)threads;
+    profile->host_threads = (int)host_threads;
+    profile->costs.layers = (int)layers;
+    return AH_OK;
+}
+
+static int get_work(struct ah_profile *profile, const struct ah_json *json)
+{
+    static const char *const work_keys[] = {"params", "forward_flops", "backward_flops", "recompute_flops", NULL};
+    const char *rate_keys[AH_LENGTH(rate_table) + 1] = {0};
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, "rates"));
+    for (size_t i = 0; i < AH_LENGTH(rate_table); i++)
+        rate_keys[i] = rate_table[i].key;
+    AH_TRY(ah__json_only(&object, rate_keys));
+    for (size_t i = 0; i < AH_LENGTH(rate_table); i++)
+        AH_TRY(ah__json_int(rate_of(profile, &rate_table[i]), &object, rate_table[i].key, 1, most_ns));
+    if (!ah__json_has(json, "work"))
+        return AH_OK;
+    AH_TRY(ah__json_object(&object, json, "work"));
+    AH_TRY(ah__json_only(&object, work_keys));
+    AH_TRY(get_ints(profile->params, &object, "params", ah__class_names, AH_CLASS_COUNT));
+    for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
+        AH_TRY(get_flops(flops_of(profile, &flops_table[i]), &object, flops_table[i].key));
+    return AH_OK;
+}
+
+static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
+{
+    static const char *const keys[] = {"format", "device", "threads", "host_threads", "link_bytes_per_s", "layers",
+                                       "device_signature", "partition_signature", "ns", "recompute_ns", "launch_ns",
+                                       "notify_ns", "slowdown", "rates", "work", NULL};
+    const char *format;
+    AH_TRY(ah__json_string(&format, json, "format"));
+    if (strcmp(format, format_name) != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'format': found \"%.40s\", expected \"%s\"", json->path, format, format_name);
+    AH_TRY(ah__json_only(json, keys));
+    AH_TRY(get_head(profile, json));
+    AH_TRY(get_costs(&profile->costs, json));
+    return get_work(profile, json);
+}
+
+int ah_profile_load(struct ah_profile **out, const char *path)
+{
+    struct ah_profile *profile;
+    struct ah_json json;
+    AH_TRY(ah__json_load(&json, path));
+    int status = ah__new(&profile, 1, sizeof *profile);
+    if (status == AH_OK) {
+        status = profile_parse(profile, &json);
+        if (status == AH_OK)
+            *out = profile;
+        else
+            ah__free(profile);
+    }
+    ah__json_free(&json);
+    return status;
+}

@@ -1,0 +1,102 @@
+#include "base/buf.h"
+#include "profile/profile.h"
+
+/* What an item's rate is told in. */
+enum rate_kind { RATE_NONE, RATE_PARAMS, RATE_FLOPS };
+
+/* Rows of the table: recompute is no item kind of its own. */
+enum { ROW_RECOMPUTE = AH_ITEM_COUNT };
+static const struct print_row {
+    int item;
+    const char *name;
+    enum rate_kind rate;
+    size_t flops; /* offset of the flops per class */
+} print_table[] = {
+    {AH_ITEM_FORWARD, "forward", RATE_FLOPS, offsetof(struct ah_profile, forward_flops)},
+    {AH_ITEM_BACKWARD, "backward", RATE_FLOPS, offsetof(struct ah_profile, backward_flops)},
+    {ROW_RECOMPUTE, "recompute", RATE_FLOPS, offsetof(struct ah_profile, recompute_flops)},
+    {AH_ITEM_UPDATE_DEVICE, "update, device", RATE_PARAMS, 0},
+    {AH_ITEM_UPDATE_HOST, "update, host", RATE_PARAMS, 0},
+    {AH_ITEM_CAST, "cast", RATE_PARAMS, 0},
+    {AH_ITEM_PREFETCH, "prefetch", RATE_NONE, 0},
+    {AH_ITEM_REFETCH, "refetch", RATE_NONE, 0},
+    {AH_ITEM_OFFLOAD, "offload", RATE_NONE, 0},
+    {AH_ITEM_INPUT, "input", RATE_NONE, 0},
+    {AH_ITEM_RESULT, "result", RATE_NONE, 0},
+};
+
+static void cell(struct ah_buf *buf, const struct ah_profile *profile, const struct print_row *row, int class)
+{
+    int64_t ns = row->item == ROW_RECOMPUTE ? profile->costs.recompute_ns[class] : profile->costs.ns[row->item][class];
+    if (ns <= 0) {
+        ah__buf_printf(buf, " %10s %16s", "-", "");
+        return;
+    }
+    const double *flops = (const double *)(const void *)((const char *)profile + row->flops);
+    double work = row->rate == RATE_FLOPS ? flops[class] : row->rate == RATE_PARAMS ? (double)profile->params[class] : 0;
+    ah__buf_printf(buf, " %10.3f", (double)ns * 1e-6);
+    if (work > 0) /* per nanosecond: giga per second */
+        ah__buf_printf(buf, " %7.2f %-8s", work / (double)ns, row->rate == RATE_FLOPS ? "GFLOP/s" : "Gparam/s");
+    else
+        ah__buf_printf(buf, " %16s", "");
+}
+
+static void times_print(struct ah_buf *buf, const struct ah_profile *profile)
+{
+    ah__buf_printf(buf, "%-16s", "ms");
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        ah__buf_printf(buf, " %10s %16s", ah__class_names[class], "");
+    ah__buf_printf(buf, "\n");
+    for (size_t i = 0; i < AH_LENGTH(print_table); i++) {
+        ah__buf_printf(buf, "%-16s", print_table[i].name);
+        for (int class = 0; class < AH_CLASS_COUNT; class++)
+            cell(buf, profile, &print_table[i], class);
+        ah__buf_printf(buf, "\n");
+    }
+}
+
+static void link_print(struct ah_buf *buf, const struct ah_profile *profile)
+{
+    ah__buf_printf(buf, "\nlink        alone   both directions (GB/s)\n");
+    ah__buf_printf(buf, "h2d      %8.2f   %8.2f\n", (double)profile->h2d_bytes_per_s * 1e-9,
+                   (double)profile->h2d_both_bytes_per_s * 1e-9);
+    ah__buf_printf(buf, "d2h      %8.2f   %8.2f\n", (double)profile->d2h_bytes_per_s * 1e-9,
+                   (double)profile->d2h_both_bytes_per_s * 1e-9);
+}
+
+/* The row's lane takes so many times as long while the column's is busy. */
+static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
+{
+    ah__buf_printf(buf, "\nslowdown of   while");
+    for (int b = 0; b < AH_LANE_COMM; b++)
+        ah__buf_printf(buf, " %8s", ah__lane_names[b]);
+    ah__buf_printf(buf, "   launch us\n");
+    for (int a = 0; a < AH_LANE_COMM; a++) {
+        ah__buf_printf(buf, "%-19s", ah__lane_names[a]);
+        for (int b = 0; b < AH_LANE_COMM; b++)
+            if (a == b)
+                ah__buf_printf(buf, " %8s", "-");
+            else
+                ah__buf_printf(buf, " %8.2f", profile->costs.slowdown[a][b]);
+        ah__buf_printf(buf, "    %8.1f\n", (double)profile->costs.launch_ns[a] * 1e-3);
+    }
+    ah__buf_printf(buf, "completion to next submit: %.1f us\n", (double)profile->costs.notify_ns * 1e-3);
+}
+
+int ah_profile_print(const struct ah_profile *profile, FILE *to)
+{
+    struct ah_buf buf = {0};
+    char link[32] = "not throttled";
+    if (profile->link_bytes_per_s)
+        snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
+    ah__buf_printf(&buf, "device %s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
+                   profile->threads, profile->host_threads, link, profile->costs.layers);
+    times_print(&buf, profile);
+    link_print(&buf, profile);
+    lanes_print(&buf, profile);
+    int status = buf.status;
+    if (status == AH_OK && fwrite(buf.text, 1, buf.length, to) != buf.length)
+        status = ah__fail(AH_EIO, "profile: writing the table failed");
+    ah__buf_free(&buf);
+    return status;
+}

@@ -1,0 +1,314 @@
+/* The program itself, run as a user runs it. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "test.h"
+
+static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect"};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* AH_BIN, else the program built beside this test. */
+static const char *program(void)
+{
+    const char *given = getenv("AH_BIN");
+#ifdef AH_TEST_PROGRAM
+    return given ? given : AH_TEST_PROGRAM;
+#else
+    static char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
+    assert_true(length > 0);
+    path[length] = 0;
+    strcpy(strrchr(path, '/') + 1, "autohete");
+    return given ? given : path;
+#endif
+}
+
+/* What one run of the program left. */
+static struct {
+    char out[1 << 20], err[1 << 20];
+    int status;
+} ran;
+
+static void slurp(char *text, size_t size, const char *folder, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = 0;
+    fclose(file);
+}
+
+static void run(const char *format, ...) AH_PRINTF(1, 2);
+static void run(const char *format, ...)
+{
+    char words[2048], line[8192];
+    const char *folder = ah_test_folder();
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    snprintf(line, sizeof line, "'%s' %s >%s/out 2>%s/err", program(), words, folder, folder);
+    int status = system(line);
+    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    slurp(ran.out, sizeof ran.out, folder, "out");
+    slurp(ran.err, sizeof ran.err, folder, "err");
+}
+
+#define assert_ran(expected)                                                                                           \
+    do {                                                                                                               \
+        if (ran.status != (expected))                                                                                  \
+            fail_msg("exit status %d, expected %d\n%s\n%s", ran.status, (expected), ran.out, ran.err);                 \
+    } while (0)
+
+/* One line on standard error that holds `words`, nothing on standard output. */
+static void assert_refused(const char *words)
+{
+    assert_ran(2);
+    assert_string_equal(ran.out, "");
+    if (strncmp(ran.err, "autohete: ", 10) != 0 || !strstr(ran.err, words) ||
+        strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
+        fail_msg("found \"%s\", expected one line with \"%s\"", ran.err, words);
+}
+
+/* A folder with a small model and some text; the same for all tests. */
+static const char *folder(void)
+{
+    static char path[128];
+    if (path[0])
+        return path;
+    char name[160];
+    snprintf(path, sizeof path, "%s", ah_test_folder());
+    snprintf(name, sizeof name, "%s/model.json", path);
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs("{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, \"n_layer\": 3, \"n_head\": 2}\n",
+          file);
+    fclose(file);
+    snprintf(name, sizeof name, "%s/text", path);
+    file = fopen(name, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 2000; i++)
+        fprintf(file, "%d little words in a row. ", i * 7919 % 1000);
+    fclose(file);
+    return path;
+}
+
+static cJSON *last_line_object(void)
+{
+    size_t length = strlen(ran.out);
+    assert_true(length > 1 && ran.out[length - 1] == '\n');
+    ran.out[length - 1] = 0;
+    const char *line = strrchr(ran.out, '\n');
+    cJSON *tree = cJSON_ParseWithOpts(line ? line + 1 : ran.out, NULL, true);
+    if (!cJSON_IsObject(tree))
+        fail_msg("the last line is no JSON object: %s", line ? line + 1 : ran.out);
+    return tree;
+}
+
+static double number(const cJSON *tree, const char *key)
+{
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(tree, key);
+    if (!cJSON_IsNumber(node))
+        fail_msg("no number '%s'", key);
+    return node->valuedouble;
+}
+
+static void help_and_version(void **state)
+{
+    (void)state;
+    run("--help");
+    assert_ran(0);
+    char usage[64], first[1 << 14];
+    for (int i = 0; i < COMMANDS; i++) {
+        run("--help");
+        assert_non_null(strstr(ran.out, commands[i]));
+        run("%s --help", commands[i]);
+        assert_ran(0);
+        snprintf(usage, sizeof usage, "usage: autohete %s ", commands[i]);
+        assert_int_equal(strncmp(ran.out, usage, strlen(usage)), 0);
+        assert_non_null(strstr(ran.out, "--json"));
+        snprintf(first, sizeof first, "%s", ran.out);
+        run("help %s", commands[i]);
+        assert_ran(0);
+        assert_string_equal(ran.out, first);
+        run("%s --version", commands[i]);
+        assert_ran(0);
+        assert_string_equal(ran.out, "autohete 0.1.0\n");
+    }
+    run("--version");
+    assert_string_equal(ran.out, "autohete 0.1.0\n");
+    run("--help >/dev/full");
+    assert_ran(1);
+}
+
+static void bad_command_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *message;
+    } cases[] = {
+        {"", "found no command"},
+        {"trian", "found 'trian', expected a command, did you mean 'train'?"},
+        {"help plam", "did you mean 'plan'?"},
+        {"frobnicate", "see 'autohete --help'"},
+        {"train --data x", "--model: found nothing"},
+        {"train --model x", "--data: found nothing"},
+        {"train --modle x", "did you mean --model?"},
+        {"train --model x --data x --device-memory 64Mib", "--device-memory: found '64Mib', expected a size like 64MiB"},
+        {"train --model x --data x --steps 0", "--steps: found '0'"},
+        {"plan --batch 4", "--model: found nothing"},
+        {"plan --model x --seq many", "--seq: found 'many'"},
+        {"simulate --model x --iterations 0", "--iterations: found '0', expected a whole number from 1 to 10000"},
+        {"generate", "--model: found nothing"},
+        {"inspect", "--model: found nothing, expected either --model or --checkpoint"},
+        {"inspect --model x --checkpoint x", "found --checkpoint as well"},
+        {"plan --model /no/such.json", "/no/such.json"},
+        {"generate --model /no/such", "/no/such"},
+        {"train --model /no/such.json --data /no/text", "/no/such.json"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run("%s", cases[i].words);
+        assert_refused(cases[i].message);
+    }
+}
+
+static void train_json(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at, at, at);
+    assert_ran(0);
+    assert_ptr_equal(strchr(ran.out, '\n'), ran.out + strlen(ran.out) - 1); /* text went to standard error */
+    assert_non_null(strstr(ran.err, "step 6/6"));
+    assert_non_null(strstr(ran.err, "validation loss"));
+    cJSON *tree = last_line_object();
+    assert_true(number(tree, "final_loss") > 1 && number(tree, "final_loss") < 7);
+    assert_true(number(tree, "val_loss") > 1 && number(tree, "val_loss") < 7);
+    assert_true(number(tree, "device_peak_bytes_predicted") == number(tree, "device_peak_bytes_used"));
+    assert_true(number(tree, "host_peak_bytes_predicted") == number(tree, "host_peak_bytes_used"));
+    assert_true(number(tree, "step_ns_predicted") > 0 && number(tree, "step_ns_median") > 0);
+    assert_true(number(tree, "tokens_per_s") > 0);
+    assert_true(number(tree, "steps") == 6);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(tree, "stopped")));
+    assert_true(cJSON_IsObject(cJSON_GetObjectItem(tree, "plan")));
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "policy")), "autohete");
+    cJSON_Delete(tree);
+    run("generate --model %s/run --prompt ab --tokens 5 --threads 1 --json", at);
+    assert_ran(0);
+    tree = last_line_object();
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "tokens")), 5);
+    cJSON_Delete(tree);
+    run("inspect --checkpoint %s/run --batch 2 --json", at);
+    assert_ran(0);
+    tree = last_line_object();
+    assert_true(number(tree, "layers") == 3);
+    assert_true(number(cJSON_GetObjectItem(tree, "config"), "n_embd") == 32);
+    assert_true(cJSON_IsObject(cJSON_GetObjectItem(tree, "partition")));
+    cJSON_Delete(tree);
+}
+
+static void quiet_says_nothing(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 2 --threads 1 --quiet", at, at);
+    assert_ran(0);
+    assert_string_equal(ran.out, "");
+    assert_string_equal(ran.err, "");
+}
+
+static void artefacts_travel(void **state)
+{
+    (void)state;
+    const char *at = folder(), *shape = "--batch 2 --seq 32 --threads 1";
+    run("profile --model %s/model.json %s --out %s/profile.json --json", at, shape, at);
+    assert_ran(0);
+    cJSON_Delete(last_line_object());
+    run("plan --model %s/model.json %s --profile %s/profile.json --plan c=2,p=1,o=2 --out %s/plan.json --explain", at, shape, at,
+        at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.out, "plan: c=2 p=1 o=2"));
+    run("simulate --model %s/model.json %s --profile %s/profile.json --plan %s/plan.json --svg %s/t.svg --trace %s/t.json --json",
+        at, shape, at, at, at, at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, "longest gap"));
+    cJSON *plan = last_line_object();
+    assert_true(number(plan, "checkpoint") == 2);
+    cJSON_Delete(plan);
+    char path[160];
+    snprintf(path, sizeof path, "%s/t.svg", at);
+    assert_int_equal(access(path, R_OK), 0);
+    snprintf(path, sizeof path, "%s/t.json", at);
+    assert_int_equal(access(path, R_OK), 0);
+    run("plan --model %s/model.json --profile %s/profile.json --device-memory 1KiB %s", at, at, shape);
+    assert_refused("expected at least");
+}
+
+static pid_t start(char *const words[], const char *out)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (!freopen(out, "w", stdout) || !freopen("/dev/null", "w", stderr))
+            _exit(126);
+        execv(program(), words);
+        _exit(127);
+    }
+    return child;
+}
+
+static void wait_for_text(const char *path)
+{
+    struct stat info;
+    while (stat(path, &info) != 0 || info.st_size == 0)
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+}
+
+static void signal_saves_and_exits(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < 2; i++) {
+        char model[160], text[160], dir[160], metrics[192], out[160];
+        snprintf(model, sizeof model, "%s/model.json", folder());
+        snprintf(text, sizeof text, "%s/text", folder());
+        snprintf(dir, sizeof dir, "%s/stop-%zu", folder(), i);
+        snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", dir);
+        snprintf(out, sizeof out, "%s/stop-%zu.out", folder(), i);
+        char *words[] = {"autohete", "train", "--model", model, "--data", text, "--batch", "2", "--seq", "16", "--steps", "100000000",
+                         "--threads", "1", "--out", dir, "--json", NULL};
+        pid_t child = start(words, out);
+        wait_for_text(metrics);
+        kill(child, signals[i]);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        char name[32];
+        snprintf(name, sizeof name, "stop-%zu.out", i);
+        slurp(ran.out, sizeof ran.out, folder(), name);
+        cJSON *tree = last_line_object();
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(tree, "stopped")));
+        int64_t steps = (int64_t)number(tree, "steps");
+        cJSON_Delete(tree);
+        assert_true(steps >= 1);
+        run("train --resume %s --steps %lld --threads 1 --json", dir, (long long)steps + 2);
+        assert_ran(0);
+        tree = last_line_object();
+        assert_true(number(tree, "steps") == (double)(steps + 2));
+        cJSON_Delete(tree);
+    }
+}
+
+AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
+              cmocka_unit_test(train_json), cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
+              cmocka_unit_test(signal_saves_and_exits))

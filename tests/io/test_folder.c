@@ -1,0 +1,300 @@
+#include "test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "io/folder.h"
+
+static char dir[128], path[300];
+
+static void dir_new(void)
+{
+    snprintf(dir, sizeof dir, "%s/run", ah_test_folder());
+}
+
+static const char *in(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static int file_put(const struct ah_folder *folder, const char *name, const char *text)
+{
+    char file[400];
+    snprintf(file, sizeof file, "%s/%s", ah__folder_path(folder), name);
+    return ah__file_write(file, text, strlen(text));
+}
+
+static int save(int64_t step, int keep, const char *text)
+{
+    struct ah_folder *folder = NULL;
+    AH_TRY(ah__folder_begin(&folder, dir, step));
+    int status = file_put(folder, "model.safetensors", text);
+    status = status == AH_OK ? file_put(folder, "config.json", "{}") : status;
+    status = status == AH_OK ? file_put(folder, "empty", "") : status;
+    status = status == AH_OK ? ah__folder_note(folder, "empty", 0, ah__hash("", 0, 0)) : status;
+    status = status == AH_OK ? ah__folder_commit(folder, keep) : status;
+    ah__folder_free(folder);
+    return status;
+}
+
+static void expect_text(const char *name, const char *expected)
+{
+    char *text = NULL;
+    size_t length = 0;
+    assert_ok(ah__file_read(&text, &length, in(name), 100));
+    assert_string_equal(text, expected);
+    ah__free(text);
+}
+
+/* from, as find resolves it, is the complete folder of this name. */
+static void expect_found(const char *from, const char *name)
+{
+    char *found = NULL;
+    assert_ok(ah__folder_find(&found, from));
+    assert_ok(ah__folder_verify(found));
+    assert_string_equal(strrchr(found, '/') + 1, name);
+    ah__free(found);
+}
+
+static void saves_and_finds(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(100, 2, "first"));
+    expect_text("model.safetensors", "first");
+    expect_text("config.json", "{}");
+    assert_ok(save(200, 2, "second"));
+    expect_text("model.safetensors", "second");
+    expect_text("step-00000100/model.safetensors", "first");
+    expect_found(dir, "step-00000200");
+    expect_found(in("checkpoint"), "step-00000200");
+    expect_found(in("checkpoint/"), "step-00000200");
+    expect_found(in("step-00000100"), "step-00000100");
+    char target[64] = "";
+    assert_true(readlink(in("checkpoint"), target, sizeof target - 1) > 0);
+    assert_string_equal(target, "step-00000200");
+}
+
+static void prunes_lower_steps(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(900, 2, "of a longer run"));
+    for (int64_t step = 1; step <= 4; step++)
+        assert_ok(save(step, 2, "text"));
+    assert_false(ah__path_exists(in("step-00000001")));
+    assert_false(ah__path_exists(in("step-00000002")));
+    assert_true(ah__path_exists(in("step-00000003")));
+    assert_true(ah__path_exists(in("step-00000004")));
+    assert_true(ah__path_exists(in("step-00000900")));
+    expect_found(dir, "step-00000004");
+    assert_ok(save(5, 1, "text"));
+    assert_false(ah__path_exists(in("step-00000004")));
+}
+
+static void same_step_is_replaced(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(7, 2, "old"));
+    assert_ok(save(7, 2, "new"));
+    expect_text("model.safetensors", "new");
+    expect_found(dir, "step-00000007");
+    assert_false(ah__path_exists(in("step-00000007.tmp")));
+}
+
+static void abandoned_is_removed(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(1, 2, "kept"));
+    struct ah_folder *folder = NULL;
+    assert_ok(ah__folder_begin(&folder, dir, 2));
+    assert_ok(file_put(folder, "model.safetensors", "half"));
+    assert_true(ah__path_exists(in("step-00000002.tmp/model.safetensors")));
+    ah__fail(AH_EIO, "the cause");
+    ah__folder_free(folder);
+    assert_string_equal(ah_error(), "the cause");
+    assert_false(ah__path_exists(in("step-00000002.tmp")));
+    expect_found(dir, "step-00000001");
+    ah__folder_free(NULL);
+}
+
+/* A process that dies at each place between two steps of a commit leaves something complete to find. */
+static void crashes_lose_nothing(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(1, 3, "one"));
+    pid_t child = fork();
+    if (child == 0) { /* killed while files are written */
+        struct ah_folder *folder = NULL;
+        _exit(ah__folder_begin(&folder, dir, 2) != AH_OK || file_put(folder, "model.safetensors", "half") != AH_OK);
+    }
+    int code = -1;
+    assert_true(waitpid(child, &code, 0) == child && code == 0);
+    assert_true(ah__path_exists(in("step-00000002.tmp")));
+    expect_found(dir, "step-00000001");
+    assert_ok(save(3, 3, "three"));
+    assert_false(ah__path_exists(in("step-00000002.tmp")));
+    /* After the rename, before the link moved. */
+    assert_int_equal(unlink(in("checkpoint")), 0);
+    assert_int_equal(symlink("step-00000001", in("checkpoint")), 0);
+    expect_found(dir, "step-00000001");
+    /* Before the first link was ever made; a dangling one. */
+    assert_int_equal(unlink(in("checkpoint")), 0);
+    expect_found(dir, "step-00000003");
+    assert_int_equal(symlink("step-00000009", in("checkpoint")), 0);
+    expect_found(dir, "step-00000003");
+    /* A step folder without checksums was never committed. */
+    assert_ok(ah__folder_make(in("step-00000008")));
+    expect_found(dir, "step-00000003");
+    assert_ok(save(10, 3, "ten"));
+    expect_found(dir, "step-00000010");
+}
+
+static void damage_is_found(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(1, 1, "abcdef"));
+    char step[300];
+    snprintf(step, sizeof step, "%s", in("step-00000001"));
+    assert_ok(ah__folder_verify(step));
+    assert_ok(ah__file_write(in("step-00000001/model.safetensors"), "abcdeg", 6));
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found checksum ");
+    assert_ok(ah__file_write(path, "abcde", 5));
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found 5 bytes, expected 6 by");
+    assert_ok(ah__file_write(path, "", 0));
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found 0 bytes, expected 6 by");
+    assert_int_equal(unlink(path), 0);
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: cannot open: No such file");
+    assert_ok(ah__file_write(in("step-00000001/checksums.json"), "{", 1));
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "checksums.json: line 1");
+    assert_ok(ah__file_write(path, "{\"files\": {\"../x\": {\"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}}}", 61));
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "found '../x', expected a plain file name");
+    assert_int_equal(unlink(path), 0);
+    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "checksums.json: cannot open: No such file");
+}
+
+static void find_refuses(void **state)
+{
+    (void)state;
+    char *found = NULL;
+    dir_new();
+    assert_fails(ah__folder_find(&found, dir), AH_EINPUT, "run: cannot open folder: No such file");
+    assert_ok(ah__folder_make(dir));
+    assert_fails(ah__folder_find(&found, dir), AH_EINPUT, "run: found no complete checkpoint, expected a step folder");
+    assert_ok(ah__file_write(in("file"), "x", 1));
+    assert_fails(ah__folder_find(&found, path), AH_EINPUT, "file: cannot open folder: Not a directory");
+    assert_null(found);
+}
+
+static void check_refuses(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(ah__folder_check(dir));
+    assert_ok(ah__folder_check(in("deep/er/")));
+    assert_ok(ah__folder_check("relative-name"));
+    assert_false(ah__path_exists(dir)); /* looks, makes nothing */
+    assert_fails(ah__folder_check(""), AH_EINPUT, "found an empty name");
+    assert_ok(save(1, 1, "text"));
+    assert_ok(ah__folder_check(dir));
+    assert_ok(ah__file_write(in("file"), "x", 1));
+    assert_fails(ah__folder_check(path), AH_EINPUT, "file: found a file, expected a folder for checkpoints");
+    assert_fails(ah__folder_check(in("file/x")), AH_EINPUT, "file/x: ");
+    assert_fails(save(1, 1, "text") == AH_OK ? ah__folder_check(in("file/x/y")) : AH_OK, AH_EINPUT, "file/x/y: ");
+    struct ah_folder *folder = NULL;
+    assert_fails(ah__folder_begin(&folder, in("file"), 1), AH_EINPUT, "file: found a file");
+    assert_int_equal(unlink(in("config.json")), 0);
+    assert_ok(ah__file_write(path, "{\"mine\": 1}", 11));
+    assert_fails(ah__folder_check(dir), AH_EINPUT, "config.json: found one that is no checkpoint's and would be overwritten");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("../blobs/1234", path), 0);
+    assert_fails(ah__folder_check(dir), AH_EINPUT, "config.json: found one that is no checkpoint's");
+}
+
+/* Root may write anywhere, so a child becomes another user. */
+static void unwritable_is_refused(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(ah__folder_make(dir));
+    char above[128];
+    snprintf(above, sizeof above, "%s", dir);
+    for (int i = 0; i < 2; i++) { /* others must get as far as dir */
+        *strrchr(above, '/') = 0;
+        assert_int_equal(chmod(above, 0755), 0);
+    }
+    assert_int_equal(chmod(dir, 0555), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(3);
+        bool refused = ah__folder_check(dir) == AH_EINPUT && strstr(ah_error(), "cannot write into folder");
+        bool refused_below = ah__folder_check(in("sub")) == AH_EINPUT && strstr(ah_error(), "cannot write into folder");
+        _exit(!refused || !refused_below);
+    }
+    int code = -1;
+    assert_true(waitpid(child, &code, 0) == child);
+    assert_int_equal(code, 0);
+}
+
+static void full_disk_keeps_the_last(void **state)
+{
+    (void)state;
+    static char text[20000];
+    memset(text, 'x', sizeof text - 1);
+    dir_new();
+    assert_ok(save(1, 1, "one"));
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 4096;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int status = save(2, 1, text);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_fails(status, AH_EIO, "model.safetensors: cannot write: File too large");
+    assert_false(ah__path_exists(in("step-00000002.tmp")));
+    expect_found(dir, "step-00000001");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(save(1, 1, "first"));
+    uint64_t before = ah__alloc_count();
+    assert_ok(save(2, 1, "text"));
+    uint64_t count = ah__alloc_count() - before;
+    for (uint64_t n = 1; n <= count; n++) {
+        ah__alloc_fail_at(n);
+        assert_fails(save(3, 1, "text"), AH_ENOMEM, "out of host memory");
+        ah__alloc_fail_at(0);
+        char *found = NULL;
+        assert_ok(ah__folder_find(&found, dir));
+        assert_ok(ah__folder_verify(found));
+        ah__free(found);
+    }
+    assert_ok(save(3, 1, "text"));
+}
+
+AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
+              cmocka_unit_test(same_step_is_replaced), cmocka_unit_test(abandoned_is_removed),
+              cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found), cmocka_unit_test(find_refuses),
+              cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused), cmocka_unit_test(full_disk_keeps_the_last),
+              cmocka_unit_test(every_allocation_may_fail))

@@ -1,0 +1,178 @@
+/* The most precious invariant: a plan changes nothing but time and memory. Every (c, p, o) of a tiny model, every policy, with
+ * random delays on every lane, several link speeds and thread counts: the same bits as `resident`. */
+#include "tiny.h"
+
+#include "base/alloc.h"
+#include "plan/predict.h"
+#include "sched/check.h"
+
+static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan, const struct ah_dev_options *options)
+{
+    struct tiny_run context = {tiny, outcome};
+    struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
+    struct ah_dev *dev;
+    struct ah_run *run;
+    struct ah_dev_info info;
+    int64_t done, device_bytes, host_bytes;
+    *outcome = (struct outcome){.steps = 0};
+    assert_ok(ah_dev_open(&dev, "cpu", options));
+    assert_ok(ah__run_new(&run, tiny->partition, plan, dev, &hooks));
+    assert_ok(ah__run_init(run, 11));
+    uint64_t allocations = ah__alloc_count();
+    assert_ok(ah__run_steps(run, TINY_STEPS, &done));
+    assert_int_equal(ah__alloc_count() - allocations, 0);
+    assert_int_equal(done, TINY_STEPS);
+    outcome->states = tiny_hash_states(run, tiny->partition);
+
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, plan, tiny->partition, ah__policy_find(plan->policy));
+    check_timeline(ah__run_timeline(run), &config);
+
+    dev->ops->info(dev, &info);
+    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, plan);
+    assert_int_equal(info.device_high_water_bytes, device_bytes);
+    assert_int_equal(info.host_bytes, host_bytes);
+    ah__run_free(run);
+    ah_dev_close(dev);
+}
+
+static void same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan)
+{
+    if (memcmp(a, b, sizeof *a) == 0)
+        return;
+    for (int k = 0; k < TINY_STEPS; k++)
+        if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
+            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k], b->norm[k]);
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d embedding %d head %d differs from resident", plan->policy, plan->checkpoint,
+             plan->offload_params, plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->embedding_on_host,
+             plan->head_on_host);
+}
+
+static uint64_t drawn;
+
+static int draw(int from, int to)
+{
+    return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
+}
+
+static const struct ah_plan resident = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1, .policy = "resident"};
+
+/* Slots, refetch distance, places of embedding and head, device settings: drawn. */
+static void one_plan(struct tiny *tiny, const struct outcome *expected, struct ah_plan plan, const char *policy)
+{
+    static const int64_t links[] = {0, 0, 50000000, 400000000};
+    struct outcome outcome;
+    struct ah_sched_config config;
+    snprintf(plan.policy, sizeof plan.policy, "%s", policy);
+    ah__sched_config_of(&config, &plan, tiny->partition, ah__policy_find(policy));
+    plan.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
+    plan.refetch_ahead = draw(1, TINY_LAYERS + 1);
+    plan.embedding_on_host = draw(0, 1);
+    plan.head_on_host = draw(0, 1);
+    struct ah_dev_options options = {.threads = draw(1, 3),
+                                     .host_threads = draw(1, 3),
+                                     .link_bytes_per_s = links[draw(0, 3)],
+                                     .jitter_seed = (uint64_t)draw(0, 3)};
+    train(&outcome, tiny, &plan, &options);
+    same(expected, &outcome, &plan);
+}
+
+static void every_plan(const char *config, const char *policy)
+{
+    struct tiny tiny;
+    struct outcome expected;
+    struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    tiny_init(&tiny, config);
+    train(&expected, &tiny, &resident, &options);
+    assert_true(expected.loss[TINY_STEPS - 1] > 0);
+    struct ah_plan plan = {.layers = TINY_LAYERS};
+    for (plan.checkpoint = 0; plan.checkpoint <= TINY_LAYERS; plan.checkpoint++)
+        for (plan.offload_optimizer = 0; plan.offload_optimizer <= TINY_LAYERS; plan.offload_optimizer++)
+            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++)
+                one_plan(&tiny, &expected, plan, policy);
+    tiny_fini(&tiny);
+}
+
+static void autohete_equals_resident(void **state)
+{
+    (void)state;
+    every_plan(tiny_tied, "autohete");
+}
+
+static void autohete_fifo_equals_resident(void **state)
+{
+    (void)state;
+    every_plan(tiny_tied, "autohete-fifo");
+}
+
+static void untied_equals_resident(void **state)
+{
+    (void)state;
+    every_plan(tiny_untied, "autohete");
+}
+
+/* Evaluations and drains between steps leave no trace, and a stop in the middle goes on to the same bits. */
+static void stretches_equal_one_run(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct outcome expected, outcome = {.steps = 0};
+    struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
+    tiny_init(&tiny, tiny_tied);
+    train(&expected, &tiny, &resident, &options);
+    struct ah_plan plan = {.layers = TINY_LAYERS, .checkpoint = 2, .offload_params = 2, .offload_optimizer = 3, .slots = 2,
+                           .refetch_ahead = 2, .embedding_on_host = true, .policy = "autohete"};
+    struct tiny_run context = {&tiny, &outcome};
+    struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
+    struct ah_dev *dev;
+    struct ah_run *run;
+    int64_t done;
+    double loss, again;
+    int32_t ids[2 * 17], targets[2 * 17];
+    tiny_batch(ids, targets, 100, &tiny);
+    assert_ok(ah_dev_open(&dev, "cpu", &options));
+    assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, &hooks));
+    assert_ok(ah__run_init(run, 11));
+    assert_ok(ah__run_steps(run, 2, &done));
+    assert_ok(ah__run_eval(run, ids, targets, &loss));
+    assert_ok(ah__run_eval(run, ids, targets, &again));
+    assert_true(loss == again);
+    assert_ok(ah__run_steps(run, 1, &done));
+    assert_ok(ah__run_steps(run, TINY_STEPS - 3, &done));
+    outcome.states = tiny_hash_states(run, tiny.partition);
+    same(&expected, &outcome, &plan);
+    ah__run_free(run);
+    ah_dev_close(dev);
+    tiny_fini(&tiny);
+}
+
+static void init_depends_on_the_seed_alone(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct ah_dev *dev;
+    struct ah_run *run;
+    struct ah_run_hooks hooks = {0};
+    uint64_t hash[3];
+    struct ah_dev_options options = {.threads = 1};
+    struct ah_plan plans[] = {resident, resident, resident};
+    plans[1].offload_optimizer = 3;
+    plans[1].slots = 4;
+    snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
+    tiny_init(&tiny, tiny_untied);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ah_dev_open(&dev, "cpu", &options));
+        assert_ok(ah__run_new(&run, tiny.partition, &plans[i], dev, &hooks));
+        assert_ok(ah__run_init(run, i == 2 ? 12 : 11));
+        hash[i] = tiny_hash_states(run, tiny.partition);
+        ah__run_free(run);
+        ah_dev_close(dev);
+    }
+    assert_true(hash[0] == hash[1]);
+    assert_true(hash[0] != hash[2]);
+    tiny_fini(&tiny);
+}
+
+AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
+              cmocka_unit_test(untied_equals_resident), cmocka_unit_test(stretches_equal_one_run),
+              cmocka_unit_test(init_depends_on_the_seed_alone))

@@ -1,0 +1,105 @@
+/* A tiny GPT-2 and a few training steps of it on the CPU device, under any plan. */
+#ifndef AH_TESTS_RUN_TINY_H
+#define AH_TESTS_RUN_TINY_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "plan/layout.h"
+#include "run/run.h"
+#include "test.h"
+
+enum { TINY_LAYERS = 4, TINY_STEPS = 5, TINY_MOST_FLOATS = 40000 };
+
+static const char tiny_tied[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 67, \"n_positions\": 24, \"n_embd\": 24, "
+                                "\"n_layer\": 4, \"n_head\": 3}";
+static const char tiny_untied[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 67, \"n_positions\": 24, \"n_embd\": 24, "
+                                  "\"n_layer\": 4, \"n_head\": 3, \"tie_word_embeddings\": false}";
+
+struct tiny {
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+};
+
+static inline void tiny_init(struct tiny *tiny, const char *config)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
+    assert_ok(ah__file_write(path, config, strlen(config)));
+    assert_ok(ah_model_load(&tiny->model, path));
+    assert_ok(ah_model_record(&tiny->graph, tiny->model, 2, 17, AH_F32));
+    assert_ok(ah_partition_new(&tiny->partition, tiny->graph));
+}
+
+static inline void tiny_fini(struct tiny *tiny)
+{
+    ah_partition_free(tiny->partition);
+    ah_graph_free(tiny->graph);
+    ah_model_free(tiny->model);
+}
+
+/* What must be the same bits under every plan. */
+struct outcome {
+    double loss[TINY_STEPS], norm[TINY_STEPS];
+    int64_t steps;
+    uint64_t states; /* hash of parameters and moments */
+};
+
+static inline int tiny_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+{
+    const struct ah_partition *partition = ((struct tiny *)context)->partition;
+    int64_t count = partition->batch * partition->seq;
+    for (int64_t i = 0; i < count; i++) {
+        ids[i] = (int32_t)(ah__random_bits(3, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);
+        targets[i] = (int32_t)(ah__random_bits(4, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);
+    }
+    return 0;
+}
+
+static inline void tiny_adam(struct ah_adam *out, int64_t iteration, void *context)
+{
+    (void)context;
+    float step = (float)(iteration + 1);
+    *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-4F, 1e-2F / step, 1.5F};
+}
+
+struct tiny_run {
+    struct tiny *tiny;
+    struct outcome *outcome;
+};
+
+static inline int tiny_run_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+{
+    return tiny_batch(ids, targets, iteration, ((struct tiny_run *)context)->tiny);
+}
+
+static inline int tiny_run_result(int64_t iteration, double loss, double norm, int64_t now_ns, void *context)
+{
+    struct outcome *outcome = ((struct tiny_run *)context)->outcome;
+    (void)now_ns;
+    assert_int_equal(iteration, outcome->steps);
+    outcome->loss[iteration] = loss;
+    outcome->norm[iteration] = norm;
+    outcome->steps++;
+    return 0;
+}
+
+static inline uint64_t tiny_hash_states(struct ah_run *run, const struct ah_partition *partition)
+{
+    static float values[TINY_MOST_FLOATS];
+    uint64_t hash = 0;
+    for (int p = 0; p < partition->param_count; p++) {
+        int64_t count = ah__shape_count(&partition->params[p].shape);
+        assert_in_range(count, 1, TINY_MOST_FLOATS);
+        for (int which = 0; which < 3; which++) {
+            assert_ok(ah__run_store(run, p, (enum ah_run_state)which, values));
+            hash = ah__hash(values, (size_t)count * sizeof *values, hash);
+        }
+    }
+    return hash;
+}
+
+#endif

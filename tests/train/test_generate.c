@@ -1,0 +1,136 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "test.h"
+
+enum { PATH_SIZE = 512, TOKENS = 40 };
+
+static char trained[PATH_SIZE];
+
+static void write_text(const char *path, const char *text)
+{
+    assert_ok(ah__file_write(path, text, strlen(text)));
+}
+
+/* A model of vocabulary 128 that has seen "abcdabcd..." until it can say nothing else. */
+static int train_once(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], text[1001];
+    struct ah_train_options options;
+    struct ah_train_result result;
+    if (trained[0])
+        return 0;
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(model, sizeof model, "%s/model.json", folder);
+    snprintf(data, sizeof data, "%s/data.txt", folder);
+    snprintf(trained, sizeof trained, "%s/out", folder);
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + i % 4);
+    text[sizeof text - 1] = 0;
+    write_text(data, text);
+    write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, "
+                      "\"n_layer\": 1, \"n_head\": 2}");
+    ah_train_options_init(&options);
+    options.model_path = model;
+    options.data_path = data;
+    options.out_dir = trained;
+    options.plan = "resident";
+    options.dev.threads = 1;
+    options.batch = 4;
+    options.steps = 60;
+    options.lr = 1e-2;
+    return ah_train(&result, &options);
+}
+
+struct heard {
+    char text[TOKENS + 1];
+    int count, stop;
+};
+
+static int hear(int token, void *context)
+{
+    struct heard *heard = context;
+    assert_in_range(token, 0, 127);
+    heard->text[heard->count++] = (char)token;
+    heard->text[heard->count] = 0;
+    return heard->count == heard->stop;
+}
+
+static struct ah_generate_options options_of(struct heard *heard)
+{
+    *heard = (struct heard){.count = 0};
+    return (struct ah_generate_options){
+        .model_dir = trained, .prompt = "abc", .tokens = TOKENS, .threads = 1, .on_token = hear, .context = heard};
+}
+
+/* Longer than the model's longest sequence, so that the window slides. */
+static void says_what_it_learned(void **state)
+{
+    (void)state;
+    struct heard heard;
+    struct ah_generate_options options = options_of(&heard);
+    assert_ok(ah_generate(&options));
+    assert_string_equal(heard.text, "dabcdabcdabcdabcdabcdabcdabcdabcdabcdabc");
+    options = options_of(&heard);
+    options.prompt = "abcdabcdabcdabcdabcdabcda"; /* longer than the window */
+    options.tokens = 3;
+    assert_ok(ah_generate(&options));
+    assert_string_equal(heard.text, "bcd");
+    options = options_of(&heard);
+    heard.stop = 2;
+    assert_ok(ah_generate(&options));
+    assert_string_equal(heard.text, "da");
+    options = options_of(&heard);
+    options.tokens = 0;
+    assert_ok(ah_generate(&options));
+    assert_int_equal(heard.count, 0);
+}
+
+static void the_seed_decides(void **state)
+{
+    (void)state;
+    struct heard first, again, other;
+    struct ah_generate_options options = options_of(&first);
+    options.temperature = 8;
+    options.seed = 1;
+    assert_ok(ah_generate(&options));
+    options.context = (again = (struct heard){.count = 0}, &again);
+    options.threads = 2;
+    assert_ok(ah_generate(&options));
+    assert_string_equal(first.text, again.text);
+    options.context = (other = (struct heard){.count = 0}, &other);
+    options.seed = 2;
+    assert_ok(ah_generate(&options));
+    assert_true(strcmp(first.text, other.text) != 0);
+    options.context = (other = (struct heard){.count = 0}, &other);
+    options.top_k = 1;
+    assert_ok(ah_generate(&options));
+    assert_string_equal(other.text, "dabcdabcdabcdabcdabcdabcdabcdabcdabcdabc");
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    struct heard heard;
+    struct ah_generate_options options = options_of(&heard);
+    options.model_dir = NULL;
+    assert_fails(ah_generate(&options), AH_EINPUT, "model: found none");
+    options.model_dir = ah_test_folder();
+    assert_int_equal(ah_generate(&options), AH_EINPUT);
+    options = options_of(&heard);
+    options.tokens = -1;
+    assert_fails(ah_generate(&options), AH_EINPUT, "tokens: found -1");
+    options = options_of(&heard);
+    options.temperature = -0.5;
+    assert_fails(ah_generate(&options), AH_EINPUT, "temperature: found -0.5");
+    options = options_of(&heard);
+    options.prompt = "caf\xc3\xa9";
+    assert_fails(ah_generate(&options), AH_EINPUT, "prompt: found byte 195 at 3");
+    assert_int_equal(heard.count, 0);
+}
+
+AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
+              cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once))

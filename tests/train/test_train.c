@@ -1,0 +1,530 @@
+/* The whole road on a tiny model: what a training leaves behind, what resuming it gives, and what is refused. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "test.h"
+
+enum { STEPS = 8, PATH_SIZE = 512 };
+
+struct place {
+    char model[PATH_SIZE], data[PATH_SIZE], profile[PATH_SIZE], out[PATH_SIZE];
+};
+
+static void write_text(const char *path, const char *text)
+{
+    assert_ok(ah__file_write(path, text, strlen(text)));
+}
+
+static char *at(char path[PATH_SIZE], const char *folder, const char *name)
+{
+    assert_in_range(snprintf(path, PATH_SIZE, "%s/%s", folder, name), 1, PATH_SIZE - 1);
+    return path;
+}
+
+static void write_model(const char *path, int embd)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": %d, \"n_layer\": 3, "
+             "\"n_head\": 2}",
+             embd);
+    write_text(path, text);
+}
+
+static void write_data(const char *path, unsigned salt)
+{
+    char text[3000];
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + (i * i / 7 + i * salt) % 26);
+    text[sizeof text - 1] = 0;
+    write_text(path, text);
+}
+
+static void place_init(struct place *place)
+{
+    char folder[PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    at(place->model, folder, "model.json");
+    at(place->data, folder, "data.txt");
+    at(place->out, folder, "out");
+    write_model(place->model, 16);
+    write_data(place->data, 3);
+}
+
+static struct ah_train_options options_of(const struct place *place)
+{
+    struct ah_train_options options;
+    ah_train_options_init(&options);
+    options.model_path = place->model;
+    options.data_path = place->data;
+    options.out_dir = place->out;
+    options.plan = "resident";
+    options.dev.threads = 1;
+    options.batch = 2;
+    options.seq = 8;
+    options.steps = STEPS;
+    options.warmup_steps = 2;
+    options.lr = 1e-2;
+    options.val_batches = 2;
+    return options;
+}
+
+static struct ah_train_options resume_of(const struct place *place)
+{
+    struct ah_train_options options;
+    ah_train_options_init(&options);
+    options.resume_dir = place->out;
+    options.plan = "resident";
+    options.dev.threads = 1;
+    return options;
+}
+
+static char *read_text(const char *folder, const char *name, size_t *length)
+{
+    char path[PATH_SIZE], *text;
+    assert_ok(ah__file_read(&text, length, at(path, folder, name), 1 << 24));
+    return text;
+}
+
+static void expect_same_file(const char *a, const char *b, const char *name)
+{
+    size_t left_length, right_length;
+    char *left = read_text(a, name, &left_length), *right = read_text(b, name, &right_length);
+    assert_int_equal(left_length, right_length);
+    assert_memory_equal(left, right, left_length);
+    ah__free(left);
+    ah__free(right);
+}
+
+/* All but the times, which differ from run to run. */
+static void expect_same_metrics(const char *a, const char *b, int64_t lines)
+{
+    size_t length;
+    char *left = read_text(a, "metrics.jsonl", &length), *right = read_text(b, "metrics.jsonl", &length);
+    char *x = left, *y = right;
+    for (int64_t i = 1; i <= lines; i++) {
+        char start[32];
+        size_t same = (size_t)(strstr(x, "\"tokens_per_s\"") - x);
+        snprintf(start, sizeof start, "{\"step\":%" PRId64 ",", i);
+        assert_memory_equal(x, start, strlen(start));
+        assert_memory_equal(x, y, same);
+        x = strchr(x, '\n') + 1;
+        y = strchr(y, '\n') + 1;
+    }
+    assert_int_equal(*x, 0);
+    assert_int_equal(*y, 0);
+    ah__free(left);
+    ah__free(right);
+}
+
+static void expect_same_training(const char *a, const char *b)
+{
+    char left[PATH_SIZE], right[PATH_SIZE];
+    at(left, a, "checkpoint");
+    at(right, b, "checkpoint");
+    expect_same_file(left, right, "model.safetensors");
+    expect_same_file(left, right, "optimizer.safetensors");
+    expect_same_file(left, right, "config.json");
+    expect_same_metrics(a, b, STEPS);
+    expect_same_file(a, b, "val.jsonl");
+}
+
+static void train_whole(struct place *place, struct ah_train_result *result)
+{
+    struct ah_train_options options = options_of(place);
+    assert_ok(ah_train(result, &options));
+    assert_int_equal(result->steps_done, STEPS);
+    assert_false(result->stopped);
+}
+
+static int stop_at(const struct ah_step *step, void *context)
+{
+    return step->step >= *(const int64_t *)context;
+}
+
+/* Trains until shortly after step `stop`. */
+static int64_t train_part(const struct place *place, int64_t stop)
+{
+    struct ah_train_options options = options_of(place);
+    struct ah_train_result result;
+    options.on_step = stop_at;
+    options.context = &stop;
+    assert_ok(ah_train(&result, &options));
+    assert_true(result.stopped);
+    assert_true(result.steps_done >= stop && result.steps_done < STEPS);
+    return result.steps_done;
+}
+
+/* ---- what a training leaves ---------------------------------------------------------------------------------------- */
+
+static void leaves_everything(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "metrics.jsonl", "val.jsonl", "plan.json", "profile.json", "timeline.json", "timeline.svg", "model.safetensors",
+        "config.json", "checkpoint/model.safetensors", "checkpoint/optimizer.safetensors", "checkpoint/state.json",
+        "step-00000008/config.json",
+    };
+    struct place place;
+    struct ah_train_result result;
+    char path[PATH_SIZE];
+    place_init(&place);
+    train_whole(&place, &result);
+    for (size_t i = 0; i < AH_LENGTH(names); i++)
+        if (!ah__path_exists(at(path, place.out, names[i])))
+            fail_msg("%s is missing", names[i]);
+    assert_true(isfinite(result.final_loss) && isfinite(result.val_loss));
+    assert_true(result.tokens_per_s > 0 && result.step_ns_median > 0 && result.step_ns_predicted > 0);
+    assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
+    assert_int_equal(result.host_peak_bytes_used, result.host_peak_bytes_predicted);
+}
+
+struct watch {
+    int64_t steps, vals, allocations, last_val_step;
+    double first_loss, last_loss, val_loss;
+};
+
+static int watch_step(const struct ah_step *step, void *context)
+{
+    struct watch *watch = context;
+    assert_int_equal(step->step, ++watch->steps);
+    assert_int_equal(step->steps, STEPS);
+    if (step->step == 1) {
+        watch->first_loss = step->loss;
+        watch->allocations = (int64_t)ah__alloc_count();
+    }
+    watch->last_loss = step->loss;
+    assert_int_equal(ah__alloc_count(), watch->allocations);
+    return 0;
+}
+
+static int watch_val(int64_t step, double val_loss, void *context)
+{
+    struct watch *watch = context;
+    watch->vals++;
+    watch->last_val_step = step;
+    watch->val_loss = val_loss;
+    return 0;
+}
+
+static void callbacks_and_no_allocation(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    struct watch watch = {0};
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.out_dir = NULL;
+    options.on_step = watch_step;
+    options.on_val = watch_val;
+    options.val_every = 3;
+    options.context = &watch;
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(watch.steps, STEPS);
+    assert_int_equal(watch.vals, 3);
+    assert_int_equal(watch.last_val_step, STEPS);
+    assert_true(watch.val_loss == result.val_loss && watch.last_loss == result.final_loss);
+    assert_true(fabs(watch.first_loss - log(128)) < 0.1); /* an untrained model knows nothing */
+    assert_true(watch.last_loss < watch.first_loss - 0.5);
+    assert_false(ah__path_exists(place.out));
+}
+
+/* ---- resuming ------------------------------------------------------------------------------------------------------ */
+
+static void resume_under_any_plan_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *plan, *policy;
+        int threads;
+        int64_t link;
+    } rows[] = {
+        {"resident", NULL, 1, 0},
+        {"resident", "resident", 2, 0},
+        {"c=3,p=2,o=3,slots=3", "autohete", 2, 0},
+        {"c=1,p=0,o=2,embedding=host,head=host", "autohete-fifo", 1, 100 << 20},
+        {"auto", "autohete", 1, 0},
+    };
+    struct place whole;
+    struct ah_train_result expected, result;
+    place_init(&whole);
+    train_whole(&whole, &expected);
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct place part;
+        place_init(&part);
+        train_part(&part, 3);
+        struct ah_train_options options = resume_of(&part);
+        options.plan = rows[i].plan;
+        options.policy = rows[i].policy;
+        options.dev.threads = rows[i].threads;
+        options.dev.link_bytes_per_s = rows[i].link;
+        assert_ok(ah_train(&result, &options));
+        assert_int_equal(result.steps_done, STEPS);
+        assert_true(result.final_loss == expected.final_loss && result.val_loss == expected.val_loss);
+        expect_same_training(whole.out, part.out);
+    }
+}
+
+static void stop_flag_saves_and_later_steps_change_nothing(void **state)
+{
+    (void)state;
+    volatile int stop = 1;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.stop = &stop; /* before the first step: nothing to save */
+    assert_ok(ah_train(&result, &options));
+    assert_true(result.stopped && result.steps_done == 0 && isnan(result.final_loss));
+    int64_t done = train_part((place_init(&place), &place), 2);
+    options = resume_of(&place);
+    options.steps = done;
+    assert_ok(ah_train(&result, &options)); /* nothing left to do */
+    assert_int_equal(result.steps_done, done);
+    assert_true(isfinite(result.final_loss) && isfinite(result.val_loss) && result.step_ns_median == 0);
+    options.steps = 1;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "steps: found 1, expected at least");
+}
+
+/* What a crash may leave: a checkpoint half written, metrics of steps that were never saved, a line cut short. */
+static void resume_after_a_crash(void **state)
+{
+    (void)state;
+    struct place whole, part;
+    struct ah_train_result result;
+    char path[PATH_SIZE], junk[PATH_SIZE];
+    place_init(&whole);
+    train_whole(&whole, &result);
+    place_init(&part);
+    train_part(&part, 3);
+    assert_ok(ah__folder_make(at(path, part.out, "step-00000007.tmp")));
+    write_text(at(junk, path, "model.safetensors"), "half");
+    FILE *metrics = fopen(at(path, part.out, "metrics.jsonl"), "a");
+    assert_non_null(metrics);
+    fputs("{\"step\":7,\"loss\":1,\"grad_norm\":1,\"lr\":1,\"tokens_per_s\":1}\n{\"step\":8,\"lo", metrics);
+    fclose(metrics);
+    struct ah_train_options options = resume_of(&part);
+    assert_ok(ah_train(&result, &options));
+    expect_same_training(whole.out, part.out);
+    assert_false(ah__path_exists(at(path, part.out, "step-00000007.tmp")));
+}
+
+static void resume_into_another_folder(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char checkpoint[PATH_SIZE], elsewhere[PATH_SIZE], path[PATH_SIZE], name[32];
+    place_init(&place);
+    int64_t done = train_part(&place, 3);
+    struct ah_train_options options = resume_of(&place);
+    options.resume_dir = at(checkpoint, place.out, "checkpoint");
+    options.out_dir = at(elsewhere, ah_test_folder(), "new");
+    assert_ok(ah_train(&result, &options));
+    size_t length;
+    char *text = read_text(elsewhere, "metrics.jsonl", &length), start[32];
+    snprintf(start, sizeof start, "{\"step\":%" PRId64 ",", done + 1);
+    assert_memory_equal(text, start, strlen(start));
+    ah__free(text);
+    snprintf(name, sizeof name, "step-%08" PRId64, done);
+    assert_true(ah__path_exists(at(path, place.out, name))); /* the old training is as it was */
+}
+
+/* ---- nothing is lost ----------------------------------------------------------------------------------------------- */
+
+static void divergence_keeps_the_last_checkpoint(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.lr = 1e3; /* every step multiplies the matrices by a million */
+    options.weight_decay = 1e3;
+    options.warmup_steps = 0;
+    options.save_every = 1;
+    options.val_every = 100;
+    assert_int_equal(ah_train(&result, &options), AH_ENUMERIC);
+    options = resume_of(&place);
+    options.lr = 0;
+    options.weight_decay = 0;
+    options.val_batches = 0;
+    options.save_every = 0;
+    int status = ah_train(&result, &options); /* the checkpoint is whole, whatever its numbers lead to */
+    assert_true(status == AH_OK || status == AH_ENUMERIC);
+}
+
+static int small_files_from_step_5(const struct ah_step *step, void *context)
+{
+    struct rlimit limit = *(const struct rlimit *)context;
+    limit.rlim_cur = 4096;
+    return step->step == 5 ? setrlimit(RLIMIT_FSIZE, &limit) : 0;
+}
+
+static void full_disk_keeps_the_last_checkpoint(void **state)
+{
+    (void)state;
+    struct place whole, part;
+    struct ah_train_result result;
+    struct rlimit before;
+    place_init(&whole);
+    train_whole(&whole, &result);
+    place_init(&part);
+    struct ah_train_options options = options_of(&part);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    options.save_every = 4;
+    options.on_step = small_files_from_step_5;
+    options.context = &before;
+    int status = ah_train(&result, &options);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_fails(status, AH_EIO, "safetensors");
+    options = resume_of(&part);
+    assert_ok(ah_train(&result, &options));
+    expect_same_training(whole.out, part.out);
+}
+
+/* ---- what is refused ----------------------------------------------------------------------------------------------- */
+
+static void change_byte(const char *path)
+{
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -20, SEEK_END), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, -20, SEEK_END), 0);
+    fputc(byte ^ 4, file);
+    fclose(file);
+}
+
+static void cut_short(const char *path)
+{
+    assert_int_equal(truncate(path, 100), 0);
+}
+
+static void take_away(const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+}
+
+static void damaged_checkpoints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        void (*damage)(const char *path);
+    } rows[] = {
+        {"model.safetensors", change_byte}, {"optimizer.safetensors", cut_short}, {"state.json", change_byte},
+        {"model.safetensors", take_away},   {"state.json", cut_short},            {"config.json", change_byte},
+    };
+    struct ah_train_result result;
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        struct place place;
+        char folder[PATH_SIZE], path[PATH_SIZE], elsewhere[PATH_SIZE];
+        place_init(&place);
+        train_part(&place, 1);
+        rows[i].damage(at(path, at(folder, place.out, "checkpoint"), rows[i].file));
+        struct ah_train_options options = resume_of(&place);
+        options.out_dir = at(elsewhere, ah_test_folder(), "new");
+        assert_fails(ah_train(&result, &options), AH_ECORRUPT, rows[i].file);
+        assert_false(ah__path_exists(elsewhere));
+    }
+}
+
+static void other_model_data_batch(void **state)
+{
+    (void)state;
+    struct place place, other;
+    struct ah_train_result result;
+    place_init(&place);
+    place_init(&other);
+    write_model(other.model, 32);
+    write_data(other.data, 5);
+    train_part(&place, 1);
+    struct ah_train_options options = resume_of(&place);
+    options.model_path = other.model;
+    assert_fails(ah_train(&result, &options), AH_ESTALE, "key 'n_embd': found 32, expected 16");
+    options = resume_of(&place);
+    options.data_path = other.data;
+    assert_fails(ah_train(&result, &options), AH_ESTALE, "data.txt: found content");
+    write_text(other.data, "a text that is long enough for a window or two, no more than that");
+    assert_fails(ah_train(&result, &options), AH_ESTALE, "data.txt: found 65 tokens, expected 2999");
+    options = resume_of(&place);
+    options.batch = 4;
+    assert_fails(ah_train(&result, &options), AH_ESTALE, "batch: found 4, expected 2");
+    options = resume_of(&place);
+    options.model_path = place.model; /* the same model in other words */
+    options.data_path = place.data;
+    assert_ok(ah_train(&result, &options));
+}
+
+static void out_dirs(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char path[PATH_SIZE];
+    place_init(&place);
+    train_part(&place, 1);
+    struct ah_train_options options = options_of(&place);
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "out: found a training there, expected another folder");
+    options.out_dir = at(path, place.data, "out");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "data.txt");
+    struct place second;
+    place_init(&second);
+    train_part(&second, 1);
+    options = resume_of(&place);
+    options.out_dir = second.out;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "found a training there");
+}
+
+static void bad_input_leaves_nothing(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char path[PATH_SIZE];
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.plan = "auto";
+    options.budget.device_bytes = 1000;
+    assert_fails(ah_train(&result, &options), AH_EBUDGET, "device memory: found 1000 B, expected at least");
+    assert_memory_equal(ah_error(), "device memory", 13);
+    options = options_of(&place);
+    options.plan = "c=4,p=0,o=0";
+    assert_int_equal(ah_train(&result, &options), AH_EINPUT);
+    options = options_of(&place);
+    options.policy = "best";
+    assert_int_equal(ah_train(&result, &options), AH_EINPUT);
+    options = options_of(&place);
+    options.seq = 17;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "seq: found 17, expected at most 16");
+    options = options_of(&place);
+    options.data_path = NULL;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "data: found none");
+    options = options_of(&place);
+    options.model_path = NULL;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "model: found none");
+    options = options_of(&place);
+    options.resume_dir = at(path, ah_test_folder(), "none");
+    assert_int_equal(ah_train(&result, &options), AH_EINPUT);
+    assert_false(ah__path_exists(place.out));
+}
+
+AH_TEST_SUITE("train/train", cmocka_unit_test(leaves_everything), cmocka_unit_test(callbacks_and_no_allocation),
+              cmocka_unit_test(resume_under_any_plan_gives_the_same_bits),
+              cmocka_unit_test(stop_flag_saves_and_later_steps_change_nothing), cmocka_unit_test(resume_after_a_crash),
+              cmocka_unit_test(resume_into_another_folder), cmocka_unit_test(divergence_keeps_the_last_checkpoint),
+              cmocka_unit_test(full_disk_keeps_the_last_checkpoint), cmocka_unit_test(damaged_checkpoints),
+              cmocka_unit_test(other_model_data_batch), cmocka_unit_test(out_dirs),
+              cmocka_unit_test(bad_input_leaves_nothing))

@@ -147,7 +147,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
     };
     if (option->min != 0 || option->max != 0)
-        snprintf(text, size, "%s from %.12g to %.12g", kinds[option->kind], option->min, option->max);
+        snprintf(text, size, "%s from %.15g to %.15g", kinds[option->kind], option->min, option->max);
     else
         snprintf(text, size, "%s", kinds[option->kind]);
     return text;

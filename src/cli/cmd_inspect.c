@@ -12,12 +12,13 @@ struct inspect_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(road.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, false},
-    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "instead of --model: a folder written by 'autohete train'", 0, 0,
-     false},
+    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL,
+     "instead of --model: a folder written by 'autohete train'", 0, 0, false},
     AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
     {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},
     {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "only the partitions and their sizes", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object: config and partition", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is one JSON object: config and partition", 0, 0, false},
 };
 
 static int save(const void *partition, const char *path)

@@ -17,8 +17,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
     AH_ARGS_PLAN(AT(road.plan), AT(road.policy), AT(road.profile)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
-    {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL, "say why this plan beats the integer program's and its neighbours", 0, 0,
-     false},
+    {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
+     "say why this plan beats the integer program's and its neighbours", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan as one JSON object", 0, 0, false},
 };
 

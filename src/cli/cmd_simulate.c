@@ -20,8 +20,8 @@ static const struct ah_arg options[] = {
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "where to draw two iterations", 0, 0, false},
     {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "where to save all of them as a Chrome trace", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan, with its prediction, as one JSON object", 0,
-     0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is the plan, with its prediction, as one JSON object", 0, 0, false},
 };
 
 static int show(const struct ah_cli_road *road, const struct ah_timeline *timeline, const struct simulate_args *args)

@@ -41,7 +41,9 @@ static void format(char *line, size_t size, const struct ah_step *step)
     int width = snprintf(NULL, 0, "%lld", (long long)step->steps), used;
     used = snprintf(line, size, "step %*lld/%lld  loss %.4f  %.0f tokens/s ", width, (long long)step->step,
                     (long long)step->steps, step->loss, step->tokens_per_s);
-    for (size_t i = 0; i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
+    /* nobody knows before the second step has ended */
+    bool known = step->lane_busy[0] > 0;
+    for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
         used += snprintf(line + used, size - (size_t)used, " %s %.0f%%", lanes[i], 100 * step->lane_busy[i]);
     if (used > 0 && (size_t)used < size)
         snprintf(line + used, size - (size_t)used, "  ETA %s", ah__progress_clock(left, step->eta_s));
@@ -89,8 +91,8 @@ void ah__progress_val(struct ah_progress *progress, int64_t step, double val_los
     if (progress->quiet)
         return;
     ah__progress_end(progress);
-    fprintf(progress->to, "step %lld: validation loss %.4f (%.3f bits per %s)\n", (long long)step, val_loss, val_loss / M_LN2,
-            unit);
+    fprintf(progress->to, "step %lld: validation loss %.4f (%.3f bits per %s)\n", (long long)step, val_loss,
+            val_loss / M_LN2, unit);
     fflush(progress->to);
 }
 

@@ -38,6 +38,7 @@ struct ah_bench {
     /* what rounds have seen; `recomputed`: BACKWARD with recompute */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
     struct ah_samples recomputed[AH_CLASS_COUNT];
+    struct ah_samples gaps[AH_LANE_COUNT]; /* between items that waited for nothing */
 };
 
 /* ---- setup.c */
@@ -51,7 +52,7 @@ void ah__bench_work(struct ah_work *work, const struct ah_bench *bench, enum ah_
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine into costs->ns and recompute_ns. */
+/* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns. */
 int ah__bench_rounds(struct ah_bench *bench, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);
@@ -60,7 +61,7 @@ void ah__samples_add(struct ah_samples *samples, int64_t ns);
 
 /* Lanes against each other into costs->slowdown, and the link's rates. */
 int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile);
-/* Gaps between small items, and the way from a completion through the driver back to a lane. */
-int ah__bench_latencies(struct ah_bench *bench, struct ah_costs *costs);
+/* The way from a completion through the calling thread back to a lane. */
+int ah__bench_notify(int64_t *notify_ns, struct ah_dev *dev);
 
 #endif

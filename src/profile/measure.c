@@ -36,7 +36,7 @@ static int bench_run(struct ah_bench *bench, struct ah_profile *profile, const s
                      struct ah_dev *dev)
 {
     AH_TRY(ah__bench_init(bench, partition, dev));
-    AH_TRY(ah__bench_latencies(bench, &profile->costs));
+    AH_TRY(ah__bench_notify(&profile->costs.notify_ns, dev));
     AH_TRY(ah__bench_rounds(bench, &profile->costs));
     return ah__bench_streams(bench, profile);
 }

@@ -34,6 +34,7 @@ struct burst {
     struct ah_bench *bench;
     int in_flight;
     bool timed;
+    int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
 static int burst_wait(struct burst *burst)
@@ -44,6 +45,9 @@ static int burst_wait(struct burst *burst)
     burst->in_flight--;
     AH_TRY(done.status);
     enum ah_class class = bench->place[done.item.partition].class;
+    if (burst->timed && burst->last_end_ns)
+        ah__samples_add(&bench->gaps[done.lane], done.start_ns - burst->last_end_ns);
+    burst->last_end_ns = done.end_ns;
     if (burst->timed)
         ah__samples_add(done.item.recompute ? &bench->recomputed[class] : &bench->samples[done.item.kind][class],
                         done.end_ns - done.start_ns);
@@ -167,5 +171,7 @@ int ah__bench_rounds(struct ah_bench *bench, struct ah_costs *costs)
     for (size_t i = 0; i < AH_LENGTH(round_table); i++)
         AH_TRY(rounds_run(bench, &round_table[i]));
     costs_fill(bench, costs);
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        costs->launch_ns[lane] = ah__samples_median(&bench->gaps[lane]);
     return AH_OK;
 }

@@ -3,7 +3,7 @@
 #include "profile/bench.h"
 
 enum { RECORDS = 512, REPEATS_MOST = 3, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33 };
-static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 120000000, short_ns = 1000000;
+static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 120000000, ahead_ns = 6000000;
 
 /* Lanes whose work can overlap. */
 static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST};
@@ -11,7 +11,6 @@ static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LAN
 /* What one lane did during a stream. */
 struct lane_record {
     int submitted, completed, in_flight;
-    int64_t first_start_ns, last_end_ns;
     int count; /* of the arrays; later items are not recorded */
     int64_t start_ns[RECORDS], end_ns[RECORDS];
     unsigned char kind[RECORDS]; /* which of the lane's alternating items */
@@ -53,9 +52,6 @@ static int stream_feed(struct stream *stream, enum ah_lane lane)
 
 static void record_add(struct lane_record *record, const struct ah_done *done)
 {
-    if (record->completed == 0)
-        record->first_start_ns = done->start_ns;
-    record->last_end_ns = done->end_ns;
     if (record->count < RECORDS) {
         record->start_ns[record->count] = done->start_ns;
         record->end_ns[record->count] = done->end_ns;
@@ -82,15 +78,17 @@ static int in_flight(const struct stream *stream)
     return count;
 }
 
-/* Fills the lane's queue: short items need more of them ahead, or the lane would wait for this thread. */
+/* Fills the lane's queue for some time ahead: this thread may be slow to be scheduled on a busy machine. */
 static int stream_start(struct stream *stream, enum ah_lane lane)
 {
-    enum { AHEAD_SHORT = 8, AHEAD_LONG = 2 };
+    enum { AHEAD_LEAST = 2, AHEAD_MOST = 96 };
     struct ah_work work;
     typical_work(&work, stream->bench, lane, 0);
-    int ahead = stream->costs->ns[work.item.kind][AH_CLASS_BLOCK] < short_ns ? AHEAD_SHORT : AHEAD_LONG;
+    int64_t item_ns = stream->costs->ns[work.item.kind][AH_CLASS_BLOCK];
+    int64_t ahead = ahead_ns / (item_ns > 0 ? item_ns : 1);
+    ahead = ahead < AHEAD_LEAST ? AHEAD_LEAST : ahead > AHEAD_MOST ? AHEAD_MOST : ahead;
     stream->fed[lane] = true;
-    for (int i = 0; i < ahead; i++)
+    for (int64_t i = 0; i < ahead; i++)
         AH_TRY(stream_feed(stream, lane));
     return AH_OK;
 }
@@ -117,50 +115,73 @@ static int stream_run(struct stream *stream, const enum ah_lane *lanes, int coun
 
 /* ---- what it says */
 
-/* Mean time of each kind of item that lies wholly between two moments, and how many there were. */
-struct means {
-    double sum_ns[KINDS];
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Time of each kind of item, how many there were, and for how long of it the other lane was busy. */
+struct sums {
+    double ns[KINDS], overlap_ns;
     int count[KINDS];
 };
 
-static struct means means_between(const struct lane_record *record, int64_t from_ns, int64_t to_ns)
+/* Nanoseconds of [from, to] in which the lane was busy; *first is moved to the first item that ends after `from`. */
+static int64_t busy_between(const struct lane_record *record, int *first, int64_t from, int64_t to)
 {
-    struct means means = {0};
-    for (int i = 0; i < record->count; i++) {
-        if (record->start_ns[i] < from_ns || record->end_ns[i] > to_ns)
+    int64_t busy = 0;
+    while (*first < record->count && record->end_ns[*first] <= from)
+        ++*first;
+    for (int i = *first; i < record->count && record->start_ns[i] < to; i++)
+        busy += earlier(record->end_ns[i], to) - later(record->start_ns[i], from);
+    return busy;
+}
+
+/* Over the items that lie wholly in the time for which both lanes are on record. */
+static struct sums sums_together(const struct lane_record *lane, const struct lane_record *other)
+{
+    struct sums sums = {0};
+    int first = 0;
+    if (!lane->count || !other->count)
+        return sums;
+    int64_t from = later(lane->start_ns[0], other->start_ns[0]);
+    int64_t to = earlier(lane->end_ns[lane->count - 1], other->end_ns[other->count - 1]);
+    for (int i = 0; i < lane->count; i++) {
+        if (lane->start_ns[i] < from || lane->end_ns[i] > to)
             continue;
-        means.sum_ns[record->kind[i]] += (double)(record->end_ns[i] - record->start_ns[i]);
-        means.count[record->kind[i]]++;
+        sums.ns[lane->kind[i]] += (double)(lane->end_ns[i] - lane->start_ns[i]);
+        sums.count[lane->kind[i]]++;
+        sums.overlap_ns += (double)busy_between(other, &first, lane->start_ns[i], lane->end_ns[i]);
     }
-    return means;
+    return sums;
 }
 
-/* Items while the other lane was busy against items alone; 1 when nothing was fully overlapped. */
-static double slowdown_of(const struct means *together, const struct means *alone)
-{
-    double actual = 0, expected = 0;
-    for (int i = 0; i < KINDS; i++) {
-        if (!together->count[i] || !alone->count[i])
-            continue;
-        actual += together->sum_ns[i];
-        expected += together->count[i] * alone->sum_ns[i] / alone->count[i];
-    }
-    return expected > 0 && actual > expected ? actual / expected : 1;
-}
-
-static struct means means_together(const struct stream *stream, enum ah_lane lane, enum ah_lane other)
-{
-    const struct lane_record *a = &stream->lane[lane], *b = &stream->lane[other];
-    int64_t from = a->first_start_ns > b->first_start_ns ? a->first_start_ns : b->first_start_ns;
-    int64_t to = a->last_end_ns < b->last_end_ns ? a->last_end_ns : b->last_end_ns;
-    return means_between(a, from, to);
-}
-
-static int alone(struct means *means, struct stream *room, enum ah_lane lane)
+static int sums_alone(struct sums *sums, struct stream *room, enum ah_lane lane)
 {
     AH_TRY(stream_run(room, &lane, 1, LEAST_ALONE, alone_ns));
-    *means = means_between(&room->lane[lane], INT64_MIN, INT64_MAX);
+    *sums = sums_together(&room->lane[lane], &room->lane[lane]);
     return AH_OK;
+}
+
+/* The fluid model turned round: work that takes `alone` was done in `together`, of which `overlap` ran at 1/slowdown. */
+static double slowdown_of(const struct sums *together, const struct sums *by_itself)
+{
+    double alone = 0, actual = 0;
+    for (int i = 0; i < KINDS; i++) {
+        if (!together->count[i] || !by_itself->count[i])
+            continue;
+        actual += together->ns[i];
+        alone += together->count[i] * by_itself->ns[i] / by_itself->count[i];
+    }
+    double done_in_overlap = alone - (actual - together->overlap_ns);
+    if (together->overlap_ns <= 0 || done_in_overlap <= 0)
+        return 1;
+    return together->overlap_ns > done_in_overlap ? together->overlap_ns / done_in_overlap : 1;
 }
 
 struct pair_result {
@@ -168,25 +189,23 @@ struct pair_result {
     double mean_ns[2];     /* of an item while both are busy */
 };
 
-static double mean_of(const struct means *means, const struct means *otherwise)
+static double mean_of(const struct sums *sums)
 {
-    int count = means->count[0] + means->count[1];
-    if (!count)
-        means = otherwise, count = means->count[0] + means->count[1];
-    return count ? (means->sum_ns[0] + means->sum_ns[1]) / count : 1;
+    int count = sums->count[0] + sums->count[1];
+    return count ? (sums->ns[0] + sums->ns[1]) / count : 0;
 }
 
 /* Together, then each alone, close in time, so that a drifting clock or a noisy neighbour hits all alike. */
 static int pair_once(struct pair_result *result, struct stream *room, const enum ah_lane pair[2])
 {
-    struct means together[2], by_itself[2];
+    struct sums together[2], by_itself;
     AH_TRY(stream_run(room, pair, 2, LEAST_TOGETHER, together_ns));
     for (int i = 0; i < 2; i++)
-        together[i] = means_together(room, pair[i], pair[1 - i]);
+        together[i] = sums_together(&room->lane[pair[i]], &room->lane[pair[1 - i]]);
     for (int i = 0; i < 2; i++) {
-        AH_TRY(alone(&by_itself[i], room, pair[i]));
-        result->slowdown[i] = slowdown_of(&together[i], &by_itself[i]);
-        result->mean_ns[i] = mean_of(&together[i], &by_itself[i]);
+        AH_TRY(sums_alone(&by_itself, room, pair[i]));
+        result->slowdown[i] = slowdown_of(&together[i], &by_itself);
+        result->mean_ns[i] = mean_of(together[i].count[0] + together[i].count[1] ? &together[i] : &by_itself);
     }
     return AH_OK;
 }
@@ -266,29 +285,9 @@ int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile)
     return status;
 }
 
-/* ---- latencies */
+/* ---- the way through the driver */
 
-static int gap_measure(int64_t *gap_ns, struct ah_dev *dev, enum ah_lane lane)
-{
-    struct ah_samples gaps = {0};
-    struct ah_work work = {.lane = lane};
-    struct ah_event event;
-    struct ah_done done;
-    int64_t end_ns = 0;
-    for (int i = 0; i < PINGS; i++)
-        AH_TRY(dev->ops->submit(dev, &work, &event));
-    for (int i = 0; i < PINGS; i++) {
-        AH_TRY(dev->ops->wait_any(dev, &done));
-        AH_TRY(done.status);
-        if (i)
-            ah__samples_add(&gaps, done.start_ns - end_ns);
-        end_ns = done.end_ns;
-    }
-    *gap_ns = ah__samples_median(&gaps);
-    return AH_OK;
-}
-
-static int notify_measure(int64_t *notify_ns, struct ah_dev *dev)
+int ah__bench_notify(int64_t *notify_ns, struct ah_dev *dev)
 {
     struct ah_samples pings = {0};
     struct ah_work work = {.lane = AH_LANE_H2D};
@@ -302,11 +301,4 @@ static int notify_measure(int64_t *notify_ns, struct ah_dev *dev)
     }
     *notify_ns = ah__samples_median(&pings);
     return AH_OK;
-}
-
-int ah__bench_latencies(struct ah_bench *bench, struct ah_costs *costs)
-{
-    for (size_t i = 0; i < AH_LENGTH(stream_lanes); i++)
-        AH_TRY(gap_measure(&costs->launch_ns[stream_lanes[i]], bench->dev, stream_lanes[i]));
-    return notify_measure(&costs->notify_ns, bench->dev);
 }

@@ -15,22 +15,24 @@ static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_UPDATE_HOST] = "update",
 };
 
-/* Which item hands data to which, for one partition or group. */
+/* Which item hands data to which, for one partition or group. What crosses from one iteration into the next is joined by
+ * time. */
 static const struct edge {
     enum ah_item_kind from, to;
+    bool crosses;
     const char *what;
 } edges[] = {
-    {AH_ITEM_INPUT, AH_ITEM_FORWARD, "tokens"},
-    {AH_ITEM_BACKWARD, AH_ITEM_OFFLOAD, "gradient"},
-    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, "gradient"},
-    {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, "gradient"},
-    {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, "parameters"},
-    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, "parameters"},
-    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, "parameters"},
-    {AH_ITEM_CAST, AH_ITEM_FORWARD, "parameters"},
-    {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, "parameters"},
-    {AH_ITEM_FORWARD, AH_ITEM_REFETCH, "released"},
-    {AH_ITEM_REFETCH, AH_ITEM_BACKWARD, "parameters"},
+    {AH_ITEM_INPUT, AH_ITEM_FORWARD, false, "tokens"},
+    {AH_ITEM_BACKWARD, AH_ITEM_OFFLOAD, false, "gradient"},
+    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, false, "gradient"},
+    {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
+    {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, true, "parameters"},
+    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, true, "parameters"},
+    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, true, "parameters"},
+    {AH_ITEM_CAST, AH_ITEM_FORWARD, true, "parameters"},
+    {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, true, "parameters"},
+    {AH_ITEM_FORWARD, AH_ITEM_REFETCH, false, "released"},
+    {AH_ITEM_REFETCH, AH_ITEM_BACKWARD, false, "parameters"},
 };
 
 /* The trace counts in microseconds. */
@@ -128,19 +130,26 @@ static void arrow(struct ah_buf *buf, const struct edge *edge, const struct ah_s
 {
     /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
     int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;
-    ah__buf_printf(buf, ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", \"id\": %d, "
-                        "\"ts\": " US_FORMAT "}",
+    ah__buf_printf(buf, ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", "
+                        "\"id\": %d, \"ts\": " US_FORMAT "}",
                    PID, (int)from->lane, edge->what, id, US(tail_ns));
     ah__buf_printf(buf, ",\n{\"ph\": \"f\", \"bp\": \"e\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": "
                         "\"dependency\", \"id\": %d, \"ts\": " US_FORMAT "}",
                    PID, (int)to->lane, edge->what, id, US(to->start_ns));
 }
 
-/* Walks the spans by start; latest[edge][partition] is the newest possible tail that has ended and has no arrow yet. */
+/* Where an edge keeps its newest possible tail: inside an iteration, two iterations may be under way at once. */
+static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_t edge, const struct ah_item *item)
+{
+    size_t parity = edges[edge].crosses ? 0 : (size_t)(item->iteration & 1);
+    return &latest[(edge * ((size_t)timeline->layers + 2) + (size_t)item->partition) * 2 + parity];
+}
+
+/* Walks the spans by start; `latest` holds the newest possible tails that have ended and have no arrow yet. */
 static void arrows(struct ah_buf *buf, const struct ah_timeline *timeline, const struct order *starts,
                    const struct order *ends, size_t *latest)
 {
-    size_t partitions = (size_t)timeline->layers + 2, ended = 0;
+    size_t ended = 0;
     int id = 1;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *to = &timeline->spans[starts[i].span];
@@ -148,10 +157,10 @@ static void arrows(struct ah_buf *buf, const struct ah_timeline *timeline, const
             const struct ah_item *item = &timeline->spans[ends[ended].span].item;
             for (size_t e = 0; e < AH_LENGTH(edges); e++)
                 if (edges[e].from == item->kind)
-                    latest[e * partitions + (size_t)item->partition] = ends[ended].span + 1;
+                    *tail_of(latest, timeline, e, item) = ends[ended].span + 1;
         }
         for (size_t e = 0; e < AH_LENGTH(edges); e++) {
-            size_t *tail = &latest[e * partitions + (size_t)to->item.partition];
+            size_t *tail = tail_of(latest, timeline, e, &to->item);
             if (edges[e].to != to->item.kind || *tail == 0)
                 continue;
             arrow(buf, &edges[e], &timeline->spans[*tail - 1], to, id++);
@@ -166,7 +175,7 @@ static int dependencies(struct ah_buf *buf, const struct ah_timeline *timeline)
     struct order *starts;
     AH_TRY(ah__new(&starts, 2 * count, sizeof *starts));
     size_t *latest;
-    int status = ah__new(&latest, AH_LENGTH(edges) * ((size_t)timeline->layers + 2), sizeof *latest);
+    int status = ah__new(&latest, 2 * AH_LENGTH(edges) * ((size_t)timeline->layers + 2), sizeof *latest);
     if (status == AH_OK) {
         struct order *ends = starts + count;
         for (size_t i = 0; i < count; i++) {

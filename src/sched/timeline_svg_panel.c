@@ -209,7 +209,8 @@ static void memory_axis(struct ah_buf *buf, const struct scale *scale)
                             "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
                        AH_SVG_LEFT, AH_SVG_LEFT + AH_SVG_PLOT, y, y, AH_SVG_LEFT - 8, y + 3.5, at);
     }
-    ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text><text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
+    ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text>"
+                        "<text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
                         "<text class=\"small end\" x=\"%d\" y=\"%d\">MiB</text>\n",
                    AH_SVG_LEFT - 52, scale->y + 36, AH_SVG_LEFT - 52, scale->y + 51, AH_SVG_LEFT - 52, scale->y + 65);
 }
@@ -287,8 +288,8 @@ static void time_axis(struct ah_buf *buf, const struct ah_svg_panel *panel, cons
             ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, places->memory,
                            places->memory_end + 5);
         else
-            ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">%g%s</text>\n", x, places->memory_end + 19, i * step,
-                           i ? "" : " ms");
+            ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">%g%s</text>\n", x, places->memory_end + 19,
+                           i * step, i ? "" : " ms");
     }
 }
 

@@ -90,7 +90,8 @@ int ah__view_init(struct ah_view *out, const struct ah_timeline *timeline)
     return AH_OK;
 }
 
-void ah__view_lane(struct ah_view_lane *out, const struct ah_timeline *timeline, const struct ah_view *view, enum ah_lane lane)
+void ah__view_lane(struct ah_view_lane *out, const struct ah_timeline *timeline, const struct ah_view *view,
+                   enum ah_lane lane)
 {
     *out = (struct ah_view_lane){0};
     int64_t idle_since = view->start_ns;

@@ -1,5 +1,5 @@
-/* Which part of a timeline a reader wants to see: two consecutive iterations of the steady state, and what the lanes did then.
- * Takes a timeline, gives numbers; draws and prints nothing. */
+/* Which part of a timeline a reader wants to see: two consecutive iterations of the steady state, and what the lanes did
+ * then. Takes a timeline, gives numbers; draws and prints nothing. */
 #ifndef AH_SCHED_TIMELINE_VIEW_H
 #define AH_SCHED_TIMELINE_VIEW_H
 
@@ -19,9 +19,10 @@ struct ah_view_lane {
     int items;              /* that ran, wholly or partly, inside the view */
 };
 
-/* The last two complete iterations that are followed by another one (the very last iteration of a run prefetches nothing, so it
- * is shown only when the record is short). AH_EINPUT when no iteration is complete. */
+/* The last two complete iterations that are followed by another one (the very last iteration of a run prefetches nothing, so
+ * it is shown only when the record is short). AH_EINPUT when no iteration is complete. */
 int ah__view_init(struct ah_view *out, const struct ah_timeline *timeline);
-void ah__view_lane(struct ah_view_lane *out, const struct ah_timeline *timeline, const struct ah_view *view, enum ah_lane lane);
+void ah__view_lane(struct ah_view_lane *out, const struct ah_timeline *timeline, const struct ah_view *view,
+                   enum ah_lane lane);
 
 #endif

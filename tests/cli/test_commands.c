@@ -90,7 +90,8 @@ static const char *folder(void)
     snprintf(name, sizeof name, "%s/model.json", path);
     FILE *file = fopen(name, "w");
     assert_non_null(file);
-    fputs("{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, \"n_layer\": 3, \"n_head\": 2}\n",
+    fputs("{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, \"n_layer\": 3, "
+          "\"n_head\": 2}\n",
           file);
     fclose(file);
     snprintf(name, sizeof name, "%s/text", path);
@@ -185,7 +186,8 @@ static void train_json(void **state)
 {
     (void)state;
     const char *at = folder();
-    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at, at, at);
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at, at,
+        at);
     assert_ran(0);
     assert_ptr_equal(strchr(ran.out, '\n'), ran.out + strlen(ran.out) - 1); /* text went to standard error */
     assert_non_null(strstr(ran.err, "step 6/6"));
@@ -233,11 +235,12 @@ static void artefacts_travel(void **state)
     run("profile --model %s/model.json %s --out %s/profile.json --json", at, shape, at);
     assert_ran(0);
     cJSON_Delete(last_line_object());
-    run("plan --model %s/model.json %s --profile %s/profile.json --plan c=2,p=1,o=2 --out %s/plan.json --explain", at, shape, at,
-        at);
+    run("plan --model %s/model.json %s --profile %s/profile.json --plan c=2,p=1,o=2 --out %s/plan.json --explain", at, shape,
+        at, at);
     assert_ran(0);
     assert_non_null(strstr(ran.out, "plan: c=2 p=1 o=2"));
-    run("simulate --model %s/model.json %s --profile %s/profile.json --plan %s/plan.json --svg %s/t.svg --trace %s/t.json --json",
+    run("simulate --model %s/model.json %s --profile %s/profile.json --plan %s/plan.json --svg %s/t.svg --trace %s/t.json "
+        "--json",
         at, shape, at, at, at, at);
     assert_ran(0);
     assert_non_null(strstr(ran.err, "longest gap"));
@@ -284,8 +287,8 @@ static void signal_saves_and_exits(void **state)
         snprintf(dir, sizeof dir, "%s/stop-%zu", folder(), i);
         snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", dir);
         snprintf(out, sizeof out, "%s/stop-%zu.out", folder(), i);
-        char *words[] = {"autohete", "train", "--model", model, "--data", text, "--batch", "2", "--seq", "16", "--steps", "100000000",
-                         "--threads", "1", "--out", dir, "--json", NULL};
+        char *words[] = {"autohete", "train", "--model", model, "--data", text, "--batch", "2", "--seq", "16", "--steps",
+                         "100000000", "--threads", "1", "--out", dir, "--json", NULL};
         pid_t child = start(words, out);
         wait_for_text(metrics);
         kill(child, signals[i]);

@@ -128,8 +128,11 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     timeline->slot_bytes = 7 * SYNTHETIC_MIB / layers + 2;
     for (int64_t k = 0; k < iterations; k++) {
         int64_t offloaded_ns[SYNTHETIC_MAX] = {0};
-        struct ah_item input = {.kind = AH_ITEM_INPUT, .iteration = k};
-        s->ready_ns[0] = synthetic_run(s, AH_LANE_H2D, input, 0, 0.05);
+        /* tokens travel one iteration early */
+        for (int64_t next = k ? k + 1 : 0; next <= k + 1 && next < iterations; next++) {
+            struct ah_item input = {.kind = AH_ITEM_INPUT, .iteration = next};
+            s->ready_ns[0] = synthetic_run(s, AH_LANE_H2D, input, 0, 0.05);
+        }
         synthetic_forward(s, k);
         synthetic_backward(s, k, offloaded_ns);
         synthetic_updates(s, k, offloaded_ns);

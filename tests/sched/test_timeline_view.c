@@ -43,7 +43,8 @@ static void last_followed_pair(void **state)
         assert_int_equal(view.start_ns, rows[i].start_ns);
         assert_int_equal(view.boundary_ns, rows[i].first * 100 + 90);
         assert_int_equal(view.end_ns, rows[i].end_ns);
-        assert_int_equal(view.step_ns, rows[i].count > 2 ? 100 : (rows[i].end_ns - rows[i].start_ns) / (1 + (rows[i].count > 1)));
+        int64_t mean_ns = (rows[i].end_ns - rows[i].start_ns) / (rows[i].last - rows[i].first + 1);
+        assert_int_equal(view.step_ns, rows[i].count > 2 ? 100 : mean_ns);
         ah_timeline_free(timeline);
     }
 }

@@ -14,7 +14,7 @@ static void write_text(const char *path, const char *text)
     assert_ok(ah__file_write(path, text, strlen(text)));
 }
 
-/* A model of vocabulary 128 that has seen "abcdabcd..." until it can say nothing else. */
+/* A model of vocabulary 128 that has seen "abcdeabcde..." until it can say nothing else. */
 static int train_once(void **state)
 {
     (void)state;
@@ -28,7 +28,7 @@ static int train_once(void **state)
     snprintf(data, sizeof data, "%s/data.txt", folder);
     snprintf(trained, sizeof trained, "%s/out", folder);
     for (size_t i = 0; i < sizeof text - 1; i++)
-        text[i] = (char)('a' + i % 4);
+        text[i] = (char)('a' + i % 5);
     text[sizeof text - 1] = 0;
     write_text(data, text);
     write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, "
@@ -73,16 +73,16 @@ static void says_what_it_learned(void **state)
     struct heard heard;
     struct ah_generate_options options = options_of(&heard);
     assert_ok(ah_generate(&options));
-    assert_string_equal(heard.text, "dabcdabcdabcdabcdabcdabcdabcdabcdabcdabc");
+    assert_string_equal(heard.text, "deabcdeabcdeabcdeabcdeabcdeabcdeabcdeabc");
     options = options_of(&heard);
-    options.prompt = "abcdabcdabcdabcdabcdabcda"; /* longer than the window */
+    options.prompt = "abcdeabcdeabcdeabcdeabcdea"; /* longer than the window */
     options.tokens = 3;
     assert_ok(ah_generate(&options));
     assert_string_equal(heard.text, "bcd");
     options = options_of(&heard);
     heard.stop = 2;
     assert_ok(ah_generate(&options));
-    assert_string_equal(heard.text, "da");
+    assert_string_equal(heard.text, "de");
     options = options_of(&heard);
     options.tokens = 0;
     assert_ok(ah_generate(&options));
@@ -108,7 +108,7 @@ static void the_seed_decides(void **state)
     options.context = (other = (struct heard){.count = 0}, &other);
     options.top_k = 1;
     assert_ok(ah_generate(&options));
-    assert_string_equal(other.text, "dabcdabcdabcdabcdabcdabcdabcdabcdabcdabc");
+    assert_string_equal(other.text, "deabcdeabcdeabcdeabcdeabcdeabcdeabcdeabc");
 }
 
 static void refuses(void **state)
@@ -132,5 +132,30 @@ static void refuses(void **state)
     assert_int_equal(heard.count, 0);
 }
 
+static void refuses_a_model_that_is_not_of_bytes(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], out[PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(model, sizeof model, "%s/model.json", folder);
+    snprintf(data, sizeof data, "%s/data.txt", folder);
+    snprintf(out, sizeof out, "%s/out", folder);
+    write_text(data, "some text that is longer than one or two sequences");
+    write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 300, \"n_positions\": 4, \"n_embd\": 4, "
+                      "\"n_layer\": 1, \"n_head\": 1}");
+    struct ah_train_options options;
+    struct ah_train_result result;
+    ah_train_options_init(&options);
+    options.model_path = model;
+    options.data_path = data;
+    options.out_dir = out;
+    options.plan = "resident";
+    options.steps = 1;
+    assert_ok(ah_train(&result, &options));
+    struct ah_generate_options generate = {.model_dir = out, .tokens = 1};
+    assert_fails(ah_generate(&generate), AH_EINPUT, "found vocab_size 300, expected at most 256");
+}
+
 AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
-              cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once))
+              cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once),
+              cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))

@@ -20,7 +20,7 @@ void ah__cpu_sleep_until(int64_t deadline_ns)
         ;
 }
 
-void ah__cpu_copy(void *to, const void *from, int64_t bytes, int64_t bytes_per_s)
+void ah__cpu_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s)
 {
     if (bytes_per_s == 0) {
         memcpy(to, from, (size_t)bytes);

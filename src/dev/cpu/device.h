@@ -79,7 +79,7 @@ int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *t
 /* ---- copy.c */
 
 /* memcpy at `bytes_per_s` (0: unthrottled) by absolute deadlines, so that it takes bytes / bytes_per_s and no more. */
-void ah__cpu_copy(void *to, const void *from, int64_t bytes, int64_t bytes_per_s);
+void ah__cpu_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s);
 int64_t ah__cpu_now_ns(void);
 /* Sleeps until the monotonic clock shows `deadline_ns`. */
 void ah__cpu_sleep_until(int64_t deadline_ns);

@@ -92,6 +92,7 @@ int ah__cpu_gelu_bwd(const struct ah_bound *bound);
 int ah__cpu_relu(const struct ah_bound *bound);
 int ah__cpu_relu_bwd(const struct ah_bound *bound);
 int ah__cpu_add(const struct ah_bound *bound);
+int ah__cpu_copy(const struct ah_bound *bound);
 int ah__cpu_layernorm(const struct ah_bound *bound);
 int ah__cpu_layernorm_bwd(const struct ah_bound *bound);
 int ah__cpu_linear(const struct ah_bound *bound);

@@ -88,6 +88,21 @@ int ah__cpu_add(const struct ah_bound *bound)
     return elementwise_run((struct elementwise){.bound = bound});
 }
 
+static void copy_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct elementwise *job = context;
+    int64_t at = index * job->cut.size, n = ah__cut_length(&job->cut, index);
+    memcpy((float *)job->bound->out[0] + at, (const float *)job->bound->in[0] + at, (size_t)n * sizeof(float));
+}
+
+int ah__cpu_copy(const struct ah_bound *bound)
+{
+    struct elementwise job = {.bound = bound, .cut = ah__cut(ah__shape_count(shape_in(bound, 0)), ELEMENTS)};
+    ah__pool_run(bound->pool, copy_piece, job.cut.count, &job);
+    return AH_OK;
+}
+
 /* ---- embedding ----------------------------------------------------------------------------------------------------- */
 
 struct embedding {

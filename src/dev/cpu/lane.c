@@ -36,7 +36,7 @@ static int task_run(struct ah_cpu_lane *lane, const struct ah_task *task)
     case AH_TASK_PROGRAM:
         return ah__cpu_program(lane->pool, task->as.program.program, task->as.program.base);
     case AH_TASK_COPY:
-        ah__cpu_copy(task->as.copy.to, task->as.copy.from, task->as.copy.bytes, link ? lane->cpu->link_bytes_per_s : 0);
+        ah__cpu_transfer(task->as.copy.to, task->as.copy.from, task->as.copy.bytes, link ? lane->cpu->link_bytes_per_s : 0);
         return AH_OK;
     case AH_TASK_ADAM:
         return ah__cpu_adam(lane->pool, task);

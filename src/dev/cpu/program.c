@@ -10,6 +10,7 @@ static int (*const operators[AH_OP_COUNT])(const struct ah_bound *bound) = {
     [AH_OP_GELU] = ah__cpu_gelu,
     [AH_OP_RELU] = ah__cpu_relu,
     [AH_OP_ADD] = ah__cpu_add,
+    [AH_OP_COPY] = ah__cpu_copy,
     [AH_OP_CROSS_ENTROPY] = ah__cpu_cross_entropy,
     [AH_OP_EMBEDDING_BWD] = ah__cpu_embedding_bwd,
     [AH_OP_POSITION_BWD] = ah__cpu_position_bwd,

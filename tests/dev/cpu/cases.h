@@ -1,0 +1,145 @@
+/* What the tests of the CPU kernels share: one call with memory and guards around each operand, and pools whose floating-point
+ * mode ends with them. */
+#ifndef AH_TESTS_DEV_CPU_CASES_H
+#define AH_TESTS_DEV_CPU_CASES_H
+
+#include "base/hash.h"
+#include "dev/cpu/cpu.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { CASE_GUARD = 64, CASE_OPERANDS = AH_OP_MAX_OPERANDS };
+
+/* An operator and the shapes of its inputs; out0 only where the inputs do not tell it. */
+struct op_case {
+    const char *name;
+    enum ah_op op;
+    struct ah_attr attr;
+    struct ah_shape in[AH_OP_MAX_INPUTS], out0;
+    int64_t vocabulary; /* ids are below it */
+};
+
+/* A call whose operands lie one after the other in memory, a guard behind each. */
+struct op_data {
+    struct ah_call call;
+    int64_t bytes;
+    char *memory;
+    char *base[AH_SPACE_COUNT];
+};
+
+static inline bool takes_ids(enum ah_op op, int input)
+{
+    return input == 1 && (op == AH_OP_EMBEDDING || op == AH_OP_EMBEDDING_BWD || op == AH_OP_CROSS_ENTROPY);
+}
+
+static inline int64_t operand_bytes(const struct ah_operand *operand)
+{
+    return ah__shape_count(&operand->meta.shape) * 4;
+}
+
+static inline void operand_place(struct op_data *data, struct ah_operand *operand)
+{
+    operand->space = AH_SPACE_WORK;
+    operand->offset = data->bytes;
+    data->bytes += (operand_bytes(operand) + 63) / 64 * 64 + CASE_GUARD;
+}
+
+static inline void *operand_at(const struct op_data *data, const struct ah_operand *operand)
+{
+    return data->memory + operand->offset;
+}
+
+static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t vocabulary)
+{
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+        struct ah_operand *operand = &data->call.in[i];
+        int64_t count = operand->space ? ah__shape_count(&operand->meta.shape) : 0;
+        for (int64_t j = 0; j < count; j++)
+            if (operand->meta.dtype == AH_I32)
+                ((int32_t *)operand_at(data, operand))[j] =
+                    (int32_t)(ah__random_bits(seed + (uint64_t)i, (uint64_t)j) % (uint64_t)vocabulary);
+            else
+                ((float *)operand_at(data, operand))[j] = (float)ah__random_normal(seed + (uint64_t)i, (uint64_t)j);
+    }
+}
+
+/* All of memory is 0xFF bytes (NaN) before the inputs are filled, so that what is read unwritten shows. */
+static inline void op_data_init(struct op_data *data, const struct op_case *c, uint64_t seed)
+{
+    struct ah_meta in[AH_OP_MAX_INPUTS] = {{0}}, out[AH_OP_MAX_OUTPUTS] = {{0}};
+    *data = (struct op_data){.call = {.op = c->op, .attr = c->attr}};
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        in[i] = (struct ah_meta){takes_ids(c->op, i) ? AH_I32 : AH_F32, c->in[i]};
+    out[0] = (struct ah_meta){AH_F32, c->out0};
+    assert_ok(ah__op_table[c->op].infer(out, in, &c->attr));
+    for (int i = 0; i < ah__op_table[c->op].inputs; i++) {
+        data->call.in[i].meta = in[i];
+        if (in[i].shape.rank)
+            operand_place(data, &data->call.in[i]);
+    }
+    for (int i = 0; i < ah__op_table[c->op].outputs; i++) {
+        if (i == ah__op_table[c->op].inplace_output) {
+            data->call.out[i] = data->call.in[0];
+            continue;
+        }
+        data->call.out[i].meta = out[i];
+        operand_place(data, &data->call.out[i]);
+    }
+    data->memory = aligned_alloc(64, (size_t)data->bytes);
+    assert_non_null(data->memory);
+    memset(data->memory, 0xFF, (size_t)data->bytes);
+    data->base[AH_SPACE_WORK] = data->memory;
+    op_data_fill(data, seed, c->vocabulary);
+}
+
+static inline void guard_check(const struct op_data *data, const struct ah_operand *operand)
+{
+    if (!operand->space)
+        return;
+    const char *end = data->memory + operand->offset + operand_bytes(operand);
+    for (int i = 0; i < CASE_GUARD; i++)
+        assert_int_equal(end[i], (char)0xFF);
+}
+
+/* Frees the memory after a look at the guards. */
+static inline void op_data_fini(struct op_data *data)
+{
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        guard_check(data, &data->call.in[i]);
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        guard_check(data, &data->call.out[i]);
+    free(data->memory);
+}
+
+/* A pool entered by this thread; pool_end restores the thread's floating-point mode. */
+struct test_pool {
+    struct ah_pool *pool;
+    unsigned mode;
+};
+
+static inline struct test_pool pool_begin(int threads)
+{
+    struct test_pool p = {0};
+#if defined(__x86_64__)
+    p.mode = _mm_getcsr();
+#endif
+    assert_ok(ah__pool_new(&p.pool, threads, -1));
+    ah__pool_enter(p.pool);
+    return p;
+}
+
+static inline void pool_end(struct test_pool *p)
+{
+    ah__pool_free(p->pool);
+#if defined(__x86_64__)
+    _mm_setcsr(p->mode);
+#endif
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* Naive forward operators in double, straight from their definitions. */
+#ifndef AH_TESTS_DEV_CPU_REFERENCE_H
+#define AH_TESTS_DEV_CPU_REFERENCE_H
+
+#include "op/op.h"
+
+#include <math.h>
+
+/* Every operand as doubles (ids too). Outputs that are in place have memory of their own here. */
+struct reference {
+    const struct ah_call *call;
+    double *in[AH_OP_MAX_INPUTS], *out[AH_OP_MAX_OUTPUTS];
+};
+
+static inline int64_t reference_last(const struct ah_operand *operand)
+{
+    return operand->meta.shape.dim[operand->meta.shape.rank - 1];
+}
+
+static inline void reference_embedding(const struct reference *r)
+{
+    int64_t cols = r->call->in[0].meta.shape.dim[1], tokens = ah__shape_count(&r->call->in[1].meta.shape);
+    for (int64_t i = 0; i < tokens * cols; i++)
+        r->out[0][i] = r->in[0][(int64_t)r->in[1][i / cols] * cols + i % cols];
+}
+
+static inline void reference_add_position(const struct reference *r)
+{
+    const struct ah_shape *x = &r->call->in[0].meta.shape;
+    for (int64_t i = 0; i < ah__shape_count(x); i++)
+        r->out[0][i] = r->in[0][i] + r->in[1][i / x->dim[2] % x->dim[1] * x->dim[2] + i % x->dim[2]];
+}
+
+static inline void reference_layernorm(const struct reference *r)
+{
+    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), cols = reference_last(&r->call->in[0]);
+    for (int64_t row = 0; row < rows; row++) {
+        const double *x = r->in[0] + row * cols;
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < cols; i++)
+            mean += x[i] / (double)cols;
+        for (int64_t i = 0; i < cols; i++)
+            variance += (x[i] - mean) * (x[i] - mean) / (double)cols;
+        double rstd = 1 / sqrt(variance + (double)r->call->attr.eps);
+        for (int64_t i = 0; i < cols; i++)
+            r->out[0][row * cols + i] = (x[i] - mean) * rstd * r->in[1][i] + r->in[2][i];
+        r->out[1][row] = mean;
+        r->out[2][row] = rstd;
+    }
+}
+
+static inline void reference_linear(const struct reference *r)
+{
+    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), in = reference_last(&r->call->in[0]);
+    int64_t out = reference_last(&r->call->out[0]);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t o = 0; o < out; o++) {
+            double sum = r->in[2] ? r->in[2][o] : 0;
+            for (int64_t i = 0; i < in; i++)
+                sum += r->in[0][row * in + i] * r->in[1][r->call->attr.out_in ? o * in + i : i * out + o];
+            r->out[0][row * out + o] = sum;
+        }
+}
+
+/* One query of one head: q, and the keys and values of positions 0..at. */
+static inline double reference_attend(double *y, const double *q, const double *key, const double *value, int64_t stride,
+                                      int64_t at, int64_t size)
+{
+    double most = -INFINITY, total = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t t = 0; t <= at; t++) {
+            double score = 0;
+            for (int64_t c = 0; c < size; c++)
+                score += q[c] * key[t * stride + c] / sqrt((double)size);
+            if (pass == 0) {
+                most = fmax(most, score);
+                continue;
+            }
+            double weight = exp(score - most);
+            for (int64_t c = 0; c < size; c++)
+                y[c] = (t ? y[c] : 0) + weight * value[t * stride + c];
+            total += weight;
+        }
+    for (int64_t c = 0; c < size; c++)
+        y[c] /= total;
+    return most + log(total);
+}
+
+static inline void reference_attention(const struct reference *r)
+{
+    const struct ah_shape *qkv = &r->call->in[0].meta.shape;
+    int64_t seq = qkv->dim[1], stride = qkv->dim[2], channels = stride / 3, heads = r->call->attr.heads;
+    int64_t size = channels / heads;
+    for (int64_t i = 0; i < qkv->dim[0] * heads * seq; i++) {
+        int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
+        const double *start = r->in[0] + batch * seq * stride + head * size;
+        r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
+                                        start + channels, start + 2 * channels, stride, t, size);
+    }
+}
+
+static inline void reference_gelu(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++) {
+        double x = r->in[0][i], root = 0.79788456080286535588;
+        r->out[0][i] = 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
+    }
+}
+
+static inline void reference_relu(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] > 0 ? r->in[0][i] : 0;
+}
+
+static inline void reference_add(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] + r->in[1][i];
+}
+
+static inline void reference_copy(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i];
+}
+
+static inline void reference_cross_entropy(const struct reference *r)
+{
+    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), cols = reference_last(&r->call->in[0]);
+    r->out[0][0] = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const double *x = r->in[0] + row * cols;
+        double most = x[0], total = 0;
+        for (int64_t i = 0; i < cols; i++)
+            most = fmax(most, x[i]);
+        for (int64_t i = 0; i < cols; i++)
+            total += exp(x[i] - most);
+        int64_t target = (int64_t)r->in[1][row];
+        r->out[0][0] += (log(total) + most - x[target]) / (double)rows;
+        for (int64_t i = 0; i < cols; i++)
+            r->out[1][row * cols + i] = (exp(x[i] - most) / total - (i == target ? 1 : 0)) / (double)rows;
+    }
+}
+
+static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
+    [AH_OP_EMBEDDING] = reference_embedding, [AH_OP_ADD_POSITION] = reference_add_position,
+    [AH_OP_LAYERNORM] = reference_layernorm, [AH_OP_LINEAR] = reference_linear,
+    [AH_OP_ATTENTION] = reference_attention, [AH_OP_GELU] = reference_gelu,
+    [AH_OP_RELU] = reference_relu,           [AH_OP_ADD] = reference_add,
+    [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
+};
+
+#endif

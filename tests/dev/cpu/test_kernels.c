@@ -1,0 +1,321 @@
+/* Every operator against its definition in double, and every gradient against central differences of that definition. */
+#include "dev/cpu/cases.h"
+#include "dev/cpu/reference.h"
+
+#include <stdio.h>
+
+#define S1(a) {1, {a, 0, 0, 0}}
+#define S2(a, b) {2, {a, b, 0, 0}}
+#define S3(a, b, c) {3, {a, b, c, 0}}
+
+static const struct op_case forward_cases[] = {
+    {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
+    {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 20), S2(9, 20)}, {0}, 0},
+    {"layernorm of 20", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20), S1(20)}, {0}, 0},
+    {"layernorm of 1", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(3, 1), S1(1), S1(1)}, {0}, 0},
+    {"layernorm of 173", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173), S1(173)}, {0}, 0},
+    {"linear", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0},
+    {"linear without bias", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13)}, {0}, 0},
+    {"linear out_in", AH_OP_LINEAR, {.out_in = true}, {S3(2, 7, 20), S2(13, 20), S1(13)}, {0}, 0},
+    {"linear in tiles", AH_OP_LINEAR, {0}, {S2(531, 70), S2(70, 410), S1(410)}, {0}, 0},
+    {"linear to one", AH_OP_LINEAR, {0}, {S2(5, 20), S2(20, 1), S1(1)}, {0}, 0},
+    {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 60 * 3)}, {0}, 0},
+    {"attention of 70", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 70, 10 * 3)}, {0}, 0},
+    {"attention of 200", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 200, 64 * 3)}, {0}, 0},
+    {"attention of 128, head 256", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 128, 256 * 3)}, {0}, 0},
+    {"attention of 65, head 80", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 65, 160 * 3)}, {0}, 0},
+    {"attention of 1", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 1, 8 * 3)}, {0}, 0},
+    {"gelu", AH_OP_GELU, {0}, {S3(2, 7, 20)}, {0}, 0},
+    {"gelu in pieces", AH_OP_GELU, {0}, {S1(40007)}, {0}, 0},
+    {"relu", AH_OP_RELU, {0}, {S3(2, 7, 20)}, {0}, 0},
+    {"add", AH_OP_ADD, {0}, {S3(2, 7, 20), S3(2, 7, 20)}, {0}, 0},
+    {"copy", AH_OP_COPY, {0}, {S3(2, 7, 20)}, {0}, 0},
+    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
+    {"cross_entropy of 1000", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 5, 1000), S2(3, 5)}, {0}, 1000},
+};
+
+static double *doubles(const struct op_data *data, const struct ah_operand *operand)
+{
+    int64_t count = ah__shape_count(&operand->meta.shape);
+    double *out = malloc((size_t)(count ? count : 1) * sizeof *out);
+    assert_non_null(out);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = operand->meta.dtype == AH_I32 ? (double)((int32_t *)operand_at(data, operand))[i]
+                                               : (double)((float *)operand_at(data, operand))[i];
+    return out;
+}
+
+static struct reference reference_new(const struct op_data *data)
+{
+    struct reference r = {.call = &data->call};
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        r.in[i] = data->call.in[i].space ? doubles(data, &data->call.in[i]) : NULL;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        r.out[i] = data->call.out[i].space ? doubles(data, &data->call.out[i]) : NULL;
+    return r;
+}
+
+static void reference_free(struct reference *r)
+{
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        free(r->in[i]);
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        free(r->out[i]);
+}
+
+/* Within `tolerance` of the largest wanted value, which is taken as at least `floor`. */
+static void assert_close(const char *what, int which, const float *got, const double *want, int64_t count, double tolerance,
+                         double floor)
+{
+    double largest = floor;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(want[i]));
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs((double)got[i] - want[i]) <= tolerance * largest))
+            fail_msg("%s, output %d, element %lld: %.9g, expected %.9g", what, which, (long long)i, (double)got[i], want[i]);
+}
+
+static void forward_check(struct ah_pool *pool, const struct op_case *c)
+{
+    struct op_data data;
+    op_data_init(&data, c, 1);
+    struct reference r = reference_new(&data);
+    reference_table[c->op](&r);
+    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    for (int i = 0; i < ah__op_table[c->op].outputs; i++)
+        assert_close(c->name, i, operand_at(&data, &data.call.out[i]), r.out[i],
+                     ah__shape_count(&data.call.out[i].meta.shape), 1e-6, 1e-3);
+    reference_free(&r);
+    op_data_fini(&data);
+}
+
+static void forward_matches_definition(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    for (size_t i = 0; i < AH_LENGTH(forward_cases); i++)
+        forward_check(p.pool, &forward_cases[i]);
+    pool_end(&p);
+}
+
+/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+
+/* Where a backward operator's inputs come from: the gradient of output 0, a forward input, a forward output. */
+enum source { NOTHING, DY, X0, X1, X2, Y0, Y1, Y2 };
+
+struct gradient_case {
+    struct op_case forward;
+    enum ah_op backward;
+    enum source in[AH_OP_MAX_INPUTS];
+    int of[AH_OP_MAX_OUTPUTS]; /* output i is the gradient of this forward input */
+};
+
+static const struct gradient_case gradient_cases[] = {
+    {{"embedding_bwd", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11}, AH_OP_EMBEDDING_BWD, {DY, X1}, {0}},
+    {{"position_bwd", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 20), S2(9, 20)}, {0}, 0}, AH_OP_POSITION_BWD, {DY}, {1}},
+    {{"layernorm_bwd", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20), S1(20)}, {0}, 0},
+     AH_OP_LAYERNORM_BWD,
+     {DY, X0, X1, Y1, Y2},
+     {0, 1, 2}},
+    {{"layernorm_bwd of 83", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(37, 83), S1(83), S1(83)}, {0}, 0},
+     AH_OP_LAYERNORM_BWD,
+     {DY, X0, X1, Y1, Y2},
+     {0, 1, 2}},
+    {{"linear_bwd_x", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_X, {DY, X1}, {0}},
+    {{"linear_bwd_w", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_W, {DY, X0}, {1}},
+    {{"linear_bwd_b", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_B, {DY}, {2}},
+    {{"linear_bwd_b of 80", AH_OP_LINEAR, {0}, {S2(67, 5), S2(5, 80), S1(80)}, {0}, 0}, AH_OP_LINEAR_BWD_B, {DY}, {2}},
+    {{"linear_bwd_x out_in", AH_OP_LINEAR, {.out_in = true}, {S2(9, 20), S2(13, 20), S1(13)}, {0}, 0},
+     AH_OP_LINEAR_BWD_X,
+     {DY, X1},
+     {0}},
+    {{"linear_bwd_w out_in", AH_OP_LINEAR, {.out_in = true}, {S2(9, 20), S2(13, 20), S1(13)}, {0}, 0},
+     AH_OP_LINEAR_BWD_W,
+     {DY, X0},
+     {1}},
+    {{"attention_bwd of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 21 * 3)}, {0}, 0},
+     AH_OP_ATTENTION_BWD,
+     {DY, X0, Y0, Y1},
+     {0}},
+    {{"attention_bwd of 70", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 70, 6 * 3)}, {0}, 0},
+     AH_OP_ATTENTION_BWD,
+     {DY, X0, Y0, Y1},
+     {0}},
+    {{"attention_bwd of 150", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 150, 2 * 3)}, {0}, 0},
+     AH_OP_ATTENTION_BWD,
+     {DY, X0, Y0, Y1},
+     {0}},
+    {{"gelu_bwd", AH_OP_GELU, {0}, {S3(2, 7, 20)}, {0}, 0}, AH_OP_GELU_BWD, {DY, X0}, {0}},
+    {{"relu_bwd", AH_OP_RELU, {0}, {S3(2, 7, 20)}, {0}, 0}, AH_OP_RELU_BWD, {DY, X0}, {0}},
+};
+
+static double weighted(const struct reference *r, const double *dy)
+{
+    double sum = 0;
+    reference_table[r->call->op](r);
+    for (int64_t i = 0; i < ah__shape_count(&r->call->out[0].meta.shape); i++)
+        sum += dy[i] * r->out[0][i];
+    return sum;
+}
+
+/* d(sum of dy * output 0) / d(input), by central differences in double. */
+static double *differences(const struct reference *r, const double *dy, int input)
+{
+    const double step = 1e-5;
+    int64_t count = ah__shape_count(&r->call->in[input].meta.shape);
+    double *slope = malloc((size_t)count * sizeof *slope);
+    assert_non_null(slope);
+    for (int64_t i = 0; i < count; i++) {
+        double at = r->in[input][i];
+        r->in[input][i] = at + step;
+        double above = weighted(r, dy);
+        r->in[input][i] = at - step;
+        slope[i] = (above - weighted(r, dy)) / (2 * step);
+        r->in[input][i] = at;
+    }
+    return slope;
+}
+
+static const struct ah_operand *source_operand(const struct ah_call *forward, enum source from)
+{
+    return from >= Y0 ? &forward->out[from - Y0] : &forward->in[from - X0];
+}
+
+/* The backward call of a forward call that has run; `dy` fills what comes from DY. */
+static void backward_init(struct op_data *data, const struct gradient_case *g, const struct op_data *forward, const double *dy,
+                          unsigned acc)
+{
+    struct op_case c = {.name = g->forward.name, .op = g->backward, .attr = g->forward.attr, .vocabulary = 1};
+    c.attr.acc = acc;
+    c.out0 = forward->call.in[g->of[0]].meta.shape;
+    for (int i = 0; i < AH_OP_MAX_INPUTS && g->in[i]; i++)
+        c.in[i] = g->in[i] == DY ? forward->call.out[0].meta.shape : source_operand(&forward->call, g->in[i])->meta.shape;
+    op_data_init(data, &c, 2);
+    for (int i = 0; i < AH_OP_MAX_INPUTS && g->in[i]; i++) {
+        struct ah_operand *to = &data->call.in[i];
+        if (g->in[i] != DY)
+            memcpy(operand_at(data, to), operand_at(forward, source_operand(&forward->call, g->in[i])),
+                   (size_t)operand_bytes(to));
+        for (int64_t j = 0; g->in[i] == DY && j < ah__shape_count(&to->meta.shape); j++)
+            ((float *)operand_at(data, to))[j] = (float)dy[j];
+    }
+}
+
+static float before(int output, int64_t i)
+{
+    return (float)ah__random_normal(77 + (uint64_t)output, (uint64_t)i);
+}
+
+/* Runs the backward call and compares; with acc every output but one in place already holds something to add to. */
+static void backward_check(struct ah_pool *pool, const struct gradient_case *g, const struct op_data *forward, const double *dy,
+                           double *const want[AH_OP_MAX_OUTPUTS], unsigned acc)
+{
+    struct op_data data;
+    const struct ah_op_row *row = &ah__op_table[g->backward];
+    backward_init(&data, g, forward, dy, acc);
+    for (int i = 0; i < row->outputs; i++)
+        for (int64_t j = 0; acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
+            ((float *)operand_at(&data, &data.call.out[i]))[j] = before(i, j);
+    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    for (int i = 0; i < row->outputs; i++) {
+        int64_t count = ah__shape_count(&data.call.out[i].meta.shape);
+        double *sum = malloc((size_t)count * sizeof *sum);
+        assert_non_null(sum);
+        for (int64_t j = 0; j < count; j++)
+            sum[j] = want[i][j] + (acc >> i & 1U ? (double)before(i, j) : 0);
+        assert_close(g->forward.name, i, operand_at(&data, &data.call.out[i]), sum, count, 3e-6, 1.0);
+        free(sum);
+    }
+    op_data_fini(&data);
+}
+
+static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
+{
+    struct op_data forward;
+    const struct ah_op_row *row = &ah__op_table[g->backward];
+    op_data_init(&forward, &g->forward, 3);
+    struct reference r = reference_new(&forward);
+    int64_t count = ah__shape_count(&forward.call.out[0].meta.shape);
+    double *dy = malloc((size_t)count * sizeof *dy), *want[AH_OP_MAX_OUTPUTS];
+    assert_non_null(dy);
+    for (int64_t i = 0; i < count; i++)
+        dy[i] = (double)(float)ah__random_normal(9, (uint64_t)i);
+    for (int i = 0; i < row->outputs; i++)
+        want[i] = differences(&r, dy, g->of[i]);
+    assert_ok(ah__cpu_call(pool, &forward.call, forward.base));
+    backward_check(pool, g, &forward, dy, want, 0);
+    backward_check(pool, g, &forward, dy, want, row->inplace_output == 0 ? 0 : (1U << row->outputs) - 1U);
+    for (int i = 0; i < row->outputs; i++)
+        free(want[i]);
+    free(dy);
+    reference_free(&r);
+    op_data_fini(&forward);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    for (size_t i = 0; i < AH_LENGTH(gradient_cases); i++)
+        gradient_check(p.pool, &gradient_cases[i]);
+    pool_end(&p);
+}
+
+static void cross_entropy_gives_its_gradient(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    struct op_case c = {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11};
+    struct op_data data;
+    op_data_init(&data, &c, 4);
+    struct reference r = reference_new(&data);
+    double one = 1, *want = differences(&r, &one, 0);
+    assert_ok(ah__cpu_call(p.pool, &data.call, data.base));
+    assert_close(c.name, 1, operand_at(&data, &data.call.out[1]), want, 2 * 7 * 11, 1e-6, 0.01);
+    free(want);
+    reference_free(&r);
+    op_data_fini(&data);
+    pool_end(&p);
+}
+
+static void ids_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(1);
+    struct op_case cases[] = {{"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
+                              {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11}};
+    for (size_t i = 0; i < AH_LENGTH(cases); i++)
+        for (int32_t id = -1; id <= 11; id += 12) {
+            struct op_data data;
+            op_data_init(&data, &cases[i], 5);
+            ((int32_t *)operand_at(&data, &data.call.in[1]))[3] = id;
+            assert_fails(ah__cpu_call(p.pool, &data.call, data.base), AH_EDEVICE, id < 0 ? "has id -1, expected 0 to 10"
+                                                                                        : "has id 11, expected 0 to 10");
+            op_data_fini(&data);
+        }
+    pool_end(&p);
+}
+
+static void program_runs_calls_in_order(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    float x[3] = {1, 2, 3}, y[3], z[3];
+    struct ah_meta three = {AH_F32, ah_shape1(3)};
+    struct ah_operand in = {AH_SPACE_INPUT, 0, three}, work = {AH_SPACE_WORK, 0, three}, out = {AH_SPACE_OUTPUT, 0, three};
+    struct ah_call calls[] = {{.op = AH_OP_COPY, .in = {in}, .out = {work}},
+                              {.op = AH_OP_ADD, .in = {work, in}, .out = {work}},
+                              {.op = AH_OP_COPY, .in = {work}, .out = {out}}};
+    struct ah_program program = {.count = 3, .calls = calls};
+    char *base[AH_SPACE_COUNT] = {[AH_SPACE_INPUT] = (char *)x, [AH_SPACE_WORK] = (char *)y, [AH_SPACE_OUTPUT] = (char *)z};
+    assert_ok(ah__cpu_program(p.pool, &program, base));
+    for (int i = 0; i < 3; i++)
+        assert_true(z[i] == 2 * x[i]);
+    base[AH_SPACE_OUTPUT] = NULL;
+    assert_fails(ah__cpu_program(p.pool, &program, base), AH_EINTERNAL, "not bound");
+    pool_end(&p);
+}
+
+AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition), cmocka_unit_test(gradients_match_differences),
+              cmocka_unit_test(cross_entropy_gives_its_gradient), cmocka_unit_test(ids_out_of_range_are_refused),
+              cmocka_unit_test(program_runs_calls_in_order))

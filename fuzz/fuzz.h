@@ -1,5 +1,5 @@
-/* What the fuzz targets share. Each is one function over bytes, FUZZ_TARGET: libFuzzer's entry point, or, when a test includes the
- * file to replay its corpus, a name of that test's choosing. */
+/* What the fuzz targets share. Each is one function over bytes, FUZZ_TARGET: libFuzzer's entry point, or, when a test
+ * includes the file to replay its corpus, a name of that test's choosing. */
 #ifndef AH_FUZZ_FUZZ_H
 #define AH_FUZZ_FUZZ_H
 

@@ -6,7 +6,8 @@
 
 /* Zeroed memory for count elements into *(void **)out; AH_ENOMEM. Freed by ah__free. count 0 gives a valid pointer. */
 int ah__new(void *out, size_t count, size_t size);
-/* Grows *(void **)array, an array of `size`-byte elements with room for *capacity, to hold at least `need`; new room is zeroed. */
+/* Grows *(void **)array, an array of `size`-byte elements with room for *capacity, to hold at least `need`; new room is
+ * zeroed. */
 int ah__grow(void *array, size_t *capacity, size_t need, size_t size);
 int ah__strdup(char **out, const char *text);
 int ah__sprintf(char **out, const char *format, ...) AH_PRINTF(2, 3);

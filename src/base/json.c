@@ -26,7 +26,8 @@ static void *json_malloc(size_t size)
     return NULL;
 }
 
-/* Trees are built by callers with cJSON's own functions, so the hooks are set before main. The memory is malloc's either way. */
+/* Trees are built by callers with cJSON's own functions, so the hooks are set before main. The memory is malloc's either
+ * way. */
 __attribute__((constructor)) static void json_hooks_set(void)
 {
     cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
@@ -88,7 +89,8 @@ static int parse_tree(cJSON **out, const char *text, size_t length, const char *
     if (!tree && json_out_of_memory)
         return AH_ENOMEM;
     if (!tree)
-        return parse_fail(path, text, end, end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
+        return parse_fail(path, text, end,
+                          end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
     while (end < text + length && strchr(" \t\r\n", *end))
         end++;
     int status = AH_OK;
@@ -194,7 +196,8 @@ int ah__json_int(int64_t *out, const struct ah_json *json, const char *key, int6
     return int_get(out, node, min, max) ? AH_OK : fail_int(json, key, node, min, max);
 }
 
-int ah__json_ints(int64_t *out, size_t *count, size_t most, const struct ah_json *json, const char *key, int64_t min, int64_t max)
+int ah__json_ints(int64_t *out, size_t *count, size_t most, const struct ah_json *json, const char *key, int64_t min,
+                  int64_t max)
 {
     char expected[FOUND_BYTES];
     const cJSON *node = member(json, key), *child = cJSON_IsArray(node) ? node->child : NULL;
@@ -267,7 +270,7 @@ int ah__json_hash(uint64_t *out, const struct ah_json *json, const char *key)
     return AH_OK;
 }
 
-/* An object's valuestring is unused by cJSON but freed with the node: the place for the path of a member that is an object. */
+/* An object's valuestring is unused by cJSON but freed with the node: the place for the path of a member object. */
 int ah__json_object(struct ah_json *out, const struct ah_json *json, const char *key)
 {
     cJSON *node = member(json, key);
@@ -354,8 +357,8 @@ int ah__json_add_bool(cJSON *object, const char *key, bool value)
     return added(cJSON_AddBoolToObject(object, key, value), key);
 }
 
-/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). A locale with a
- * decimal comma must not leak into the file. */
+/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). A locale with
+ * a decimal comma must not leak into the file. */
 static void number_add(struct ah_buf *buf, double value)
 {
     char text[40];

@@ -19,33 +19,41 @@ static const struct ah_arg options[] = {
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
 };
 
-static int write_byte(int token, void *context)
+struct writer {
+    const char *prompt;
+    bool json;
+    int64_t count; /* tokens so far */
+};
+
+/* Nothing is written before the first token: until then the call may still fail. */
+static void begin(const struct writer *writer)
 {
-    (void)context;
-    return putchar(token) == EOF || fflush(stdout) != 0;
+    if (!writer->json) {
+        fputs(writer->prompt, stdout);
+        return;
+    }
+    printf("{\"prompt\": ");
+    ah__out_string(stdout, writer->prompt);
+    printf(", \"tokens\": [");
 }
 
-static int write_number(int token, void *context)
+static int on_token(int token, void *context)
 {
-    int64_t *count = context;
-    return printf("%s%d", (*count)++ ? ", " : "", token) < 0;
+    struct writer *writer = context;
+    if (writer->count++ == 0)
+        begin(writer);
+    if (writer->json)
+        return printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
+    return putchar(token) == EOF || fflush(stdout) != 0;
 }
 
 static int run(const void *given)
 {
     const struct generate_args *args = given;
     struct ah_generate_options generate = args->options;
-    int64_t count = 0;
-    generate.on_token = args->json ? write_number : write_byte;
-    generate.context = &count;
-    const char *prompt = generate.prompt ? generate.prompt : "";
-    if (args->json) {
-        printf("{\"prompt\": ");
-        ah__out_string(stdout, prompt);
-        printf(", \"tokens\": [");
-    } else {
-        fputs(prompt, stdout);
-    }
+    struct writer writer = {generate.prompt ? generate.prompt : "", args->json, 0};
+    generate.on_token = on_token;
+    generate.context = &writer;
     int status = ah_generate(&generate);
     if (status != AH_OK)
         return ah__out_fail(status);

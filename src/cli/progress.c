@@ -39,12 +39,13 @@ static void format(char *line, size_t size, const struct ah_step *step)
     static const char *const lanes[] = {"c", "h2d", "d2h", "host"};
     char left[24];
     int width = snprintf(NULL, 0, "%lld", (long long)step->steps), used;
-    used = snprintf(line, size, "step %*lld/%lld  loss %.4f  %.0f tokens/s ", width, (long long)step->step,
+    used = snprintf(line, size, "step %*lld/%lld  loss %.4f  %.0f tokens/s", width, (long long)step->step,
                     (long long)step->steps, step->loss, step->tokens_per_s);
     /* nobody knows before the second step has ended */
     bool known = step->lane_busy[0] > 0;
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
-        used += snprintf(line + used, size - (size_t)used, " %s %.0f%%", lanes[i], 100 * step->lane_busy[i]);
+        used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%",
+                         i ? " " : "  ", lanes[i], 100 * step->lane_busy[i]);
     if (used > 0 && (size_t)used < size)
         snprintf(line + used, size - (size_t)used, "  ETA %s", ah__progress_clock(left, step->eta_s));
 }

@@ -6,7 +6,8 @@
 
 #define AH_CHECKSUMS "checksums.json"
 
-/* Calls visit for each DIR/step-DIGITS + suffix, in no order; stops at the first failure. AH_EINPUT when dir cannot be opened. */
+/* Calls visit for each DIR/step-DIGITS + suffix, in no order; stops at the first failure. AH_EINPUT when dir cannot be
+ * opened. */
 int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char *path, int64_t step, void *context),
                     void *context);
 /* Length and ah__hash (seed 0) of a regular file, which may be empty. */

@@ -128,7 +128,8 @@ static int tensor_place(struct ah_safetensors_tensor *tensor, const struct ah_sa
 }
 
 /* dtype, shape and data_offsets of one member of the header. */
-static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_safetensors *file, cJSON *node, size_t data_start)
+static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_safetensors *file, cJSON *node,
+                        size_t data_start)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
     struct ah_json member = {node, file->path, node->string};

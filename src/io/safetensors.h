@@ -1,6 +1,7 @@
 /* Safetensors files: a reader that trusts nothing it reads and a writer that streams.
  * Takes paths and bytes, gives named tensors with dtype, shape and data. Knows no models and converts no numbers.
- * Layout: 8 bytes header length (little-endian), a JSON header {name: {dtype, shape, data_offsets}, "__metadata__": {..}}, data. */
+ * Layout: 8 bytes header length (little-endian), a JSON header {name: {dtype, shape, data_offsets}, "__metadata__": {..}},
+ * data. */
 #ifndef AH_IO_SAFETENSORS_H
 #define AH_IO_SAFETENSORS_H
 
@@ -21,8 +22,8 @@ struct ah_safetensors_tensor {
 
 struct ah_safetensors;
 
-/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice. AH_EINPUT when
- * the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
+/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice. AH_EINPUT
+ * when the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
 int ah__safetensors_open(struct ah_safetensors **out, const char *path);
 void ah__safetensors_close(struct ah_safetensors *file);
 size_t ah__safetensors_count(const struct ah_safetensors *file);
@@ -52,8 +53,8 @@ int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *
                                 const struct ah_safetensors_decl *tensors, size_t count);
 /* The next bytes of tensor data, in pieces of any size. AH_EIO; AH_EINTERNAL when there are more than declared. */
 int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes);
-/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may be null).
- * AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
+/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may be
+ * null). AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
 int ah__safetensors_writer_close(struct ah_safetensors_writer *writer, int64_t *bytes, uint64_t *hash);
 /* Frees; a file that was not closed with success is removed. */
 void ah__safetensors_writer_free(struct ah_safetensors_writer *writer);

@@ -98,8 +98,8 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
         return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5", (long long)seq,
                         val_fraction);
     if (seq >= count)
-        return ah__fail(AH_EINPUT, "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)", path,
-                        (long long)count, (long long)seq + 1, (long long)seq);
+        return ah__fail(AH_EINPUT, "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)",
+                        path, (long long)count, (long long)seq + 1, (long long)seq);
     int64_t val = (int64_t)((double)count * val_fraction);
     if (val < seq + 1)
         val = seq + 1;
@@ -193,7 +193,8 @@ static void window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *
     }
 }
 
-void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids, int32_t *targets)
+void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
+                      int32_t *targets)
 {
     uint64_t windows = (uint64_t)tokens->info.train_windows;
     int64_t seq = tokens->info.seq;

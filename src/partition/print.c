@@ -70,7 +70,7 @@ static void print_program(const char *class, const char *name, const struct ah_p
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++) {
             print_operand(&call->out[j], j ? ", " : "", to);
             if (call->attr.acc >> j & 1)
-                fprintf(to, " +");
+                fprintf(to, " (added)");
         }
         fprintf(to, " = %s(", ah__op_table[call->op].name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)

@@ -4,7 +4,7 @@
 
 /* How long a kind of round is repeated. */
 enum { ROUNDS_LEAST = 5, ROUNDS_LEAST_SLOW = 3, ROUNDS_MOST = 60, AHEAD = 12 };
-static const int64_t slow_ns = 2000000000;
+static const int64_t slow_ns = 600000000;
 
 static int ns_compare(const void *a, const void *b)
 {
@@ -112,9 +112,9 @@ static const struct round_row {
     int (*run)(struct burst *burst, int round);
     int64_t budget_ns; /* repeated until this has passed */
 } round_table[] = {
-    {round_compute, 500000000},
+    {round_compute, 400000000},
     {round_offload, 120000000},
-    {round_host, 200000000},
+    {round_host, 120000000},
     {round_prefetch, 120000000},
 };
 

@@ -41,7 +41,7 @@ static int copies_of(const struct ah_partition *partition)
     int64_t param_bytes = partition->groups[1].count * (int64_t)sizeof(float);
     int64_t visited = 2 * param_bytes + code->saved_bytes + code->input_bytes;
     int64_t whole = 4 * param_bytes + code->saved_bytes + code->input_bytes;
-    int64_t copies = larger(2, 1 + 2 * cache_bytes() / larger(visited, 1));
+    int64_t copies = larger(2, 1 + cache_bytes() / larger(visited, 1));
     if (copies * whole > copies_most_bytes)
         copies = larger(1, copies_most_bytes / whole);
     return (int)(copies < partition->layers ? copies : partition->layers);

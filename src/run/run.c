@@ -69,6 +69,7 @@ static double global_norm(const struct ah_run *run, int64_t iteration)
 static int completed(const struct ah_done *done, void *context)
 {
     struct ah_run *run = context;
+    run->busy_ns[done->lane] += done->end_ns - done->start_ns;
     if (done->item.kind != AH_ITEM_RESULT)
         return AH_OK;
     if (run->eval_ids) {
@@ -100,6 +101,12 @@ int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done)
     run->iteration += *done;
     run->trained += *done;
     return AH_OK;
+}
+
+void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run)
+{
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        busy_ns[lane] = run->busy_ns[lane];
 }
 
 struct ah_timeline *ah__run_timeline(struct ah_run *run)

@@ -40,6 +40,9 @@ int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float 
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
 int ah__run_init(struct ah_run *run, uint64_t seed);
 
+/* How long each lane has worked since the run began, by completed items. May be called from hooks. */
+void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run);
+
 /* The first iterations of every ah__run_steps are recorded; belongs to the run. */
 struct ah_timeline *ah__run_timeline(struct ah_run *run);
 const struct ah_layout *ah__run_layout(const struct ah_run *run);

@@ -201,17 +201,12 @@ static int compare_int64(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-int64_t ah__loop_step_ns(const struct ah_loop *loop)
+int64_t ah__loop_step_ns(struct ah_loop *loop)
 {
     int64_t kept = loop->steps_timed < loop->step_ns_capacity ? loop->steps_timed : loop->step_ns_capacity;
-    int64_t skipped = loop->steps_timed == kept && kept > STEPS_SKIPPED ? STEPS_SKIPPED : 0, *sorted = NULL;
-    size_t count = (size_t)(kept - skipped);
-    if (count == 0 || ah__new(&sorted, count, sizeof *sorted) != AH_OK)
+    int64_t skipped = loop->steps_timed == kept && kept > STEPS_SKIPPED ? STEPS_SKIPPED : 0;
+    if (kept == 0)
         return 0;
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = loop->step_ns[(size_t)skipped + i];
-    qsort(sorted, count, sizeof *sorted, compare_int64);
-    int64_t median = sorted[count / 2];
-    ah__free(sorted);
-    return median;
+    qsort(loop->step_ns + skipped, (size_t)(kept - skipped), sizeof *loop->step_ns, compare_int64);
+    return loop->step_ns[skipped + (kept - skipped) / 2];
 }

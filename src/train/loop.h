@@ -52,7 +52,7 @@ void ah__loop_fini(struct ah_loop *loop);
  * AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
 
-/* Median time of a step after the first two (of all when there are no more); 0: none was run. */
-int64_t ah__loop_step_ns(const struct ah_loop *loop);
+/* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was run. */
+int64_t ah__loop_step_ns(struct ah_loop *loop);
 
 #endif

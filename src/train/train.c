@@ -36,7 +36,7 @@ static void leave(struct ah_road *road)
     ah__checkpoint_close(&road->resumed);
 }
 
-static void fill_result(struct ah_train_result *result, const struct ah_road *road)
+static void fill_result(struct ah_train_result *result, struct ah_road *road)
 {
     struct ah_dev_info info;
     int64_t step_ns = ah__loop_step_ns(&road->loop);

@@ -19,8 +19,9 @@ static struct ah_json parse(const char *text)
 static void getters_read(void **state)
 {
     (void)state;
-    struct ah_json inner, innermost, json = parse("{\"i\": -5, \"d\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null,"
-                                                  "\"h\": \"0123456789abcdef\", \"o\": {\"p\": {\"q\": 7}}, \"a\": [1, 2, 3]}");
+    struct ah_json inner, innermost,
+        json = parse("{\"i\": -5, \"d\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null,"
+                     "\"h\": \"0123456789abcdef\", \"o\": {\"p\": {\"q\": 7}}, \"a\": [1, 2, 3]}");
     int64_t number = 0, numbers[4];
     double real = 0;
     bool flag = false;
@@ -55,8 +56,9 @@ static void getters_read(void **state)
 static void getters_refuse(void **state)
 {
     (void)state;
-    struct ah_json inner, json = parse("{\"o\": {\"i\": 1.5, \"big\": 9007199254740994, \"s\": \"no\", \"n\": null, \"a\": [1, 2.5],"
-                                       "\"t\": true, \"h\": \"0123456789ABCDEF\", \"inf\": 1e999, \"x\": {}}}");
+    struct ah_json inner,
+        json = parse("{\"o\": {\"i\": 1.5, \"big\": 9007199254740994, \"s\": \"no\", \"n\": null, \"a\": [1, 2.5],"
+                     "\"t\": true, \"h\": \"0123456789ABCDEF\", \"inf\": 1e999, \"x\": {}}}");
     int64_t number = 77, numbers[4];
     double real = 77;
     bool flag;
@@ -67,7 +69,8 @@ static void getters_refuse(void **state)
 #define LINE(call, line) assert_fails(call, AH_EINPUT, "f.json: key 'o." line)
     LINE(ah__json_int(&number, &inner, "i", 0, 9), "i': found 1.5, expected an integer from 0 to 9");
     LINE(ah__json_int(&number, &inner, "s", 0, INT64_MAX), "s': found 'no', expected an integer of at least 0");
-    LINE(ah__json_int(&number, &inner, "big", INT64_MIN, INT64_MAX), "big': found 9.00719925474099e+15, expected an integer");
+    LINE(ah__json_int(&number, &inner, "big", INT64_MIN, INT64_MAX),
+         "big': found 9.00719925474099e+15, expected an integer");
     LINE(ah__json_int(&number, &inner, "absent", 1, 2), "absent': found nothing, expected an integer from 1 to 2");
     LINE(ah__json_int(&number, &inner, "n", 1, 2), "n': found null, expected an integer from 1 to 2");
     LINE(ah__json_int(&number, &inner, "inf", INT64_MIN, INT64_MAX), "inf': found inf, expected an integer");
@@ -81,7 +84,8 @@ static void getters_refuse(void **state)
     LINE(ah__json_hash(&hash, &inner, "i"), "i': found 1.5, expected 16 hexadecimal digits");
     LINE(ah__json_object(&inner, &inner, "a"), "a': found an array, expected an object");
     LINE(ah__json_ints(numbers, &count, 4, &inner, "a", 0, 9), "a[1]': found 2.5, expected an integer from 0 to 9");
-    LINE(ah__json_ints(numbers, &count, 1, &inner, "a", 0, 9), "a': found an array, expected an array of at most 1 integers");
+    LINE(ah__json_ints(numbers, &count, 1, &inner, "a", 0, 9),
+         "a': found an array, expected an array of at most 1 integers");
     LINE(ah__json_ints(numbers, &count, 1, &inner, "s", 0, 9), "s': found 'no', expected an array of at most 1 integers");
     static const char *const keys[] = {"i", "s", NULL};
     LINE(ah__json_only(&inner, keys), "big': found an unknown key, expected one of: i, s");

@@ -220,7 +220,8 @@ static void check_refuses(void **state)
     assert_fails(ah__folder_begin(&folder, in("file"), 1), AH_EINPUT, "file: found a file");
     assert_int_equal(unlink(in("config.json")), 0);
     assert_ok(ah__file_write(path, "{\"mine\": 1}", 11));
-    assert_fails(ah__folder_check(dir), AH_EINPUT, "config.json: found one that is no checkpoint's and would be overwritten");
+    assert_fails(ah__folder_check(dir), AH_EINPUT,
+                 "config.json: found one that is no checkpoint's and would be overwritten");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("../blobs/1234", path), 0);
     assert_fails(ah__folder_check(dir), AH_EINPUT, "config.json: found one that is no checkpoint's");
@@ -296,5 +297,5 @@ static void every_allocation_may_fail(void **state)
 AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
               cmocka_unit_test(same_step_is_replaced), cmocka_unit_test(abandoned_is_removed),
               cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found), cmocka_unit_test(find_refuses),
-              cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused), cmocka_unit_test(full_disk_keeps_the_last),
-              cmocka_unit_test(every_allocation_may_fail))
+              cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
+              cmocka_unit_test(full_disk_keeps_the_last), cmocka_unit_test(every_allocation_may_fail))

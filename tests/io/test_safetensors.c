@@ -128,18 +128,23 @@ static void broken_headers(void **state)
          "tensor 'a': found data_offsets [0, 8], expected 12 bytes by dtype and shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8,
          "key 'a.shape[0]': found -2, expected an integer of at least 0"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,8]}}", 8, "key 'a.shape[0]': found 4.6"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,8]}}", 8,
+         "key 'a.shape[0]': found 4.6"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
          "tensor 'a': found [4294967296, 4294967296], expected a shape below 2^63 bytes"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
          "key 'a.shape': found an array, expected an array of at most 8 integers"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
-         "\"data_offsets\":[0,4]}}", 4, "found data at offset 0, expected 4, where the tensor before it ends"},
+         "\"data_offsets\":[0,4]}}",
+         4, "found data at offset 0, expected 4, where the tensor before it ends"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
-         "\"data_offsets\":[8,12]}}", 12, "tensor 'b': found data at offset 8, expected 4, where the tensor before it ends"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "found 5 bytes of data, expected 4 by the header"},
+         "\"data_offsets\":[8,12]}}",
+         12, "tensor 'b': found data at offset 8, expected 4, where the tensor before it ends"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5,
+         "found 5 bytes of data, expected 4 by the header"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],"
-         "\"data_offsets\":[4,8]}}", 8, "key 'a': found twice in one object, expected once"},
+         "\"data_offsets\":[4,8]}}",
+         8, "key 'a': found twice in one object, expected once"},
         {"{\"a\":[]}", 0, "tensor 'a': found no object, expected one with dtype, shape and data_offsets"},
         {"{\"__metadata__\":{\"k\":1}}", 0, "key '__metadata__.k': found no string, expected one"},
         {"{\"__metadata__\":7}", 0, "key '__metadata__': found no object, expected one"},
@@ -167,9 +172,10 @@ static void unusual_but_good(void **state)
     assert_int_equal(ah__safetensors_count(file), 0);
     assert_null(ah__safetensors_find(file, "a"));
     ah__safetensors_close(file);
-    file_make("{\"z\":{\"dtype\":\"BOOL\",\"shape\":[1,1,1,1,1],\"data_offsets\":[8,9]},\"e\":{\"shape\":[0],\"dtype\":\"F32\","
-              "\"data_offsets\":[8,8]},\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}  ",
-              data, 9);
+    file_make(
+        "{\"z\":{\"dtype\":\"BOOL\",\"shape\":[1,1,1,1,1],\"data_offsets\":[8,9]},\"e\":{\"shape\":[0],\"dtype\":\"F32\","
+        "\"data_offsets\":[8,8]},\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}  ",
+        data, 9);
     assert_ok(ah__safetensors_open(&file, path));
     assert_int_equal(ah__safetensors_find(file, "i")->dtype, AH_DTYPE_COUNT);
     assert_string_equal(ah__safetensors_find(file, "i")->dtype_name, "I64");
@@ -185,7 +191,8 @@ static void missing_and_short(void **state)
     path_set();
     assert_fails(ah__safetensors_open(&file, path), AH_EINPUT, "x.safetensors: cannot open: No such file");
     assert_ok(ah__file_write(path, "\2\0\0\0\0\0\0\0{", 9));
-    assert_fails(ah__safetensors_open(&file, path), AH_ECORRUPT, "found 9 bytes, expected a safetensors file of at least 10");
+    assert_fails(ah__safetensors_open(&file, path), AH_ECORRUPT,
+                 "found 9 bytes, expected a safetensors file of at least 10");
     assert_ok(ah__file_write(path, "\3\0\0\0\0\0\0\0{}", 10));
     assert_fails(ah__safetensors_open(&file, path), AH_ECORRUPT, "found a header of 3 bytes, expected 2 to 2");
     assert_ok(ah__file_write(path, "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
@@ -240,7 +247,8 @@ static void writer_counts(void **state)
     assert_true(ah__path_exists(path));
     ah__safetensors_writer_free(writer);
     assert_false(ah__path_exists(path));
-    assert_fails(ah__safetensors_writer_open(&writer, "/nowhere/x", decls, 1), AH_EINPUT, "/nowhere/x: cannot write: No such");
+    assert_fails(ah__safetensors_writer_open(&writer, "/nowhere/x", decls, 1), AH_EINPUT,
+                 "/nowhere/x: cannot write: No such");
     ah__safetensors_writer_free(NULL);
 }
 
@@ -249,7 +257,8 @@ static void full_disk_is_reported(void **state)
     (void)state;
     path_set();
     struct ah_safetensors_writer *writer = NULL;
-    assert_fails(ah__safetensors_writer_open(&writer, "/dev/full", decls, 5), AH_EIO, "/dev/full: cannot write: No space left");
+    assert_fails(ah__safetensors_writer_open(&writer, "/dev/full", decls, 5), AH_EIO,
+                 "/dev/full: cannot write: No space left");
     assert_true(ah__path_exists("/dev/full"));
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -307,5 +316,5 @@ static void every_allocation_may_fail(void **state)
 
 AH_TEST_SUITE("io/safetensors", cmocka_unit_test(round_trip), cmocka_unit_test(lookups_refuse),
               cmocka_unit_test(broken_headers), cmocka_unit_test(unusual_but_good), cmocka_unit_test(missing_and_short),
-              cmocka_unit_test(damage_never_crashes), cmocka_unit_test(writer_counts), cmocka_unit_test(full_disk_is_reported),
-              cmocka_unit_test(every_allocation_may_fail))
+              cmocka_unit_test(damage_never_crashes), cmocka_unit_test(writer_counts),
+              cmocka_unit_test(full_disk_is_reported), cmocka_unit_test(every_allocation_may_fail))

@@ -104,7 +104,8 @@ static void bad_input(void **state)
     text_make(8);
     assert_fails(ah__tokens_open(&tokens, path, 256, 8, 0.05), AH_EINPUT,
                  "data: found 8 tokens, expected at least 9 (one sequence of 8 and its target)");
-    assert_fails(ah__tokens_open(&tokens, path, 256, INT64_MAX - 1, 0.05), AH_EINPUT, "data: found 8 tokens, expected at least");
+    assert_fails(ah__tokens_open(&tokens, path, 256, INT64_MAX - 1, 0.05), AH_EINPUT,
+                 "data: found 8 tokens, expected at least");
     text_make(100);
     assert_fails(ah__tokens_open(&tokens, path, 245, 8, 0.05), AH_EINPUT,
                  "data: byte 35: found 245, expected a token below the model's vocab_size 245");
@@ -147,7 +148,8 @@ static void token_file_batches(void **state)
     ah__tokens_close(tokens);
 }
 
-/* Over two epochs and batches that straddle their border: each window twice, no token of the validation part, shifted targets. */
+/* Over two epochs and batches that straddle their border: each window twice, no token of the validation part, shifted
+ * targets. */
 static void epochs_cover_the_training_part(void **state)
 {
     (void)state;
@@ -204,6 +206,6 @@ static void signature_tells_files_apart(void **state)
     ah__tokens_close(tokens);
 }
 
-AH_TEST_SUITE("io/tokens", cmocka_unit_test(permutation_is_one), cmocka_unit_test(text_splits), cmocka_unit_test(short_files),
-              cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
+AH_TEST_SUITE("io/tokens", cmocka_unit_test(permutation_is_one), cmocka_unit_test(text_splits),
+              cmocka_unit_test(short_files), cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
               cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart))

@@ -158,6 +158,27 @@ static void arrows_join_cause_and_effect(void **state)
     ah_timeline_free(timeline);
 }
 
+static void a_cause_has_one_arrow_of_a_kind(void **state)
+{
+    (void)state;
+    static const enum ah_item_kind kinds[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, AH_ITEM_FORWARD};
+    struct ah_timeline *timeline;
+    assert_ok(ah__timeline_new(&timeline, 1, 3));
+    for (int i = 0; i < 3; i++) {
+        struct ah_done done = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
+                               .start_ns = i * 10, .end_ns = i * 10 + 10};
+        ah__timeline_span(timeline, &done);
+    }
+    cJSON *tree = trace(timeline);
+    const cJSON *event;
+    int tails = 0;
+    cJSON_ArrayForEach(event, cJSON_GetObjectItem(tree, "traceEvents"))
+        tails += strcmp(string(event, "ph"), "s") == 0;
+    assert_int_equal(tails, 1);
+    cJSON_Delete(tree);
+    ah_timeline_free(timeline);
+}
+
 static void failing_allocations(void **state)
 {
     (void)state;
@@ -176,4 +197,5 @@ static void failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("sched/timeline_json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
-              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
+              cmocka_unit_test(failing_allocations))

@@ -230,6 +230,10 @@ static int watch_step(const struct ah_step *step, void *context)
         watch->allocations = (int64_t)ah__alloc_count();
     }
     watch->last_loss = step->loss;
+    for (int lane = 0; lane < AH_LANE_SLOTS; lane++)
+        assert_true(step->lane_busy[lane] >= 0 && step->lane_busy[lane] <= 1);
+    assert_true(step->step < 3 || step->lane_busy[0] > 0);
+    assert_true(step->tokens_per_s > 0 && step->eta_s >= 0 && (step->eta_s > 0) == (step->step < STEPS));
     assert_int_equal(ah__alloc_count(), watch->allocations);
     return 0;
 }
@@ -423,6 +427,44 @@ static void full_disk_keeps_the_last_checkpoint(void **state)
     expect_same_training(whole.out, part.out);
 }
 
+/* Trains one step once for each allocation from first_but_one + 1 on and lets it fail; returns how many a whole training makes. Only
+ * what comes after the checkpoint is in place may fail unheard. */
+static uint64_t fail_allocations_after(uint64_t first_but_one, const struct ah_train_options *options)
+{
+    struct ah_train_result result;
+    char path[PATH_SIZE];
+    uint64_t before = ah__alloc_count();
+    assert_ok(ah_train(&result, options));
+    uint64_t count = ah__alloc_count() - before;
+    for (uint64_t n = first_but_one + 1; n <= count; n++) {
+        if (options->out_dir)
+            assert_ok(ah__folder_remove(options->out_dir));
+        ah__alloc_fail_at(n);
+        int status = ah_train(&result, options);
+        ah__alloc_fail_at(0);
+        bool saved = options->out_dir && ah__path_exists(at(path, options->out_dir, "checkpoint/state.json"));
+        if (status != AH_ENOMEM && !(status == AH_OK && saved))
+            fail_msg("allocation %d of %d: %s: %s", (int)n, (int)count, ah_status_name(status), ah_error());
+    }
+    return count;
+}
+
+static void out_of_memory_anywhere(void **state)
+{
+    (void)state;
+    struct place place;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.steps = 1;
+    options.out_dir = NULL;
+    uint64_t count = fail_allocations_after(0, &options);
+    assert_in_range(count, 100, 5000);
+    char in_memory[] = "/dev/shm/autohete-test-XXXXXX"; /* hundreds of trainings sync their files */
+    options.out_dir = mkdtemp(in_memory) ? in_memory : place.out;
+    assert_true(fail_allocations_after(count - 20, &options) > count + 20);
+    assert_ok(ah__folder_remove(options.out_dir));
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------------------------- */
 
 static void change_byte(const char *path)
@@ -557,6 +599,6 @@ AH_TEST_SUITE("train/train", cmocka_unit_test(leaves_everything), cmocka_unit_te
               cmocka_unit_test(resume_under_any_plan_gives_the_same_bits),
               cmocka_unit_test(stop_flag_saves_and_later_steps_change_nothing), cmocka_unit_test(resume_after_a_crash),
               cmocka_unit_test(resume_into_another_folder), cmocka_unit_test(divergence_keeps_the_last_checkpoint),
-              cmocka_unit_test(full_disk_keeps_the_last_checkpoint), cmocka_unit_test(damaged_checkpoints),
-              cmocka_unit_test(other_model_data_batch), cmocka_unit_test(out_dirs),
+              cmocka_unit_test(full_disk_keeps_the_last_checkpoint), cmocka_unit_test(out_of_memory_anywhere),
+              cmocka_unit_test(damaged_checkpoints), cmocka_unit_test(other_model_data_batch), cmocka_unit_test(out_dirs),
               cmocka_unit_test(bad_input_leaves_nothing))

@@ -1,0 +1,457 @@
+/* How close the CPU kernels come to what the processor gives, on a GPT-2 124M block (768 channels, 12 heads).
+ *
+ *     kernels [--threads N]
+ *
+ * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run (fused
+ * multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one plain dnnl_sgemm
+ * call; and the whole block beside the time its products would take at the best rate seen. */
+#include "dev/cpu/cpu.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+static void check(int status)
+{
+    if (status == AH_OK)
+        return;
+    fprintf(stderr, "kernels: %s\n", ah_error());
+    exit(1);
+}
+
+static void *allocate(int64_t bytes)
+{
+    char *memory = aligned_alloc(4096, (size_t)((bytes + 4095) / 4096 * 4096));
+    if (!memory) {
+        fprintf(stderr, "kernels: out of memory\n");
+        exit(1);
+    }
+    return memory;
+}
+
+/* ---- peaks --------------------------------------------------------------------------------------------------------- */
+
+enum { PROBE_STEPS = 2000000, PROBE_CHAINS = 16 };
+
+#if defined(__x86_64__)
+#define PROBE_512 __attribute__((target("avx512f,fma")))
+#define PROBE_256 __attribute__((target("avx2,fma")))
+#else
+#define PROBE_512
+#define PROBE_256
+#endif
+
+/* Chains of multiply-adds of `lanes` floats that only touch registers. */
+#define PROBE(name, lanes, target)                                                                                     \
+    typedef float name##_vector __attribute__((vector_size(4 * (lanes))));                                             \
+    target __attribute__((optimize("fp-contract=fast"))) static float name(void)                                       \
+    {                                                                                                                  \
+        name##_vector sum[PROBE_CHAINS], x, y;                                                                         \
+        for (int i = 0; i < (lanes); i++)                                                                              \
+            x[i] = 0.999F, y[i] = 0.001F * (float)(i + 1);                                                             \
+        for (int i = 0; i < PROBE_CHAINS; i++)                                                                         \
+            sum[i] = y * (float)i;                                                                                     \
+        for (int step = 0; step < PROBE_STEPS; step++)                                                                 \
+            _Pragma("GCC unroll 16") for (int i = 0; i < PROBE_CHAINS; i++) sum[i] = sum[i] * x + y;                   \
+        float total = 0;                                                                                               \
+        for (int i = 0; i < PROBE_CHAINS; i++)                                                                         \
+            total += sum[i][0];                                                                                        \
+        return total;                                                                                                  \
+    }
+PROBE(probe_512, 16, PROBE_512)
+PROBE(probe_256, 8, PROBE_256)
+PROBE(probe_128, 4, )
+
+static volatile float probe_sink;
+
+static int probe_lanes(void)
+{
+    return strcmp(ah__cpu_isa(), "avx512") == 0 ? 16 : strcmp(ah__cpu_isa(), "avx2") == 0 ? 8 : 4;
+}
+
+static void probe_piece(void *context, int index, int worker)
+{
+    (void)context, (void)index, (void)worker;
+    int lanes = probe_lanes();
+    probe_sink = lanes == 16 ? probe_512() : lanes == 8 ? probe_256() : probe_128();
+}
+
+static double probe_flops(struct ah_pool *pool)
+{
+    double rate[5];
+    for (int round = 0; round < 5; round++) {
+        int threads = ah__pool_threads(pool);
+        double start = seconds();
+        ah__pool_run(pool, probe_piece, threads, NULL);
+        rate[round] = 2.0 * PROBE_STEPS * PROBE_CHAINS * probe_lanes() * threads / (seconds() - start);
+    }
+    return median(rate, 5);
+}
+
+enum { SCALE_FLOATS = 64 << 20, SCALE_PIECE = 1 << 18 };
+
+static void scale_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    float *x = (float *)context + (int64_t)index * SCALE_PIECE;
+    for (int i = 0; i < SCALE_PIECE; i++)
+        x[i] *= 1.0001F;
+}
+
+static double probe_bytes(struct ah_pool *pool, float *memory)
+{
+    double rate[5];
+    for (int round = 0; round < 5; round++) {
+        double start = seconds();
+        ah__pool_run(pool, scale_piece, SCALE_FLOATS / SCALE_PIECE, memory);
+        rate[round] = 2.0 * SCALE_FLOATS * sizeof(float) / (seconds() - start);
+    }
+    return median(rate, 5);
+}
+
+/* ---- the block's calls --------------------------------------------------------------------------------------------- */
+
+/* Tensors of the block: name, columns; rows are tokens, or as given. */
+enum tensor {
+    NONE, X, LN1, MEAN1, RSTD1, QKV, ATT, LSE, PROJ, LN2, MEAN2, RSTD2, FC, ACT, OUT,
+    W_LN, B_LN, W_QKV, B_QKV, W_PROJ, B_PROJ, W_FC, B_FC, W_OUT, B_OUT,
+    D_OUT, D_FC, D_LN, D_X, D_ATT, D_QKV,
+    G_WLN, G_BLN, G_WQKV, G_BQKV, G_WPROJ, G_BPROJ, G_WFC, G_BFC, G_WOUT, G_BOUT,
+    LOGITS, TARGETS, LOSS, TABLE, TENSORS
+};
+
+struct row {
+    enum ah_op op;
+    enum tensor in[5], out[3];
+    unsigned acc;
+};
+
+static const struct row forward_rows[] = {
+    {AH_OP_LAYERNORM, {X, W_LN, B_LN}, {LN1, MEAN1, RSTD1}, 0},
+    {AH_OP_LINEAR, {LN1, W_QKV, B_QKV}, {QKV}, 0},
+    {AH_OP_ATTENTION, {QKV}, {ATT, LSE}, 0},
+    {AH_OP_LINEAR, {ATT, W_PROJ, B_PROJ}, {PROJ}, 0},
+    {AH_OP_ADD, {PROJ, X}, {PROJ}, 0},
+    {AH_OP_LAYERNORM, {PROJ, W_LN, B_LN}, {LN2, MEAN2, RSTD2}, 0},
+    {AH_OP_LINEAR, {LN2, W_FC, B_FC}, {FC}, 0},
+    {AH_OP_GELU, {FC}, {ACT}, 0},
+    {AH_OP_LINEAR, {ACT, W_OUT, B_OUT}, {OUT}, 0},
+    {AH_OP_ADD, {OUT, PROJ}, {OUT}, 0},
+};
+
+static const struct row backward_rows[] = {
+    {AH_OP_LINEAR_BWD_B, {D_OUT}, {G_BOUT}, 0},
+    {AH_OP_LINEAR_BWD_W, {D_OUT, ACT}, {G_WOUT}, 0},
+    {AH_OP_LINEAR_BWD_X, {D_OUT, W_OUT}, {D_FC}, 0},
+    {AH_OP_GELU_BWD, {D_FC, FC}, {D_FC}, 0},
+    {AH_OP_LINEAR_BWD_B, {D_FC}, {G_BFC}, 0},
+    {AH_OP_LINEAR_BWD_W, {D_FC, LN2}, {G_WFC}, 0},
+    {AH_OP_LINEAR_BWD_X, {D_FC, W_FC}, {D_LN}, 0},
+    {AH_OP_LAYERNORM_BWD, {D_LN, PROJ, W_LN, MEAN2, RSTD2}, {D_OUT, G_WLN, G_BLN}, 1},
+    {AH_OP_LINEAR_BWD_B, {D_OUT}, {G_BPROJ}, 0},
+    {AH_OP_LINEAR_BWD_W, {D_OUT, ATT}, {G_WPROJ}, 0},
+    {AH_OP_LINEAR_BWD_X, {D_OUT, W_PROJ}, {D_ATT}, 0},
+    {AH_OP_ATTENTION_BWD, {D_ATT, QKV, ATT, LSE}, {D_QKV}, 0},
+    {AH_OP_LINEAR_BWD_B, {D_QKV}, {G_BQKV}, 0},
+    {AH_OP_LINEAR_BWD_W, {D_QKV, LN1}, {G_WQKV}, 0},
+    {AH_OP_LINEAR_BWD_X, {D_QKV, W_QKV}, {D_LN}, 0},
+    {AH_OP_LAYERNORM_BWD, {D_LN, X, W_LN, MEAN1, RSTD1}, {D_OUT, G_WLN, G_BLN}, 1},
+};
+
+static const struct row other_rows[] = {
+    {AH_OP_EMBEDDING, {TABLE, TARGETS}, {X}, 0},
+    {AH_OP_EMBEDDING_BWD, {D_OUT, TARGETS}, {TABLE}, 1},
+    {AH_OP_CROSS_ENTROPY, {LOGITS, TARGETS}, {LOSS, LOGITS}, 0},
+};
+
+struct bench {
+    struct ah_pool *pool;
+    int64_t seq, offset[TENSORS], bytes;
+    struct ah_shape shape[TENSORS];
+    char *base[AH_SPACE_COUNT];
+    double peak_flops, peak_bytes, best_gemm;
+    int rounds;
+};
+
+static void tensor_place(struct bench *b, enum tensor tensor, struct ah_shape shape)
+{
+    b->shape[tensor] = shape;
+    b->offset[tensor] = b->bytes;
+    b->bytes += (ah__shape_count(&shape) * 4 + 4095) / 4096 * 4096;
+}
+
+static void tensors_place(struct bench *b)
+{
+    static const int token_cols[TENSORS] = {
+        [X] = 1, [LN1] = 1, [QKV] = 3, [ATT] = 1, [PROJ] = 1, [LN2] = 1, [FC] = 4, [ACT] = 4, [OUT] = 1,
+        [D_OUT] = 1, [D_FC] = 4, [D_LN] = 1, [D_X] = 1, [D_ATT] = 1, [D_QKV] = 3,
+    };
+    static const struct {
+        enum tensor weight, bias;
+        int in, out;
+    } layers[] = {
+        {W_QKV, B_QKV, 1, 3},   {W_PROJ, B_PROJ, 1, 1},   {W_FC, B_FC, 1, 4},   {W_OUT, B_OUT, 4, 1},
+        {G_WQKV, G_BQKV, 1, 3}, {G_WPROJ, G_BPROJ, 1, 1}, {G_WFC, G_BFC, 1, 4}, {G_WOUT, G_BOUT, 4, 1},
+    };
+    for (int i = 0; i < TENSORS; i++)
+        if (token_cols[i])
+            tensor_place(b, (enum tensor)i, (struct ah_shape){3, {BATCH, b->seq, token_cols[i] * CHANNELS, 0}});
+    for (size_t i = 0; i < AH_LENGTH(layers); i++) {
+        tensor_place(b, layers[i].weight, ah_shape2(layers[i].in * CHANNELS, layers[i].out * CHANNELS));
+        tensor_place(b, layers[i].bias, ah_shape1(layers[i].out * CHANNELS));
+    }
+    for (enum tensor i = MEAN1; i <= RSTD2; i++)
+        if (i == MEAN1 || i == RSTD1 || i == MEAN2 || i == RSTD2)
+            tensor_place(b, i, ah_shape1(BATCH * b->seq));
+    tensor_place(b, LSE, (struct ah_shape){3, {BATCH, HEADS, b->seq, 0}});
+    tensor_place(b, W_LN, ah_shape1(CHANNELS));
+    tensor_place(b, B_LN, ah_shape1(CHANNELS));
+    tensor_place(b, G_WLN, ah_shape1(CHANNELS));
+    tensor_place(b, G_BLN, ah_shape1(CHANNELS));
+    tensor_place(b, LOGITS, (struct ah_shape){3, {BATCH, 128, VOCABULARY, 0}});
+    tensor_place(b, TARGETS, ah_shape2(BATCH, b->seq));
+    tensor_place(b, LOSS, ah_shape1(1));
+    tensor_place(b, TABLE, ah_shape2(VOCABULARY, CHANNELS));
+}
+
+static void tensors_fill(struct bench *b, char *memory)
+{
+    b->base[AH_SPACE_WORK] = memory;
+    uint32_t state = 1;
+    for (int64_t i = 0; i < b->bytes / 4; i++) {
+        state = state * 1664525U + 1013904223U;
+        ((float *)memory)[i] = ((float)(state >> 8) / (float)(1 << 24) - 0.5F) * 0.1F;
+    }
+    for (int64_t i = 0; i < BATCH * b->seq; i++)
+        ((int32_t *)(memory + b->offset[TARGETS]))[i] = (int32_t)(i * 7919 % VOCABULARY);
+}
+
+static struct ah_operand operand(const struct bench *b, enum tensor tensor)
+{
+    if (tensor == NONE)
+        return (struct ah_operand){0};
+    return (struct ah_operand){AH_SPACE_WORK, b->offset[tensor], {tensor == TARGETS ? AH_I32 : AH_F32, b->shape[tensor]}};
+}
+
+static struct ah_call call_of(const struct bench *b, const struct row *row)
+{
+    struct ah_call call = {.op = row->op, .attr = {.heads = HEADS, .eps = 1e-5F, .acc = row->acc}};
+    for (int i = 0; i < 5; i++)
+        call.in[i] = operand(b, row->in[i]);
+    for (int i = 0; i < 3; i++)
+        call.out[i] = operand(b, row->out[i]);
+    return call;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+
+static double call_flops(const struct ah_call *call)
+{
+    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        in[i] = call->in[i].meta;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        out[i] = call->out[i].meta;
+    return ah__op_table[call->op].flops(in, out, &call->attr);
+}
+
+/* What must move at least: every operand once, outputs that are also read twice; of a table only the rows in use. */
+static double call_bytes(const struct ah_call *call, const struct bench *b)
+{
+    double bytes = 0;
+    for (int i = 0; i < AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS; i++) {
+        const struct ah_operand *o = i < AH_OP_MAX_INPUTS ? &call->in[i] : &call->out[i - AH_OP_MAX_INPUTS];
+        bool table = o->offset == b->offset[TABLE];
+        int64_t count = table ? BATCH * b->seq * CHANNELS : ah__shape_count(&o->meta.shape);
+        if (o->space)
+            bytes += 4.0 * (double)count * (i >= AH_OP_MAX_INPUTS && call->attr.acc >> (i - AH_OP_MAX_INPUTS) & 1U ? 2 : 1);
+    }
+    return bytes;
+}
+
+static bool is_product(enum ah_op op)
+{
+    return op == AH_OP_LINEAR || op == AH_OP_LINEAR_BWD_X || op == AH_OP_LINEAR_BWD_W || op == AH_OP_ATTENTION ||
+           op == AH_OP_ATTENTION_BWD;
+}
+
+static double call_time(const struct bench *b, const struct ah_call *call)
+{
+    double time[ROUNDS_MOST];
+    for (int round = -1; round < b->rounds; round++) {
+        double start = seconds();
+        check(ah__cpu_call(b->pool, call, b->base));
+        if (round >= 0)
+            time[round] = seconds() - start;
+    }
+    return median(time, b->rounds);
+}
+
+/* The same product by one library call on as many threads. */
+static double plain_time(const struct bench *b, const struct ah_call *call)
+{
+    double time[ROUNDS_MOST];
+    const struct ah_operand *x = call->op == AH_OP_LINEAR_BWD_W ? &call->in[1] : &call->in[0];
+    const struct ah_shape *weight = call->op == AH_OP_LINEAR_BWD_W ? &call->out[0].meta.shape : &call->in[1].meta.shape;
+    int64_t rows = ah__shape_rows(&x->meta.shape), in = weight->dim[0], out = weight->dim[1];
+    const float *first = (float *)(void *)(b->base[AH_SPACE_WORK] + x->offset);
+    const float *other = (float *)(void *)(b->base[AH_SPACE_WORK] + call->in[call->op == AH_OP_LINEAR_BWD_W ? 0 : 1].offset);
+    float *to = (float *)(void *)(b->base[AH_SPACE_WORK] + call->out[0].offset);
+    omp_set_num_threads(ah__pool_threads(b->pool));
+    for (int round = -1; round < b->rounds; round++) {
+        double start = seconds();
+        dnnl_status_t status =
+            call->op == AH_OP_LINEAR ? dnnl_sgemm('N', 'N', rows, out, in, 1, first, in, other, out, 0, to, out)
+            : call->op == AH_OP_LINEAR_BWD_X ? dnnl_sgemm('N', 'T', rows, in, out, 1, first, out, other, out, 0, to, in)
+                                             : dnnl_sgemm('T', 'N', in, out, rows, 1, first, in, other, out, 0, to, out);
+        if (status != dnnl_success)
+            exit(1);
+        if (round >= 0)
+            time[round] = seconds() - start;
+    }
+    omp_set_num_threads(1);
+    usleep(10000); /* until the library's threads have stopped spinning */
+    return median(time, b->rounds);
+}
+
+static void row_print(struct bench *b, const struct row *row)
+{
+    struct ah_call call = call_of(b, row);
+    double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&call, b);
+    const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
+    char text[64];
+    printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op].name, ah__shape_format(text, sizeof text, shape), time * 1e3);
+    if (!is_product(row->op)) {
+        printf(" %8.1f GB/s      %3.0f%% of peak\n", bytes / time * 1e-9, 100 * bytes / time / b->peak_bytes);
+        return;
+    }
+    printf(" %8.1f GFLOP/s   %3.0f%% of peak", flops / time * 1e-9, 100 * flops / time / b->peak_flops);
+    if (row->op != AH_OP_ATTENTION && row->op != AH_OP_ATTENTION_BWD) {
+        double plain = plain_time(b, &call);
+        b->best_gemm = flops / time > b->best_gemm ? flops / time : b->best_gemm;
+        b->best_gemm = flops / plain > b->best_gemm ? flops / plain : b->best_gemm;
+        printf(", %3.0f%% of one library call", 100 * plain / time);
+    }
+    printf("\n");
+}
+
+static double program_run(const struct bench *b, const struct row *rows, size_t count, double *floor, const char *name)
+{
+    struct ah_call calls[AH_LENGTH(forward_rows) + AH_LENGTH(backward_rows)];
+    struct ah_program program = {.count = (int)count, .calls = calls};
+    double time[ROUNDS_MOST], flops = 0;
+    for (size_t i = 0; i < count; i++) {
+        calls[i] = call_of(b, &rows[i]);
+        flops += is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
+    }
+    for (int round = -1; round < b->rounds; round++) {
+        double start = seconds();
+        check(ah__cpu_program(b->pool, &program, b->base));
+        if (round >= 0)
+            time[round] = seconds() - start;
+    }
+    double middle = median(time, b->rounds), least = flops / b->best_gemm;
+    printf("  block %-27s %9.3f ms %8.1f GFLOP/s   %3.0f%% of its products at %.1f GFLOP/s\n", name, middle * 1e3,
+           flops / middle * 1e-9, 100 * least / middle, b->best_gemm * 1e-9);
+    *floor += least;
+    return middle;
+}
+
+static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
+{
+    struct bench b = {.pool = pool, .seq = seq, .rounds = seq > 256 ? 5 : 9};
+    tensors_place(&b);
+    b.peak_bytes = probe_bytes(pool, (float *)(void *)memory);
+    b.peak_flops = probe_flops(pool);
+    tensors_fill(&b, memory);
+    printf("%d x %lld tokens: peak %.1f GFLOP/s in registers, %.1f GB/s in place\n", BATCH, (long long)seq,
+           b.peak_flops * 1e-9, b.peak_bytes * 1e-9);
+    for (size_t i = 0; i < AH_LENGTH(forward_rows); i++)
+        row_print(&b, &forward_rows[i]);
+    for (size_t i = 0; i < AH_LENGTH(backward_rows); i++)
+        row_print(&b, &backward_rows[i]);
+    double floor = 0;
+    double time = program_run(&b, forward_rows, AH_LENGTH(forward_rows), &floor, "forward");
+    time += program_run(&b, backward_rows, AH_LENGTH(backward_rows), &floor, "backward");
+    printf("  block %-27s %9.3f ms                    %3.0f%% of its products\n", "both", time * 1e3, 100 * floor / time);
+    for (size_t i = 0; i < AH_LENGTH(other_rows) && seq <= 256; i++) {
+        if (other_rows[i].op == AH_OP_CROSS_ENTROPY)
+            b.shape[TARGETS] = ah_shape2(BATCH, 128);
+        row_print(&b, &other_rows[i]);
+    }
+}
+
+static void optimizer_print(struct ah_pool *pool, float *memory)
+{
+    enum { COUNT = SCALE_FLOATS / 4 };
+    double bytes = probe_bytes(pool, memory), time[ROUNDS_MOST], norm;
+    memset(memory, 0, (size_t)SCALE_FLOATS * sizeof *memory);
+    struct ah_task adam = {.as.adam = {.p = memory, .m = memory + COUNT, .v = memory + 2 * COUNT, .g = memory + 3 * COUNT,
+                                       .count = COUNT, .decayed = COUNT,
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1}}};
+    struct ah_task squares = {.as.sqnorm = {.g = memory, .count = SCALE_FLOATS, .out = &norm}};
+    for (int i = 0; i < 5; i++) {
+        double start = seconds();
+        check(ah__cpu_adam(pool, &adam));
+        time[i] = seconds() - start;
+    }
+    double middle = median(time, 5);
+    printf("adam   %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", COUNT / middle * 1e-9, 28.0 * COUNT / middle * 1e-9,
+           100 * 28.0 * COUNT / middle / bytes);
+    for (int i = 0; i < 5; i++) {
+        double start = seconds();
+        check(ah__cpu_sqnorm(pool, &squares));
+        time[i] = seconds() - start;
+    }
+    middle = median(time, 5);
+    printf("sqnorm %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", SCALE_FLOATS / middle * 1e-9,
+           4.0 * SCALE_FLOATS / middle * 1e-9, 100 * 4.0 * SCALE_FLOATS / middle / bytes);
+}
+
+int main(int argc, char **argv)
+{
+    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (argc == 3 && strcmp(argv[1], "--threads") == 0)
+        threads = atoi(argv[2]);
+    else if (argc != 1) {
+        fprintf(stderr, "usage: kernels [--threads N]\n");
+        return 2;
+    }
+    struct ah_pool *pool;
+    check(ah__pool_new(&pool, threads, -1));
+    ah__pool_enter(pool);
+    const int64_t bytes = (int64_t)1 << 30;
+    char *memory = allocate(bytes);
+    memset(memory, 0, (size_t)bytes);
+    printf("%d threads, %s\n", threads, ah__cpu_isa());
+    block_print(pool, 256, memory);
+    block_print(pool, 1024, memory);
+    optimizer_print(pool, (float *)(void *)memory);
+    free(memory);
+    ah__pool_free(pool);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* Adam against its definition in double, the sum of squares, and the accuracy of the exponential under them all. */
+#include "dev/cpu/cases.h"
+#include "dev/cpu/kernels.h"
+
+#include <math.h>
+
+enum { COUNT = 1003, DECAYED = 501, STEPS = 5 };
+
+struct state {
+    float p[COUNT], m[COUNT], v[COUNT], g[COUNT];
+    double exact_p[COUNT], exact_m[COUNT], exact_v[COUNT];
+};
+
+/* AdamW as in PyTorch. */
+static void exact_step(struct state *s, int step, double lr, double decay)
+{
+    for (int i = 0; i < COUNT; i++) {
+        double g = (double)s->g[i];
+        s->exact_m[i] = 0.9 * s->exact_m[i] + 0.1 * g;
+        s->exact_v[i] = 0.999 * s->exact_v[i] + 0.001 * g * g;
+        if (i < DECAYED)
+            s->exact_p[i] -= lr * decay * s->exact_p[i];
+        double root = sqrt(s->exact_v[i] / (1 - pow(0.999, step))) + 1e-8;
+        s->exact_p[i] -= lr * (s->exact_m[i] / (1 - pow(0.9, step))) / root;
+    }
+}
+
+static struct ah_task step_task(struct state *s, int step, double lr, double decay)
+{
+    struct ah_task task = {.type = AH_TASK_ADAM,
+                           .as.adam = {.p = s->p, .m = s->m, .v = s->v, .g = s->g, .count = COUNT, .decayed = DECAYED}};
+    task.as.adam.adam = (struct ah_adam){.beta1 = 0.9F,
+                                         .one_minus_beta1 = 0.1F,
+                                         .beta2 = 0.999F,
+                                         .one_minus_beta2 = 0.001F,
+                                         .eps = 1e-8F,
+                                         .decay_factor = (float)(1 - lr * decay),
+                                         .step_size = (float)(lr / (1 - pow(0.9, step))),
+                                         .inv_sqrt_bias2 = (float)(1 / sqrt(1 - pow(0.999, step)))};
+    return task;
+}
+
+static void adam_matches_definition(void **state)
+{
+    (void)state;
+    static struct state s;
+    struct test_pool p = pool_begin(2);
+    for (int i = 0; i < COUNT; i++)
+        s.exact_p[i] = (double)(s.p[i] = (float)ah__random_normal(1, (uint64_t)i));
+    for (int step = 1; step <= STEPS; step++) {
+        for (int i = 0; i < COUNT; i++)
+            s.g[i] = (float)(ah__random_normal(2, (uint64_t)(step * COUNT + i)) * 0.01);
+        struct ah_task task = step_task(&s, step, 0.01, 0.1);
+        assert_ok(ah__cpu_adam(p.pool, &task));
+        exact_step(&s, step, 0.01, 0.1);
+    }
+    for (int i = 0; i < COUNT; i++)
+        if (!(fabs((double)s.p[i] - s.exact_p[i]) < 1e-6))
+            fail_msg("parameter %d: %.9g, expected %.9g", i, (double)s.p[i], s.exact_p[i]);
+    pool_end(&p);
+}
+
+/* The formula of dev.h, one rounding for each operation; decides bits. */
+static void adam_rounds_as_written(void **state)
+{
+    (void)state;
+    static struct state s;
+    struct test_pool p = pool_begin(1);
+    struct ah_task task = step_task(&s, 3, 0.01, 0.1);
+    const struct ah_adam a = task.as.adam.adam;
+    float want[3][COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        float *const field[4] = {&s.p[i], &s.m[i], &s.v[i], &s.g[i]};
+        for (int j = 0; j < 4; j++)
+            *field[j] = (float)fabs(ah__random_normal(6 + (uint64_t)j, (uint64_t)i));
+        float m = fmaf(a.beta1, s.m[i], a.one_minus_beta1 * s.g[i]);
+        float v = fmaf(a.beta2, s.v[i], a.one_minus_beta2 * s.g[i] * s.g[i]);
+        float kept = i < DECAYED ? s.p[i] * a.decay_factor : s.p[i];
+        want[0][i] = fmaf(-a.step_size, m / (sqrtf(v) * a.inv_sqrt_bias2 + a.eps), kept);
+        want[1][i] = m;
+        want[2][i] = v;
+    }
+    assert_ok(ah__cpu_adam(p.pool, &task));
+    assert_memory_equal(s.p, want[0], sizeof want[0]);
+    assert_memory_equal(s.m, want[1], sizeof want[1]);
+    assert_memory_equal(s.v, want[2], sizeof want[2]);
+    pool_end(&p);
+}
+
+static void sum_of_squares_is_exact_enough_and_shows_nan(void **state)
+{
+    (void)state;
+    enum { N = 200001 };
+    struct test_pool p = pool_begin(2);
+    float *g = malloc(N * sizeof *g);
+    assert_non_null(g);
+    double want = 0, got;
+    for (int i = 0; i < N; i++) {
+        g[i] = (float)ah__random_normal(4, (uint64_t)i);
+        want += (double)g[i] * (double)g[i];
+    }
+    struct ah_task task = {.type = AH_TASK_SQNORM, .as.sqnorm = {.g = g, .count = N, .out = &got}};
+    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_true(fabs(got - want) < 1e-12 * want);
+    g[N - 1] = INFINITY;
+    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_true(isinf(got));
+    g[N / 2] = NAN;
+    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_true(isnan(got));
+    free(g);
+    pool_end(&p);
+}
+
+static void other_dtypes_are_refused(void **state)
+{
+    (void)state;
+    static struct state s;
+    struct test_pool p = pool_begin(1);
+    double sum;
+    struct ah_task adam = step_task(&s, 1, 0.01, 0), norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}};
+    adam.as.adam.grad_dtype = AH_BF16;
+    assert_fails(ah__cpu_adam(p.pool, &adam), AH_EDEVICE, "gradient is BF16, expected F32");
+    assert_fails(ah__cpu_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient is F16, expected F32");
+    pool_end(&p);
+}
+
+/* Largest error in units of the result's last place, over all that softmax and GELU can ask for. */
+static void exponential_is_accurate(void **state)
+{
+    (void)state;
+    enum { N = 400000 };
+    float *x = malloc(2 * N * sizeof *x), *y = x + N;
+    assert_non_null(x);
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(-86.9 + 175.2 * i / N);
+    ah__kernels()->exp(y, x, N);
+    double worst = 0;
+    for (int i = 0; i < N; i++) {
+        double want = exp((double)x[i]);
+        worst = fmax(worst, fabs((double)y[i] - want) / ldexp(1, ilogb(want) - 23));
+    }
+    assert_true(worst < 1.5);
+    const float edge[6] = {-INFINITY, -87.0F, 0.0F, -0.0F, 1000.0F, NAN};
+    float out[6];
+    ah__kernels()->exp(out, edge, 6);
+    assert_true(out[0] == 0 && out[1] == 0 && out[2] == 1 && out[3] == 1 && out[4] > 2e38F && isnan(out[5]));
+    free(x);
+}
+
+AH_TEST_SUITE("dev/cpu/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
+              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan), cmocka_unit_test(other_dtypes_are_refused),
+              cmocka_unit_test(exponential_is_accurate))

@@ -1,0 +1,186 @@
+/* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of squares. */
+#include "dev/cpu/cases.h"
+
+#include <stdio.h>
+
+#define S1(a) {1, {a, 0, 0, 0}}
+#define S2(a, b) {2, {a, b, 0, 0}}
+#define S3(a, b, c) {3, {a, b, c, 0}}
+
+static const struct op_case bit_cases[] = {
+    {"embedding", AH_OP_EMBEDDING, {0}, {S2(50, 37), S2(3, 700)}, {0}, 50},
+    {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 300, 70), S2(301, 70)}, {0}, 0},
+    {"layernorm", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(300, 203), S1(203), S1(203)}, {0}, 0},
+    {"linear", AH_OP_LINEAR, {0}, {S2(600, 90), S2(90, 500), S1(500)}, {0}, 0},
+    {"linear out_in", AH_OP_LINEAR, {.out_in = true}, {S2(130, 90), S2(200, 90)}, {0}, 0},
+    {"attention", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 150, 3 * 3 * 40)}, {0}, 0},
+    {"attention of 17", AH_OP_ATTENTION, {.heads = 5}, {S3(3, 17, 3 * 5 * 7)}, {0}, 0},
+    {"gelu", AH_OP_GELU, {0}, {S1(50005)}, {0}, 0},
+    {"relu", AH_OP_RELU, {0}, {S1(50005)}, {0}, 0},
+    {"add", AH_OP_ADD, {0}, {S1(50005), S1(50005)}, {0}, 0},
+    {"copy", AH_OP_COPY, {0}, {S1(50005)}, {0}, 0},
+    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 30, 501), S2(3, 30)}, {0}, 501},
+    {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(3, 700, 137), S2(3, 700)}, S2(50, 137), 50},
+    {"position_bwd", AH_OP_POSITION_BWD, {0}, {S3(5, 300, 70)}, S2(301, 70), 0},
+    {"layernorm_bwd", AH_OP_LAYERNORM_BWD, {0}, {S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)}, {0}, 0},
+    {"layernorm_bwd acc", AH_OP_LAYERNORM_BWD, {.acc = 7}, {S2(70, 600), S2(70, 600), S1(600), S1(70), S1(70)}, {0}, 0},
+    {"linear_bwd_x", AH_OP_LINEAR_BWD_X, {0}, {S2(600, 500), S2(90, 500)}, {0}, 0},
+    {"linear_bwd_w", AH_OP_LINEAR_BWD_W, {.acc = 1}, {S2(600, 500), S2(600, 90)}, {0}, 0},
+    {"linear_bwd_b", AH_OP_LINEAR_BWD_B, {0}, {S2(600, 530)}, {0}, 0},
+    {"attention_bwd",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 3},
+     {S3(2, 150, 120), S3(2, 150, 360), S3(2, 150, 120), S3(2, 3, 150)},
+     {0},
+     0},
+    {"attention_bwd acc",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 5, .acc = 1},
+     {S3(3, 17, 35), S3(3, 17, 105), S3(3, 17, 35), S3(3, 5, 17)},
+     {0},
+     0},
+    {"gelu_bwd", AH_OP_GELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
+    {"relu_bwd", AH_OP_RELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
+};
+
+static const char *const isas[] = {"avx512", "avx2", "plain"};
+
+/* A hash of what `run` leaves behind must be one for all threads and instruction sets. */
+static void assert_one_hash(const char *what, uint64_t (*run)(struct ah_pool *pool, const void *context), const void *context)
+{
+    uint64_t first = 0;
+    for (size_t isa = 0; isa < AH_LENGTH(isas); isa++)
+        for (int threads = 1; threads <= 3; threads++) {
+            struct test_pool p = pool_begin(threads);
+            ah__cpu_isa_force(isas[isa]);
+            uint64_t hash = run(p.pool, context);
+            ah__cpu_isa_force(NULL);
+            pool_end(&p);
+            if (isa == 0 && threads == 1)
+                first = hash;
+            else if (hash != first)
+                fail_msg("%s: %s with %d threads differs from %s with 1", what, isas[isa], threads, isas[0]);
+        }
+}
+
+/* Operands in place or added to start from other numbers than NaN. */
+static uint64_t run_call(struct ah_pool *pool, const void *context)
+{
+    const struct op_case *c = context;
+    struct op_data data;
+    op_data_init(&data, c, 21);
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        for (int64_t j = 0; c->attr.acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
+            ((float *)operand_at(&data, &data.call.out[i]))[j] = (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
+    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    uint64_t hash = 0;
+    for (int i = 0; i < ah__op_table[c->op].outputs; i++)
+        hash = ah__hash(operand_at(&data, &data.call.out[i]), (size_t)operand_bytes(&data.call.out[i]), hash);
+    op_data_fini(&data);
+    return hash;
+}
+
+static void operators_have_one_result(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(bit_cases); i++)
+        assert_one_hash(bit_cases[i].name, run_call, &bit_cases[i]);
+}
+
+/* Ordinary numbers, every seventh a denormal, every 11th tiny, so that squares underflow. */
+static void numbers_fill(float *x, int64_t n, uint64_t seed, bool positive)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double value = ah__random_normal(seed, (uint64_t)i) * (i % 7 == 0 ? 1e-40 : i % 11 == 0 ? 1e-22 : 1e-2);
+        x[i] = (float)(positive && value < 0 ? -value : value);
+    }
+}
+
+enum { NUMBERS = 150003 };
+
+static uint64_t run_adam(struct ah_pool *pool, const void *context)
+{
+    struct ah_task task = *(const struct ah_task *)context;
+    float *memory = malloc(4 * NUMBERS * sizeof *memory);
+    assert_non_null(memory);
+    for (int i = 0; i < 4; i++)
+        numbers_fill(memory + i * NUMBERS, NUMBERS, 5 + (uint64_t)i, i == 2);
+    task.as.adam.p = memory;
+    task.as.adam.m = memory + NUMBERS;
+    task.as.adam.v = memory + 2 * NUMBERS;
+    task.as.adam.g = memory + 3 * NUMBERS;
+    for (int step = 0; step < 3; step++)
+        assert_ok(ah__cpu_adam(pool, &task));
+    uint64_t hash = ah__hash(memory, 4 * NUMBERS * sizeof *memory, 0);
+    free(memory);
+    return hash;
+}
+
+static void adam_has_one_result(void **state)
+{
+    (void)state;
+    struct ah_task task = {.type = AH_TASK_ADAM,
+                           .as.adam = {.count = NUMBERS, .decayed = 100001, .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F,
+                                                                                     0.99F, 0.003F, 1.5F}}};
+    assert_one_hash("adam", run_adam, &task);
+}
+
+static uint64_t run_sqnorm(struct ah_pool *pool, const void *context)
+{
+    const float *g = context;
+    double sum;
+    struct ah_task task = {.type = AH_TASK_SQNORM, .as.sqnorm = {.g = g, .count = NUMBERS, .out = &sum}};
+    assert_ok(ah__cpu_sqnorm(pool, &task));
+    return ah__hash(&sum, sizeof sum, 0);
+}
+
+static void sum_of_squares_has_one_result(void **state)
+{
+    (void)state;
+    float *g = malloc(NUMBERS * sizeof *g);
+    assert_non_null(g);
+    numbers_fill(g, NUMBERS, 3, false);
+    assert_one_hash("sqnorm", run_sqnorm, g);
+    free(g);
+}
+
+/* Operators on denormal numbers: what is flushed is flushed alike. */
+static uint64_t run_denormal(struct ah_pool *pool, const void *context)
+{
+    struct op_data data;
+    op_data_init(&data, context, 22);
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        if (data.call.in[i].space && data.call.in[i].meta.dtype == AH_F32)
+            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape), 40 + (uint64_t)i, false);
+    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    uint64_t hash = ah__hash(operand_at(&data, &data.call.out[0]), (size_t)operand_bytes(&data.call.out[0]), 0);
+    op_data_fini(&data);
+    return hash;
+}
+
+static void denormal_inputs_have_one_result(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(bit_cases); i++)
+        if (!bit_cases[i].attr.acc)
+            assert_one_hash(bit_cases[i].name, run_denormal, &bit_cases[i]);
+}
+
+static void widest_instruction_set_is_chosen(void **state)
+{
+    (void)state;
+    ah__cpu_isa_force("plain");
+    assert_string_equal(ah__cpu_isa(), "plain");
+    ah__cpu_isa_force("no such thing");
+    const char *own = ah__cpu_isa();
+    ah__cpu_isa_force(NULL);
+    assert_string_equal(ah__cpu_isa(), own);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        assert_string_not_equal(own, "plain");
+#endif
+}
+
+AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result), cmocka_unit_test(adam_has_one_result),
+              cmocka_unit_test(sum_of_squares_has_one_result), cmocka_unit_test(denormal_inputs_have_one_result),
+              cmocka_unit_test(widest_instruction_set_is_chosen))

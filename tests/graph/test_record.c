@@ -1,0 +1,262 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "test.h"
+
+enum { B = 2, T = 4, C = 8, V = 10 };
+
+static const struct ah_tensor none = {-1};
+
+struct rec {
+    struct ah_graph *graph;
+    struct ah_tensor tokens, targets, x; /* x: embedded tokens */
+};
+
+static struct rec begin(void)
+{
+    struct rec r;
+    assert_ok(ah_graph_new(&r.graph, AH_F32));
+    r.tokens = ah_graph_tokens(r.graph, B, T);
+    r.targets = ah_graph_targets(r.graph, B, T);
+    ah_graph_scope_push(r.graph, "wte");
+    r.x = ah_graph_embedding(r.graph, ah_graph_param(r.graph, "weight", ah_shape2(V, C), AH_INIT_NORMAL, 0.02f), r.tokens);
+    ah_graph_scope_pop(r.graph);
+    return r;
+}
+
+static struct ah_tensor matrix(struct ah_graph *graph, const char *name, int64_t rows, int64_t columns)
+{
+    return ah_graph_param(graph, name, ah_shape2(rows, columns), AH_INIT_NORMAL, 0.02f);
+}
+
+static struct ah_tensor finish_loss(struct rec *r)
+{
+    struct ah_tensor logits = ah_graph_linear(r->graph, r->x, matrix(r->graph, "head", C, V), none, false);
+    return ah_graph_cross_entropy(r->graph, logits, r->targets);
+}
+
+/* Ends the recording, which must fail with these words, and frees it. */
+static void expect(struct rec *r, struct ah_tensor loss, const char *words)
+{
+    assert_fails(ah_graph_finish(r->graph, loss), AH_EINPUT, words);
+    ah_graph_free(r->graph);
+}
+
+static void good(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    struct ah_tensor loss = finish_loss(&r);
+    assert_ok(ah_graph_finish(r.graph, loss));
+    assert_int_equal(r.graph->node_count, 3);
+    const struct ah_value *value = &r.graph->values[loss.id];
+    assert_int_equal(ah__value_bytes(value), 4);
+    const struct ah_node *node = &r.graph->nodes[value->producer];
+    assert_int_equal(r.graph->values[node->out[1]].storage, node->in[0]);
+    assert_string_equal(r.graph->values[2].name, "wte.weight");
+    ah_graph_free(r.graph);
+}
+
+static void in_place_shares_memory(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    struct ah_tensor y = ah_graph_relu(r.graph, r.x), z = ah_graph_add_inplace(r.graph, y, r.x);
+    assert_int_equal(r.graph->values[y.id].storage, y.id);
+    assert_int_equal(r.graph->values[z.id].storage, y.id);
+    r.x = ah_graph_add_position(r.graph, z, matrix(r.graph, "wpe", T, C));
+    assert_int_equal(r.graph->values[r.x.id].storage, y.id);
+    assert_ok(ah_graph_finish(r.graph, finish_loss(&r)));
+
+    int nodes[] = {0, 1, 2, 3, 4, 5};
+    struct ah_live live[32];
+    assert_int_equal(r.graph->node_count, AH_LENGTH(nodes));
+    ah__graph_live(live, r.graph, nodes, AH_LENGTH(nodes));
+    assert_int_equal(live[y.id].first, 1);
+    assert_int_equal(live[y.id].last, 4);
+    assert_int_equal(live[z.id].first, -1);
+    assert_int_equal(live[r.targets.id].first, 5);
+    ah_graph_free(r.graph);
+}
+
+static void overwritten_value(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    ah_graph_scope_push(r.graph, "h.0");
+    ah_graph_scope_push(r.graph, "mlp");
+    struct ah_tensor y = ah_graph_relu(r.graph, r.x);
+    ah_graph_add_inplace(r.graph, y, r.x);
+    ah_graph_gelu(r.graph, y);
+    ah_graph_scope_pop(r.graph);
+    ah_graph_scope_pop(r.graph);
+    expect(&r, finish_loss(&r), "h.0.mlp: gelu: input 0, value %4, was overwritten in place by add in h.0.mlp");
+    r = begin();
+    struct ah_tensor logits = ah_graph_linear(r.graph, r.x, matrix(r.graph, "head", C, V), none, false);
+    struct ah_tensor loss = ah_graph_cross_entropy(r.graph, logits, r.targets);
+    ah_graph_relu(r.graph, logits);
+    expect(&r, loss, "was overwritten in place by cross_entropy");
+}
+
+static void first_error_stays(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    ah_graph_scope_push(r.graph, "h.0");
+    ah_graph_scope_push(r.graph, "fc");
+    struct ah_tensor bad = ah_graph_linear(r.graph, r.x, matrix(r.graph, "weight", C + 1, V), none, false);
+    assert_int_equal(bad.id, -1);
+    ah_graph_scope_pop(r.graph);
+    ah_graph_attention(r.graph, bad, 0);
+    ah_graph_scope_pop(r.graph);
+    expect(&r, finish_loss(&r), "h.0.fc: linear: weight is F32 [9,10], expected F32 [8,O]");
+}
+
+struct wrong {
+    void (*record)(struct rec *r);
+    const char *words;
+};
+
+static void twice_tokens(struct rec *r) { ah_graph_tokens(r->graph, B, T); }
+static void twice_param(struct rec *r) { matrix(r->graph, "a", 1, 1), matrix(r->graph, "a", 1, 1); }
+static void empty_param(struct rec *r) { matrix(r->graph, "a", 0, 1); }
+static void huge_param(struct rec *r) { matrix(r->graph, "a", INT64_C(1) << 40, INT64_C(1) << 40); }
+static void flat_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){0}, AH_INIT_ONES, 0); }
+static void deep_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0); }
+static void bad_std(struct rec *r) { ah_graph_param(r->graph, "a", ah_shape1(1), AH_INIT_NORMAL, -1); }
+static void no_name(struct rec *r) { matrix(r->graph, "", 1, 1); }
+static void pop_too_often(struct rec *r) { ah_graph_scope_pop(r->graph); }
+static void empty_scope(struct rec *r) { ah_graph_scope_push(r->graph, "%s", ""); }
+static void long_scope(struct rec *r) { ah_graph_scope_push(r->graph, "%0200d", 1); }
+static void open_scope(struct rec *r) { ah_graph_scope_push(r->graph, "open"); }
+static void not_a_parameter(struct rec *r) { ah_graph_add_position(r->graph, r->x, r->x); }
+static void not_an_activation(struct rec *r) { ah_graph_relu(r->graph, matrix(r->graph, "a", 1, 1)); }
+static void ids_as_x(struct rec *r) { ah_graph_gelu(r->graph, r->tokens); }
+static void twice_the_same(struct rec *r) { ah_graph_add_inplace(r->graph, r->x, r->x); }
+static void unknown_value(struct rec *r) { ah_graph_relu(r->graph, (struct ah_tensor){77}); }
+static void bad_eps(struct rec *r)
+{
+    ah_graph_layernorm(r->graph, r->x, none, none, -1);
+}
+static void heads(struct rec *r)
+{
+    ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3);
+}
+static void dead_result(struct rec *r) { ah_graph_relu(r->graph, r->x); }
+static void dead_param(struct rec *r) { matrix(r->graph, "a", 1, 1); }
+
+static void wrong_calls(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {twice_tokens, "(top level): the token ids: recorded twice"},
+        {twice_param, "parameter: 'a' is recorded twice"},
+        {empty_param, "shape: found [0,1], expected positive dimensions"},
+        {huge_param, "expected positive dimensions and at most 2^48"},
+        {flat_param, "shape: found []"},
+        {deep_param, "rank: found 9, expected 1 to 4"},
+        {bad_std, "'a': std: found -1"},
+        {no_name, "parameter: name: found 0 bytes"},
+        {pop_too_often, "scope: popped more often than pushed"},
+        {empty_scope, "scope: name: found ''"},
+        {long_scope, "scope: name is longer"},
+        {open_scope, "scope 'open' is still open"},
+        {not_a_parameter, "add_position: input 1: found an activation, expected a parameter"},
+        {not_an_activation, "relu: input 0: found a parameter, expected an activation"},
+        {ids_as_x, "gelu: input 0: found the token ids, expected an activation"},
+        {twice_the_same, "add: inputs 0 and 1 are the same value"},
+        {unknown_value, "relu: input 0: found 77, expected a value of this graph"},
+        {bad_eps, "layernorm: eps: found -1"},
+        {heads, "attention: qkv is F32 [2,4,24], expected [B,T,3C] with C a multiple of 3 heads"},
+        {dead_result, "relu: its result %4 is never used"},
+        {dead_param, "a parameter a is never used"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct rec r = begin();
+        cases[i].record(&r);
+        expect(&r, finish_loss(&r), cases[i].words);
+    }
+}
+
+static void wrong_ends(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    finish_loss(&r);
+    expect(&r, none, "loss: found -1, expected a value of this graph");
+    r = begin();
+    expect(&r, r.x, "loss: found a result of embedding, expected the scalar of cross_entropy");
+    r = begin();
+    expect(&r, r.tokens, "loss: found the token ids of the graph");
+    assert_ok(ah_graph_new(&r.graph, AH_F32));
+    expect(&r, none, "the graph has no tokens");
+    assert_fails(ah_graph_new(&r.graph, AH_BF16), AH_EINPUT, "compute dtype");
+}
+
+static void after_the_end(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    struct ah_tensor loss = finish_loss(&r);
+    assert_ok(ah_graph_finish(r.graph, loss));
+    assert_fails(ah_graph_finish(r.graph, loss), AH_EINPUT, "called twice");
+    assert_int_equal(ah_graph_relu(r.graph, r.x).id, -1);
+    assert_fails(ah_graph_finish(r.graph, loss), AH_EINPUT, "relu: recorded after ah_graph_finish()");
+    assert_false(r.graph->finished);
+    ah_graph_free(r.graph);
+}
+
+static void prints(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    struct rec r = begin();
+    ah_graph_scope_push(r.graph, "h.0");
+    r.x = ah_graph_add_inplace(r.graph, ah_graph_relu(r.graph, r.x), r.x);
+    ah_graph_scope_pop(r.graph);
+    assert_ok(ah_graph_finish(r.graph, finish_loss(&r)));
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    assert_ok(ah_graph_print(r.graph, to));
+    fclose(to);
+    assert_non_null(strstr(text, "%2 = param wte.weight"));
+    const char *add = strstr(text, "%5 = add(%4, %3) in place");
+    assert_non_null(add);
+    assert_non_null(strstr(add, "[2,4,8]                         0 B         64 flop  h.0\n"));
+    /* embedding and relu 256 bytes each, logits 320, loss 4 */
+    assert_non_null(strstr(text, "5 operators, 2 parameters (160 elements), 836 bytes of activations"));
+    free(text);
+    ah_graph_free(r.graph);
+}
+
+/* A failed allocation is remembered like any other failure. */
+static void failing_allocations(void **state)
+{
+    (void)state;
+    int status = AH_ENOMEM;
+    for (uint64_t n = 1; status == AH_ENOMEM; n++) {
+        struct ah_graph *graph;
+        assert_true(n < 100);
+        ah__alloc_fail_at(n);
+        status = ah_graph_new(&graph, AH_F32);
+        if (status == AH_OK) {
+            struct rec r = {.graph = graph};
+            r.tokens = ah_graph_tokens(graph, B, T);
+            r.targets = ah_graph_targets(graph, B, T);
+            ah_graph_scope_push(graph, "wte");
+            r.x = ah_graph_embedding(graph, matrix(graph, "weight", V, C), r.tokens);
+            ah_graph_scope_pop(graph);
+            status = ah_graph_finish(graph, finish_loss(&r));
+            ah_graph_free(graph);
+        }
+        ah__alloc_fail_at(0);
+    }
+    assert_ok(status);
+}
+
+AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
+              cmocka_unit_test(overwritten_value), cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
+              cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end), cmocka_unit_test(prints),
+              cmocka_unit_test(failing_allocations))

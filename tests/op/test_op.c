@@ -1,0 +1,160 @@
+#include "op/op.h"
+#include "test.h"
+
+#include <string.h>
+
+static struct ah_meta f32(int rank, int64_t a, int64_t b, int64_t c)
+{
+    return (struct ah_meta){AH_F32, {rank, {a, b, c, 0}}};
+}
+
+static struct ah_meta i32(int64_t a, int64_t b)
+{
+    return (struct ah_meta){AH_I32, {2, {a, b, 0, 0}}};
+}
+
+static void table_matches_list(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int inputs, outputs;
+    } list[] = {
+#define ROW(id, name, inputs, outputs) {name, inputs, outputs},
+        AH_OP_TABLE(ROW)
+#undef ROW
+    };
+    assert_int_equal(AH_LENGTH(list), AH_OP_COUNT);
+    for (int op = 0; op < AH_OP_COUNT; op++) {
+        const struct ah_op_row *row = &ah__op_table[op];
+        assert_string_equal(row->name, list[op].name);
+        assert_int_equal(row->inputs, list[op].inputs);
+        assert_int_equal(row->outputs, list[op].outputs);
+        assert_true(row->inplace_output < row->outputs && row->infer && row->flops);
+    }
+}
+
+struct rule {
+    enum ah_op op;
+    struct ah_attr attr;
+    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    double flops;
+};
+
+/* B 2, T 4, C 6, 2 heads, V 10 */
+static const struct ah_meta absent;
+#define X {AH_F32, {3, {2, 4, 6, 0}}}
+#define W(a, b) {AH_F32, {2, {a, b, 0, 0}}}
+#define N(a) {AH_F32, {1, {a, 0, 0, 0}}}
+#define F3(a, b, c) {AH_F32, {3, {a, b, c, 0}}}
+#define IDS {AH_I32, {2, {2, 4, 0, 0}}}
+
+static const struct rule rules[] = {
+    {AH_OP_EMBEDDING, {0}, {W(10, 6), IDS}, {X}, 0},
+    {AH_OP_ADD_POSITION, {0}, {X, W(5, 6)}, {X}, 48},
+    {AH_OP_LAYERNORM, {0}, {X, N(6), N(6)}, {X, N(8), N(8)}, 8 * 48},
+    {AH_OP_LINEAR, {0}, {X, W(6, 5), N(5)}, {F3(2, 4, 5)}, 2 * 8 * 30 + 40},
+    {AH_OP_LINEAR, {.out_in = true}, {X, W(5, 6)}, {F3(2, 4, 5)}, 2 * 8 * 30},
+    {AH_OP_ATTENTION, {.heads = 2}, {F3(2, 4, 18)}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
+    {AH_OP_GELU, {0}, {X}, {X}, 12 * 48},
+    {AH_OP_RELU, {0}, {X}, {X}, 48},
+    {AH_OP_ADD, {0}, {X, X}, {X}, 48},
+    {AH_OP_CROSS_ENTROPY, {0}, {F3(2, 4, 10), IDS}, {N(1), F3(2, 4, 10)}, 5 * 80},
+    {AH_OP_EMBEDDING_BWD, {0}, {X, IDS}, {W(10, 6)}, 48},
+    {AH_OP_POSITION_BWD, {0}, {X}, {W(5, 6)}, 48},
+    {AH_OP_LAYERNORM_BWD, {0}, {X, X, N(6), N(8), N(8)}, {X, N(6), N(6)}, 14 * 48},
+    {AH_OP_LINEAR_BWD_X, {0}, {F3(2, 4, 5), W(6, 5)}, {X}, 2 * 8 * 30},
+    {AH_OP_LINEAR_BWD_X, {.out_in = true}, {F3(2, 4, 5), W(5, 6)}, {X}, 2 * 8 * 30},
+    {AH_OP_LINEAR_BWD_W, {0}, {F3(2, 4, 5), X}, {W(6, 5)}, 2 * 8 * 30},
+    {AH_OP_LINEAR_BWD_W, {.out_in = true}, {F3(2, 4, 5), X}, {W(5, 6)}, 2 * 8 * 30},
+    {AH_OP_LINEAR_BWD_B, {0}, {F3(2, 4, 5)}, {N(5)}, 40},
+    {AH_OP_ATTENTION_BWD, {.heads = 2}, {X, F3(2, 4, 18), X, F3(2, 2, 4)}, {F3(2, 4, 18)}, 5 * 2 * 4 * 4 * 6},
+    {AH_OP_GELU_BWD, {0}, {X, X}, {X}, 20 * 48},
+    {AH_OP_RELU_BWD, {0}, {X, X}, {X}, 48},
+    {AH_OP_COPY, {0}, {X}, {X}, 0},
+};
+
+static bool outputs_given(enum ah_op op)
+{
+    return op == AH_OP_EMBEDDING_BWD || op == AH_OP_POSITION_BWD;
+}
+
+static void infers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(rules); i++) {
+        const struct rule *rule = &rules[i];
+        const struct ah_op_row *row = &ah__op_table[rule->op];
+        struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
+        if (outputs_given(rule->op))
+            out[0] = rule->out[0];
+        assert_ok(row->infer(out, rule->in, &rule->attr));
+        for (int j = 0; j < row->outputs; j++)
+            if (out[j].dtype != rule->out[j].dtype || !ah__shape_equal(&out[j].shape, &rule->out[j].shape))
+                fail_msg("%s: output %d", row->name, j);
+        double flops = row->flops(rule->in, out, &rule->attr);
+        if (flops < rule->flops || flops > rule->flops)
+            fail_msg("%s: found %g flops, expected %g", row->name, flops, rule->flops);
+    }
+}
+
+/* Any input that is absent or of the other kind (ids instead of floats, floats instead of ids) is refused. */
+static void refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(rules); i++) {
+        const struct rule *rule = &rules[i];
+        const struct ah_op_row *row = &ah__op_table[rule->op];
+        for (int j = 0; j < row->inputs && rule->in[j].shape.rank; j++) {
+            struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS] = {0};
+            memcpy(in, rule->in, sizeof in);
+            if (outputs_given(rule->op))
+                out[0] = rule->out[0];
+            in[j].dtype = in[j].dtype == AH_I32 ? AH_F32 : AH_I32;
+            assert_int_equal(row->infer(out, in, &rule->attr), AH_EINPUT);
+            in[j] = rule->in[j];
+            in[j].shape.rank = 0;
+            if (j == 2 && rule->op == AH_OP_LINEAR)
+                continue; /* the bias may be absent */
+            assert_int_equal(row->infer(out, in, &rule->attr), AH_EINPUT);
+        }
+    }
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0}, in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 5, 6, 0), absent};
+    struct ah_attr attr = {0};
+    assert_fails(ah__op_table[AH_OP_LINEAR].infer(out, in, &attr), AH_EINPUT, "weight is F32 [5,6], expected F32 [6,O]");
+    attr.out_in = true;
+    in[2] = f32(1, 6, 0, 0);
+    assert_fails(ah__op_table[AH_OP_LINEAR].infer(out, in, &attr), AH_EINPUT, "bias is F32 [6], expected F32 [5]");
+    in[1] = f32(2, 3, 6, 0);
+    assert_fails(ah__op_table[AH_OP_ADD_POSITION].infer(out, in, &attr), AH_EINPUT, "expected F32 [P,6] with P >= 4");
+    in[1] = i32(2, 3);
+    assert_fails(ah__op_table[AH_OP_CROSS_ENTROPY].infer(out, in, &attr), AH_EINPUT, "targets is I32 [2,3], expected I32 [2,4]");
+    out[0] = f32(2, 10, 7, 0);
+    in[1] = i32(2, 4);
+    assert_fails(ah__op_table[AH_OP_EMBEDDING_BWD].infer(out, in, &attr), AH_EINPUT, "dtable is F32 [10,7], expected F32 [10,6]");
+}
+
+static void shapes(void **state)
+{
+    (void)state;
+    char text[64], tiny[4];
+    struct ah_meta meta = f32(3, 4, 256, 768);
+    assert_string_equal(ah__shape_format(text, sizeof text, &meta.shape), "[4,256,768]");
+    assert_string_equal(ah__shape_format(text, sizeof text, &absent.shape), "[]");
+    assert_string_equal(ah__shape_format(tiny, sizeof tiny, &meta.shape), "[4,");
+    assert_int_equal(ah__shape_count(&meta.shape), 4 * 256 * 768);
+    assert_int_equal(ah__shape_rows(&meta.shape), 4 * 256);
+    assert_int_equal(ah__dtype_bytes(AH_F32), 4);
+    assert_int_equal(ah__dtype_bytes(AH_BF16), 2);
+    assert_string_equal(ah__dtype_name(AH_BF16), "BF16");
+    struct ah_meta other = f32(2, 4, 256, 768);
+    assert_false(ah__shape_equal(&meta.shape, &other.shape));
+}
+
+AH_TEST_SUITE("op/op", cmocka_unit_test(table_matches_list), cmocka_unit_test(infers),
+              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(shapes))

@@ -1,0 +1,157 @@
+#include "models.h"
+
+#include "base/status.h"
+
+enum { C = MODEL_EMBD };
+
+struct ah_tensor model_linear(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t in, int64_t out)
+{
+    ah_graph_scope_push(graph, "%s", name);
+    struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape2(in, out), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor bias = ah_graph_param(graph, "bias", ah_shape1(out), AH_INIT_ZEROS, 0);
+    x = ah_graph_linear(graph, x, weight, bias, false);
+    ah_graph_scope_pop(graph);
+    return x;
+}
+
+struct ah_tensor model_norm(struct ah_graph *graph, const char *name, struct ah_tensor x)
+{
+    ah_graph_scope_push(graph, "%s", name);
+    struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape1(C), AH_INIT_ONES, 0);
+    struct ah_tensor bias = ah_graph_param(graph, "bias", ah_shape1(C), AH_INIT_ZEROS, 0);
+    x = ah_graph_layernorm(graph, x, weight, bias, 1e-5f);
+    ah_graph_scope_pop(graph);
+    return x;
+}
+
+struct ah_tensor model_attention(struct ah_graph *graph, struct ah_tensor x, int heads)
+{
+    x = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), heads);
+    return model_linear(graph, "proj", x, C, C);
+}
+
+static struct ah_tensor mlp(struct ah_graph *graph, struct ah_tensor x)
+{
+    return model_linear(graph, "out", ah_graph_gelu(graph, model_linear(graph, "in", x, C, 2 * C)), 2 * C, C);
+}
+
+static struct ah_tensor gpt(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    x = ah_graph_add_inplace(graph, model_attention(graph, model_norm(graph, "ln_1", x), 2), x);
+    return ah_graph_add_inplace(graph, mlp(graph, model_norm(graph, "ln_2", x)), x);
+}
+
+static struct ah_tensor parallel(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor y = model_norm(graph, "ln", x);
+    struct ah_tensor sum = ah_graph_add_inplace(graph, model_attention(graph, y, 2), mlp(graph, y));
+    return ah_graph_add_inplace(graph, sum, x);
+}
+
+/* Written over the block's input: the sums must change sides. */
+static struct ah_tensor over_input(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    x = ah_graph_add_inplace(graph, x, model_attention(graph, model_norm(graph, "ln_1", x), 2));
+    return ah_graph_add_inplace(graph, x, mlp(graph, model_norm(graph, "ln_2", x)));
+}
+
+/* The other side of the sum is read by backward too: a copy must be made. */
+static struct ah_tensor over_input_kept(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor y = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 4);
+    return ah_graph_add_inplace(graph, x, y);
+}
+
+/* Backward of attention reads its result, which here is what leaves. */
+static struct ah_tensor ends_in_attention(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    return ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 2);
+}
+
+static struct ah_tensor weight_twice(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor weight = ah_graph_param(graph, "weight", ah_shape2(C, C), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor bias = ah_graph_param(graph, "bias", ah_shape1(C), AH_INIT_ZEROS, 0);
+    struct ah_tensor y = ah_graph_relu(graph, ah_graph_linear(graph, x, weight, bias, false));
+    return ah_graph_add_inplace(graph, ah_graph_linear(graph, y, weight, bias, true), x);
+}
+
+/* The sum hands one gradient to relu and to the residual: relu's backward may not write over it. */
+static struct ah_tensor relu_at_sum(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    return ah_graph_add_inplace(graph, ah_graph_relu(graph, model_linear(graph, "fc", x, C, C)), x);
+}
+
+/* No residual: the gradient of the input is written to the boundary, where the other is dead by then. */
+static struct ah_tensor plain(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    return model_linear(graph, "b", ah_graph_relu(graph, model_linear(graph, "a", x, C, C)), C, C);
+}
+
+/* One operator that is not in place: both gradients are alive at once. */
+static struct ah_tensor single(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    return model_linear(graph, "a", x, C, C);
+}
+
+static struct ah_tensor read_often(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor a = model_linear(graph, "a", x, C, C), b = model_linear(graph, "b", x, C, C);
+    struct ah_tensor c = ah_graph_gelu(graph, x), sum = ah_graph_add_inplace(graph, a, b);
+    sum = ah_graph_add_inplace(graph, sum, c);
+    return ah_graph_add_inplace(graph, sum, x);
+}
+
+const struct model_case model_cases[] = {
+    {"gpt", gpt, 0, 0},
+    {"parallel", parallel, 0, 0},
+    {"over_input", over_input, 0, 0},
+    {"over_input_kept", over_input_kept, 1, 0},
+    {"ends_in_attention", ends_in_attention, 1, 0},
+    {"weight_twice", weight_twice, 0, 0},
+    {"relu_at_sum", relu_at_sum, 0, 1},
+    {"plain", plain, 0, 0},
+    {"single", single, 0, 1},
+    {"read_often", read_often, 0, 2},
+};
+const int model_case_count = AH_LENGTH(model_cases);
+
+static struct ah_tensor table(struct ah_graph *graph, const char *name, int64_t rows)
+{
+    return ah_graph_param(graph, name, ah_shape2(rows, C), AH_INIT_NORMAL, 0.02f);
+}
+
+int model_record(struct ah_graph *graph, model_block block, int layers, bool tied)
+{
+    struct ah_tensor tokens = ah_graph_tokens(graph, MODEL_BATCH, MODEL_SEQ);
+    struct ah_tensor targets = ah_graph_targets(graph, MODEL_BATCH, MODEL_SEQ);
+    struct ah_tensor wte = table(graph, "wte", MODEL_VOCAB);
+    struct ah_tensor x = ah_graph_embedding(graph, wte, tokens);
+    x = ah_graph_add_position(graph, x, table(graph, "wpe", MODEL_SEQ + 3));
+    for (int i = 0; i < layers; i++) {
+        ah_graph_scope_push(graph, "h.%d", i);
+        x = block(graph, x, i);
+        ah_graph_scope_pop(graph);
+    }
+    x = model_norm(graph, "ln_f", x);
+    x = ah_graph_linear(graph, x, tied ? wte : table(graph, "head", MODEL_VOCAB), (struct ah_tensor){-1}, true);
+    return ah_graph_finish(graph, ah_graph_cross_entropy(graph, x, targets));
+}
+
+struct ah_graph *model_graph(model_block block, int layers, bool tied)
+{
+    struct ah_graph *graph;
+    assert_ok(ah_graph_new(&graph, AH_F32));
+    assert_ok(model_record(graph, block, layers, tied));
+    return graph;
+}

@@ -1,0 +1,295 @@
+/* Measuring a tiny model, and profiles as files. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "profile/profile.h"
+
+static struct ah_partition *tiny_partition(void)
+{
+    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
+                                 " \"n_layer\": 3, \"n_head\": 4}";
+    char path[160];
+    struct ah_model *model = NULL;
+    struct ah_graph *graph = NULL;
+    struct ah_partition *partition = NULL;
+    snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
+    assert_ok(ah__file_write(path, config, strlen(config)));
+    assert_ok(ah_model_load(&model, path));
+    assert_ok(ah_model_record(&graph, model, 2, 16, AH_F32));
+    assert_ok(ah_partition_new(&partition, graph));
+    ah_graph_free(graph);
+    ah_model_free(model);
+    return partition;
+}
+
+/* Every number different, so that one in another's place is seen. */
+static void profile_fill(struct ah_profile *profile)
+{
+    int64_t next = 1000;
+    *profile = (struct ah_profile){.device = "a machine \"by hand\"", .threads = 3, .host_threads = 2,
+                                   .link_bytes_per_s = 4000000000};
+    profile->costs.layers = 12;
+    for (int i = 0; i < AH_ITEM_COUNT; i++)
+        for (int j = 0; j < AH_CLASS_COUNT; j++)
+            profile->costs.ns[i][j] = next++;
+    for (int i = 0; i < AH_CLASS_COUNT; i++) {
+        profile->costs.recompute_ns[i] = next++;
+        profile->params[i] = next++;
+        profile->forward_flops[i] = (double)next++ / 3.0;
+        profile->backward_flops[i] = (double)next++ / 7.0;
+        profile->recompute_flops[i] = (double)next++ * 1e9;
+    }
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        profile->costs.launch_ns[i] = next++;
+        for (int j = 0; j < AH_LANE_COUNT; j++)
+            profile->costs.slowdown[i][j] = 1 + 1.0 / (double)next++;
+    }
+    profile->costs.notify_ns = next++;
+    profile->h2d_bytes_per_s = next++;
+    profile->d2h_bytes_per_s = next++;
+    profile->h2d_both_bytes_per_s = next++;
+    profile->d2h_both_bytes_per_s = next++;
+    profile->partition_signature = 0xfedcba9876543210;
+    profile->device_signature = 0x0123456789abcdef;
+}
+
+static void profile_check_equal(const struct ah_profile *a, const struct ah_profile *b)
+{
+    assert_string_equal(a->device, b->device);
+    assert_int_equal(a->threads, b->threads);
+    assert_int_equal(a->host_threads, b->host_threads);
+    assert_int_equal(a->link_bytes_per_s, b->link_bytes_per_s);
+    assert_int_equal(a->costs.layers, b->costs.layers);
+    assert_memory_equal(a->costs.ns, b->costs.ns, sizeof a->costs.ns);
+    assert_memory_equal(a->costs.recompute_ns, b->costs.recompute_ns, sizeof a->costs.recompute_ns);
+    assert_memory_equal(a->costs.launch_ns, b->costs.launch_ns, sizeof a->costs.launch_ns);
+    assert_memory_equal(a->costs.slowdown, b->costs.slowdown, sizeof a->costs.slowdown);
+    assert_int_equal(a->costs.notify_ns, b->costs.notify_ns);
+    assert_memory_equal(&a->h2d_bytes_per_s, &b->h2d_bytes_per_s, 4 * sizeof a->h2d_bytes_per_s);
+    assert_memory_equal(a->params, b->params, sizeof a->params);
+    assert_memory_equal(a->forward_flops, b->forward_flops, 3 * sizeof a->forward_flops);
+    assert_true(a->partition_signature == b->partition_signature && a->device_signature == b->device_signature);
+}
+
+static void a_file_brings_everything_back(void **state)
+{
+    (void)state;
+    struct ah_profile profile, *loaded = NULL;
+    char path[160];
+    profile_fill(&profile);
+    snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
+    assert_ok(ah_profile_save(&profile, path));
+    assert_ok(ah_profile_load(&loaded, path));
+    profile_check_equal(&profile, loaded);
+    ah_profile_free(loaded);
+}
+
+/* The saved text with `from` replaced by `to` (both nonempty; `from` must be there). */
+static void edit(const char *path, const char *from, const char *to)
+{
+    char *text, *edited;
+    size_t length;
+    assert_ok(ah__file_read(&text, &length, path, 1 << 20));
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    assert_ok(ah__sprintf(&edited, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)));
+    assert_ok(ah__file_write(path, edited, strlen(edited)));
+    ah__free(edited);
+    ah__free(text);
+}
+
+static void loading_is_strict(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *words;
+    } wrong[] = {
+        {"profile 1", "profile 9", "key 'format': found \"autohete profile 9\""},
+        {"\"layers\"", "\"lairs\"", "lairs"},
+        {"1000", "\"fast\"", "key 'ns.input.embedding': found 'fast'"},
+        {"1000", "10.5", "key 'ns.input.embedding': found 10.5"},
+        {"1000", "-4", "key 'ns.input.embedding': found -4"},
+        {"\"forward\"", "\"forwards\"", "forwards"},
+        {"\"threads\"", "\"thread\"", "'thread'"},
+        {"0123456789abcdef", "0123456789abcdeg", "key 'device_signature'"},
+        {"\"notify_ns\"", "\"slowdown\"", "slowdown"},
+    };
+    struct ah_profile profile, *loaded = NULL;
+    char path[160];
+    profile_fill(&profile);
+    snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_ok(ah_profile_save(&profile, path));
+        edit(path, wrong[i].from, wrong[i].to);
+        assert_fails(ah_profile_load(&loaded, path), AH_EINPUT, wrong[i].words);
+        assert_non_null(strstr(ah_error(), "profile.json"));
+    }
+    assert_null(loaded);
+}
+
+static void slowdown_below_one_is_refused(void **state)
+{
+    (void)state;
+    struct ah_profile profile, *loaded = NULL;
+    char path[160];
+    profile_fill(&profile);
+    profile.costs.slowdown[AH_LANE_H2D][AH_LANE_HOST] = 0.5;
+    snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
+    assert_ok(ah_profile_save(&profile, path));
+    assert_fails(ah_profile_load(&loaded, path), AH_EINPUT, "key 'slowdown.h2d.host': found 0.5");
+}
+
+/* What a file written by hand may leave out: signatures, pairs that do not disturb each other, the work behind the times. */
+static void a_hand_written_file_may_be_short(void **state)
+{
+    (void)state;
+    struct ah_profile *loaded = NULL;
+    char path[160];
+    snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
+    assert_ok(ah_profile_load(&loaded, path));
+    assert_string_equal(loaded->device, "a card out of a catalogue");
+    assert_int_equal(loaded->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], 30000000);
+    assert_true(loaded->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H] == 1.4);
+    assert_true(loaded->costs.slowdown[AH_LANE_D2H][AH_LANE_HOST] == 1);
+    assert_true(loaded->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMPUTE] == 1);
+    assert_true(loaded->device_signature == 0 && loaded->partition_signature == 0);
+    assert_true(loaded->forward_flops[AH_CLASS_BLOCK] == 0);
+    ah_profile_free(loaded);
+}
+
+static void loading_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    char path[160];
+    snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
+    for (uint64_t n = 1;; n++) {
+        struct ah_profile *loaded = NULL;
+        ah__alloc_fail_at(n);
+        int status = ah_profile_load(&loaded, path);
+        ah__alloc_fail_at(0);
+        if (status == AH_OK) {
+            ah_profile_free(loaded);
+            assert_true(n > 2);
+            return;
+        }
+        assert_int_equal(status, AH_ENOMEM);
+        assert_null(loaded);
+    }
+}
+
+static void costs_check(const struct ah_costs *costs)
+{
+    for (int i = 0; i < AH_ITEM_COUNT; i++)
+        for (int j = 0; j < AH_CLASS_COUNT; j++)
+            assert_true(i == AH_ITEM_CAST ? costs->ns[i][j] == 0 : costs->ns[i][j] > 0 && costs->ns[i][j] < 60000000000);
+    assert_true(costs->recompute_ns[AH_CLASS_BLOCK] > 0);
+    assert_int_equal(costs->recompute_ns[AH_CLASS_HEAD], 0);
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        assert_true(costs->launch_ns[i] >= 0);
+        assert_true(costs->slowdown[i][i] == 1);
+        for (int j = 0; j < AH_LANE_COUNT; j++)
+            assert_true(costs->slowdown[i][j] >= 1 && isfinite(costs->slowdown[i][j]));
+    }
+    assert_true(costs->notify_ns > 0);
+}
+
+static void measures_a_tiny_model(void **state)
+{
+    (void)state;
+    struct ah_dev_options options = {.threads = 2, .link_bytes_per_s = 50000000};
+    struct ah_partition *partition = tiny_partition();
+    struct ah_profile *profile = NULL;
+    struct ah_dev_info info;
+    struct ah_dev *dev = NULL;
+    assert_ok(ah_dev_open(&dev, "cpu", &options));
+    assert_ok(ah_profile_measure(&profile, partition, dev));
+    costs_check(&profile->costs);
+    dev->ops->info(dev, &info);
+    assert_string_equal(profile->device, "cpu");
+    assert_int_equal(profile->threads, 2);
+    assert_int_equal(profile->host_threads, 1);
+    assert_int_equal(profile->costs.layers, 3);
+    assert_true(profile->device_signature == info.signature && profile->partition_signature == partition->signature);
+    assert_int_equal(profile->params[AH_CLASS_BLOCK], partition->groups[2].count);
+    assert_true(profile->backward_flops[AH_CLASS_HEAD] > 0);
+    /* The link is what it was opened with: a copy cannot be faster. */
+    int64_t bytes = partition->groups[1].count * 4;
+    assert_true(profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK] >= bytes * 1000000000 / options.link_bytes_per_s);
+    assert_true(profile->h2d_bytes_per_s <= options.link_bytes_per_s && profile->h2d_bytes_per_s > 0);
+    assert_true(profile->d2h_both_bytes_per_s <= options.link_bytes_per_s && profile->d2h_both_bytes_per_s > 0);
+    /* All memory was given back, and what was used was less than what it asked for. */
+    assert_int_equal(info.host_bytes, 0);
+    char *base;
+    assert_ok(dev->ops->device_memory(dev, 4096, &base));
+    ah_profile_free(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
+static void prints_a_table(void **state)
+{
+    (void)state;
+    struct ah_profile profile;
+    char *text = NULL;
+    size_t length = 0;
+    profile_fill(&profile);
+    profile.costs.ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] = 12500000;
+    profile.forward_flops[AH_CLASS_BLOCK] = 2.5e9;
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    assert_ok(ah_profile_print(&profile, to));
+    fclose(to);
+    assert_non_null(strstr(text, "12.5000  200.00 GFLOP/s"));
+    assert_non_null(strstr(text, "link 4.00 GB/s, 12 layers"));
+    free(text);
+}
+
+/* A device whose memory somebody else holds is left as it was. */
+static void needs_the_device_for_itself(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = tiny_partition();
+    struct ah_profile *profile = NULL;
+    struct ah_dev *dev = NULL;
+    char *base = NULL;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
+    assert_ok(dev->ops->device_memory(dev, 4096, &base));
+    assert_fails(ah_profile_measure(&profile, partition, dev), AH_EINTERNAL, "already handed out");
+    base[4095] = 1;
+    assert_null(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
+static void a_failed_measurement_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = tiny_partition();
+    struct ah_dev *dev = NULL;
+    struct ah_dev_info info;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
+    struct ah_call *call = (struct ah_call *)(uintptr_t)&partition->code[AH_CLASS_BLOCK].backward.calls[0];
+    int64_t offset = call->in[0].offset;
+    call->in[0].offset = (int64_t)1 << 40;
+    struct ah_profile *profile = NULL;
+    assert_fails(ah_profile_measure(&profile, partition, dev), AH_EINTERNAL, "backward");
+    assert_null(profile);
+    dev->ops->info(dev, &info);
+    assert_int_equal(info.host_bytes, 0);
+    call->in[0].offset = offset;
+    assert_ok(ah_profile_measure(&profile, partition, dev)); /* the device is as good as new */
+    ah_profile_free(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
+AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
+              cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
+              cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
+              cmocka_unit_test(prints_a_table), cmocka_unit_test(needs_the_device_for_itself),
+              cmocka_unit_test(a_failed_measurement_leaves_nothing_behind))

@@ -9,7 +9,7 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
 {
     struct ah_predictor predictor = {partition, profile, ah__policy_find(policy), NULL};
     if (!predictor.policy)
-        return ah__fail(AH_EINPUT, "--policy: found '%s', expected autohete, autohete-fifo or resident", policy);
+        return ah__fail(AH_EINPUT, "--policy: found '%s', expected %s", policy, ah__policy_names());
     if (profile->partition_signature != partition->signature)
         return ah__fail(AH_ESTALE,
                         "profile: found one of another model, batch or sequence length (signature %016llx), expected %016llx",

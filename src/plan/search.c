@@ -123,13 +123,37 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
     return AH_OK;
 }
 
+/* A published system's own placements. */
+static int candidates_placed(struct candidates *candidates, const struct ah_predictor *predictor,
+                             const struct ah_budget *budget)
+{
+    struct ah_placement placement;
+    int layers = predictor->partition->layers;
+    for (int i = 0; predictor->policy->placement(&placement, layers, i); i++) {
+        struct ah_plan plan = {.layers = layers,
+                               .checkpoint = placement.checkpoint,
+                               .offload_params = placement.offload_params,
+                               .offload_optimizer = placement.offload_optimizer,
+                               .embedding_on_host = placement.embedding_on_host,
+                               .head_on_host = placement.head_on_host,
+                               .slots = placement.slots,
+                               .refetch_ahead = placement.refetch_ahead};
+        ah__layout_bytes(&plan.device_peak_bytes, &plan.host_peak_bytes, predictor->partition, &plan);
+        if ((budget->device_bytes && plan.device_peak_bytes > budget->device_bytes) ||
+            (budget->host_bytes && plan.host_peak_bytes > budget->host_bytes))
+            note_least(candidates, &plan, budget);
+        else
+            AH_TRY(candidate_add(candidates, &plan, predictor));
+    }
+    return AH_OK;
+}
+
 static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
     struct ah_plan plan = {.layers = predictor->partition->layers};
-    bool resident = predictor->policy == &ah__policy_resident;
-    for (int places = 0; places < (resident ? 1 : 4); places++)
-        for (plan.offload_optimizer = 0; plan.offload_optimizer <= (resident ? 0 : plan.layers); plan.offload_optimizer++)
+    for (int places = 0; places < 4; places++)
+        for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
             for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++) {
                 plan.embedding_on_host = places & 1;
                 plan.head_on_host = places & 2;
@@ -246,7 +270,7 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
                         budget->device_bytes ? " within this device memory or any other" : "");
     }
     struct ah_plan least = candidates->least;
-    least.refetch_ahead = 1;
+    least.refetch_ahead = least.refetch_ahead < 1 ? 1 : least.refetch_ahead;
     AH_TRY(ah__plan_predict(&least, predictor));
     ah_size_format(have, sizeof have, budget->device_bytes);
     ah_size_format(need, sizeof need, candidates->least_bytes);
@@ -262,7 +286,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     struct candidates candidates = {0};
     struct ah_plan best;
     *report = (struct ah_search_report){0};
-    int status = candidates_all(&candidates, predictor, budget);
+    bool placed = ah__policy_is_placed(predictor->policy);
+    int status = placed ? candidates_placed(&candidates, predictor, budget) : candidates_all(&candidates, predictor, budget);
     if (status == AH_OK && candidates.count == 0)
         status = too_small(&candidates, predictor, budget);
     if (status == AH_OK) {
@@ -270,8 +295,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         status = visit(&best, report, &candidates, predictor);
     }
     if (status == AH_OK)
-        status = report->open_bound_ns ? descend(&best, report, predictor, budget) : AH_OK;
-    if (status == AH_OK)
+        status = report->open_bound_ns && !placed ? descend(&best, report, predictor, budget) : AH_OK;
+    if (status == AH_OK && !placed)
         status = trim(&best, predictor);
     if (status == AH_OK)
         status = ah__plan_predict(&best, predictor);

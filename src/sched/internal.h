@@ -76,6 +76,25 @@ static inline bool ah__sched_complete_mark(const struct ah_sched *sched, const s
     return mark->submitted && ah__sched_passed(sched, mark);
 }
 
+/* ---- what policies look at ---- */
+
+/* Keys and gates that several policies share. */
+int64_t ah__key_earliest_block(int group, int64_t arrival);
+int64_t ah__key_first_come(int group, int64_t arrival);
+bool ah__gate_open_item(const struct ah_sched *sched, const struct ah_item *item);
+bool ah__gate_open_group(const struct ah_sched *sched, int group);
+bool ah__placement_search(struct ah_placement *out, int layers, int index);
+
+/* Every backward of the iteration a group is in has completed. */
+bool ah__sched_backward_over(const struct ah_sched *sched, int group);
+/* The parameters of all groups on the host have arrived for the iteration the compute lane is in. */
+bool ah__sched_all_fetched(const struct ah_sched *sched);
+/* Nothing runs or is queued on a lane. */
+static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lane)
+{
+    return sched->in_flight[lane] == 0;
+}
+
 /* Items of one iteration, for knowing when it is complete. */
 int ah__sched_items(const struct ah_sched *sched);
 int ah__sched_ring(int64_t iteration);

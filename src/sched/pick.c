@@ -109,6 +109,8 @@ static bool compute_next(const struct ah_sched *sched, struct ah_work *work)
         return false;
     const struct step *step = &sched->compute[sched->compute_at];
     work_init(work, step->kind, AH_LANE_COMPUTE, step->partition, iteration);
+    if (!sched->config.policy->may_compute(sched, &work->item))
+        return false;
     if (step->kind == AH_ITEM_FORWARD)
         return forward_ready(sched, work);
     if (step->kind == AH_ITEM_BACKWARD)
@@ -161,6 +163,8 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
     work_init(work, step->kind, AH_LANE_H2D, step->partition, sched->fetch_iteration);
     if (step->kind == AH_ITEM_PREFETCH ? group->ready_for != sched->fetch_iteration
                                        : !refetch_due(sched, step->partition))
+        return false;
+    if (!sched->config.policy->may_fetch(sched, &work->item))
         return false;
     if (!group->pooled)
         return true;
@@ -217,7 +221,8 @@ static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
     struct choice best = {.group = -1};
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
-        if (group->on_host && group->backward.submitted && !group->offload.submitted)
+        if (group->on_host && group->backward.submitted && !group->offload.submitted &&
+            sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, &group->backward, sched->config.policy->offload_key);
     }
     if (best.group < 0)
@@ -244,7 +249,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
     struct choice best = {.group = -1};
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
-        if (group->offload.submitted && !group->update.submitted)
+        if (group->offload.submitted && !group->update.submitted && sched->config.policy->may_update(sched, g))
             consider(sched, &best, g, &group->offload, sched->config.policy->update_key);
     }
     if (best.group < 0)

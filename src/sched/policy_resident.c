@@ -1,11 +1,11 @@
-/* Everything on the device: the reference for exactness and the upper bound for speed. The plan offloads nothing, so the queues
- * never hold anything. */
-#include "sched/sched.h"
+/* Everything on the device: the reference for exactness and the upper bound for speed. The queues never hold anything. */
+#include "sched/internal.h"
 
-static int64_t first_come(int group, int64_t arrival)
+static bool everything_on_the_device(struct ah_placement *out, int layers, int index)
 {
-    (void)group;
-    return arrival;
+    (void)layers;
+    *out = (struct ah_placement){.slots = 1, .refetch_ahead = 1};
+    return index == 0;
 }
 
 const struct ah_policy ah__policy_resident = {
@@ -13,6 +13,11 @@ const struct ah_policy ah__policy_resident = {
     .description = "everything stays on the device",
     .keeps_semantics = true,
     .barrier = false,
-    .offload_key = first_come,
-    .update_key = first_come,
+    .offload_key = ah__key_first_come,
+    .update_key = ah__key_first_come,
+    .may_compute = ah__gate_open_item,
+    .may_fetch = ah__gate_open_item,
+    .may_offload = ah__gate_open_group,
+    .may_update = ah__gate_open_group,
+    .placement = everything_on_the_device,
 };

@@ -24,7 +24,16 @@ struct ah_sched_config {
 
 struct ah_sched;
 
-/* A policy: placement rules are the plan's; order and gates are its own. One table per policy_*.c; every member is required. */
+/* Where a published system puts things: the plans it may choose from. Slots of 0: as many as fit. */
+struct ah_placement {
+    int checkpoint, offload_params, offload_optimizer;
+    bool embedding_on_host, head_on_host;
+    int slots, refetch_ahead;
+};
+
+/* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
+ * policy_*.c; every member is required. Gates may hold back an item only until something that is in flight or may start has
+ * completed, else they deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;
@@ -34,11 +43,23 @@ struct ah_policy {
      * the order they became ready. */
     int64_t (*offload_key)(int group, int64_t arrival);
     int64_t (*update_key)(int group, int64_t arrival);
+    /* Gates. FORWARD, BACKWARD / PREFETCH, REFETCH / OFFLOAD / UPDATE_HOST items. */
+    bool (*may_compute)(const struct ah_sched *sched, const struct ah_item *item);
+    bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
+    bool (*may_offload)(const struct ah_sched *sched, int group);
+    bool (*may_update)(const struct ah_sched *sched, int group);
+    /* The index-th placement this system would consider, false after the last. Always false: the planner searches them all. */
+    bool (*placement)(struct ah_placement *out, int layers, int index);
 };
-extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_fifo, ah__policy_resident;
+extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_fifo, ah__policy_resident, ah__policy_zero_offload,
+    ah__policy_patrickstar, ah__policy_stronghold, ah__policy_l2l;
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);
 extern const struct ah_policy *const ah__policies[];
+/* Whether the policy brings its own placements; else the planner searches all. */
+bool ah__policy_is_placed(const struct ah_policy *policy);
+/* "autohete, autohete-fifo, ... or resident", for messages. */
+const char *ah__policy_names(void);
 
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config);
 void ah__sched_free(struct ah_sched *sched);

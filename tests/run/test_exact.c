@@ -105,6 +105,31 @@ static void autohete_fifo_equals_resident(void **state)
     every_plan(tiny_tied, "autohete-fifo");
 }
 
+/* The published systems in each of their placements. */
+static void baselines_equal_resident(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct outcome expected, outcome;
+    struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    tiny_init(&tiny, tiny_tied);
+    train(&expected, &tiny, &resident, &options);
+    for (int i = 0; ah__policies[i]; i++) {
+        const struct ah_policy *policy = ah__policies[i];
+        struct ah_placement at;
+        for (int index = 0; policy->keeps_semantics && policy->placement(&at, TINY_LAYERS, index); index++) {
+            struct ah_plan plan = {.layers = TINY_LAYERS, .checkpoint = at.checkpoint, .offload_params = at.offload_params,
+                                   .offload_optimizer = at.offload_optimizer, .embedding_on_host = at.embedding_on_host,
+                                   .head_on_host = at.head_on_host, .slots = at.slots, .refetch_ahead = at.refetch_ahead};
+            snprintf(plan.policy, sizeof plan.policy, "%s", policy->name);
+            options.jitter_seed = (uint64_t)draw(0, 3);
+            train(&outcome, &tiny, &plan, &options);
+            same(&expected, &outcome, &plan);
+        }
+    }
+    tiny_fini(&tiny);
+}
+
 static void untied_equals_resident(void **state)
 {
     (void)state;
@@ -174,5 +199,5 @@ static void init_depends_on_the_seed_alone(void **state)
 }
 
 AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
-              cmocka_unit_test(untied_equals_resident), cmocka_unit_test(stretches_equal_one_run),
+              cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident), cmocka_unit_test(stretches_equal_one_run),
               cmocka_unit_test(init_depends_on_the_seed_alone))

@@ -44,6 +44,35 @@ static void random_config(struct ah_sched_config *config)
     config->slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
 }
 
+/* One of the published systems, in any of its placements. */
+static void random_baseline(struct ah_sched_config *config)
+{
+    static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_patrickstar,
+                                                        &ah__policy_stronghold, &ah__policy_l2l, &ah__policy_resident};
+    struct ah_placement placement;
+    int count = 0;
+    random_config(config);
+    config->policy = baselines[draw(0, 4)];
+    while (config->policy->placement(&placement, config->layers, count))
+        count++;
+    assert_true(config->policy->placement(&placement, config->layers, draw(0, count - 1)));
+    config->checkpoint = placement.checkpoint;
+    config->offload_params = placement.offload_params;
+    config->offload_optimizer = placement.offload_optimizer;
+    config->embedding_on_host = placement.embedding_on_host;
+    config->head_on_host = placement.head_on_host;
+    config->refetch_ahead = placement.refetch_ahead;
+    config->slots = placement.slots;
+}
+
+static void random_any(struct ah_sched_config *config)
+{
+    if (draw(0, 1))
+        random_config(config);
+    else
+        random_baseline(config);
+}
+
 static int count_slots(const struct ah_done *done, void *context)
 {
     (void)done;
@@ -75,7 +104,7 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         struct ah_timeline *timeline;
-        random_config(&config);
+        random_any(&config);
         random_costs(&costs, config.layers);
         assert_ok(ah__timeline_new(&timeline, config.layers, 4));
         simulate(&config, &costs, timeline, 4, false);
@@ -91,7 +120,7 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         struct ah_timeline *timeline;
-        random_config(&config);
+        random_any(&config);
         random_costs(&costs, config.layers);
         assert_ok(ah__timeline_new(&timeline, config.layers, 3));
         simulate(&config, &costs, timeline, 3, true);
@@ -113,7 +142,7 @@ static void stretches_follow_each_other(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         struct ah_drive drive = {0};
-        random_config(&config);
+        random_any(&config);
         random_costs(&costs, config.layers);
         assert_ok(ah__sched_new(&drive.sched, &config));
         assert_ok(ah__dev_sim_open(&drive.dev, &costs));
@@ -148,7 +177,7 @@ static void stop_finishes_what_has_begun(void **state)
         struct ah_sched_config config;
         struct ah_costs costs;
         struct ah_drive drive = {.completed = stop_early};
-        random_config(&config);
+        random_any(&config);
         random_costs(&costs, config.layers);
         assert_ok(ah__sched_new(&drive.sched, &config));
         assert_ok(ah__dev_sim_open(&drive.dev, &costs));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Large enough that packing inside a call costs little, small enough for several workers. */
-enum { TILE_ROWS = 512, TILE_COLS = 384, TILE_LEAST = 64, TILES_WANTED = 4 };
+enum { TILE_ROWS = 1024, TILE_COLS = 384, TILE_LEAST = 64, TILES_WANTED = 4 };
 
 struct grid {
     int64_t rows, cols; /* of a tile; the last of a row or column may be smaller */

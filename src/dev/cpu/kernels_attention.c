@@ -26,12 +26,12 @@ static int prepare(struct attention_run *run, const struct ah_bound *bound, cons
     return AH_OK;
 }
 
-/* Later tiles see more keys: they have the high indices, which the pool hands out first. */
+/* The tiles of a head follow each other, so that its keys and values stay in the caches. */
 static void forward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
-    int64_t pairs = run->batch * run->job.heads, pair = index % pairs;
-    run->bound->kernels->attention(&run->job, pair / run->job.heads, (int)(pair % run->job.heads), index / pairs,
+    int64_t tiles = (run->job.seq + AH_ATTENTION_TILE - 1) / AH_ATTENTION_TILE, pair = index / tiles;
+    run->bound->kernels->attention(&run->job, pair / run->job.heads, (int)(pair % run->job.heads), index % tiles,
                                    ah__pool_scratch(run->bound->pool, worker));
 }
 

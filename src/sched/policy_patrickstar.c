@@ -1,0 +1,65 @@
+/* PatrickStar (IEEE TPDS 2023), in its steady state: one chunk a block. A chunk that is not on the device is fetched when its
+ * block is entered, nothing else going on; what is evicted under pressure is what is needed last, so in forward the earliest
+ * blocks, and in backward the gradients of the latest. Gradients take the place of parameters. After the whole backward the
+ * chunks are updated one at a time, those with room for their states on the device there, the others in series: gradient to the
+ * host, update, parameters back. */
+#include "sched/internal.h"
+
+static bool device_idle(const struct ah_sched *sched)
+{
+    return ah__sched_idle(sched, AH_LANE_COMPUTE);
+}
+
+/* On demand: the compute lane stands before the block (forward of blocks that stayed: right after their update). */
+static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
+{
+    const struct step *next = &sched->compute[sched->compute_at];
+    bool entered = sched->compute_iteration == item->iteration && next->partition == item->partition;
+    if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
+        return item->iteration == sched->first || !sched->groups[item->partition].pooled || device_idle(sched);
+    return entered && device_idle(sched);
+}
+
+/* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward unless
+ * there is no room for them. */
+static bool one_at_a_time(const struct ah_sched *sched, int group)
+{
+    bool series = ah__sched_idle(sched, AH_LANE_D2H) && ah__sched_idle(sched, AH_LANE_HOST) &&
+                  ah__sched_idle(sched, AH_LANE_H2D);
+    return series && (ah__sched_backward_over(sched, group) || sched->free_slots == 0);
+}
+
+static bool update_after_backward(const struct ah_sched *sched, int group)
+{
+    return ah__sched_backward_over(sched, group) && ah__sched_idle(sched, AH_LANE_H2D);
+}
+
+/* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever fewer
+ * states, then ever fewer parameters there. */
+static bool chunks(struct ah_placement *out, int layers, int index)
+{
+    int level = index / 2, evicted = level > layers ? level - layers : 0;
+    int on_host = level > layers ? layers : level;
+    *out = (struct ah_placement){.checkpoint = index % 2 ? layers : 0,
+                                 .offload_params = evicted,
+                                 .offload_optimizer = on_host,
+                                 .embedding_on_host = true,
+                                 .head_on_host = true,
+                                 .slots = on_host - evicted + (evicted ? 2 : 1),
+                                 .refetch_ahead = 1};
+    return level <= 2 * layers - 1;
+}
+
+const struct ah_policy ah__policy_patrickstar = {
+    .name = "patrickstar",
+    .description = "chunks fetched on demand, updated one at a time after backward",
+    .keeps_semantics = true,
+    .barrier = false,
+    .offload_key = ah__key_earliest_block,
+    .update_key = ah__key_earliest_block,
+    .may_compute = ah__gate_open_item,
+    .may_fetch = fetch_on_demand,
+    .may_offload = one_at_a_time,
+    .may_update = update_after_backward,
+    .placement = chunks,
+};

@@ -1,0 +1,36 @@
+/* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients leave in
+ * backward order while backward goes on. After the whole backward the host updates all groups in order, one group's update
+ * beside the return of the one before; the next forward starts when the last parameters have arrived. */
+#include "sched/internal.h"
+
+enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
+
+static bool forward_waits_for_all(const struct ah_sched *sched, const struct ah_item *item)
+{
+    return item->kind != AH_ITEM_FORWARD || item->partition != 0 || ah__sched_all_fetched(sched);
+}
+
+static bool all_states_on_the_host(struct ah_placement *out, int layers, int index)
+{
+    *out = (struct ah_placement){.checkpoint = index == 0 ? 0 : layers,
+                                 .offload_optimizer = layers,
+                                 .embedding_on_host = true,
+                                 .head_on_host = true,
+                                 .slots = layers + BUCKETS,
+                                 .refetch_ahead = 1};
+    return index < 2;
+}
+
+const struct ah_policy ah__policy_zero_offload = {
+    .name = "zero-offload",
+    .description = "parameters on the device, optimizer on the host after the whole backward",
+    .keeps_semantics = true,
+    .barrier = false, /* the gate on the first forward is one, but parameters return while others are updated */
+    .offload_key = ah__key_first_come,
+    .update_key = ah__key_earliest_block,
+    .may_compute = forward_waits_for_all,
+    .may_fetch = ah__gate_open_item,
+    .may_offload = ah__gate_open_group,
+    .may_update = ah__sched_backward_over,
+    .placement = all_states_on_the_host,
+};

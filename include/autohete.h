@@ -207,6 +207,7 @@ AH_API void ah_profile_free(struct ah_profile *profile);
  * offload_params of those give their parameters back between forward and backward (PAPER: c, p, o). */
 struct ah_plan {
     int layers;
+    int ranks;                 /* devices the model data are sharded over (ZeRO-3); 1: none */
     int checkpoint;            /* c */
     int offload_params;        /* p <= o */
     int offload_optimizer;     /* o */
@@ -261,6 +262,56 @@ AH_API int ah_timeline_save(const struct ah_timeline *timeline, const char *path
  * line (0: none). */
 AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struct ah_timeline *measured, int64_t budget_bytes,
                                 const char *path);
+
+/* ---- hardware one does not own ------------------------------------------------------------------------------------- */
+
+struct ah_hardware;
+
+struct ah_hardware_info {
+    const char *name;         /* "a100-40g" */
+    const char *description;
+    int devices;              /* in the machine */
+    int64_t device_bytes;     /* of one device, usable */
+    int64_t host_bytes;       /* shared by all ranks */
+    double peak_flops_per_s;  /* dense, of one device, in the dtype of the profile (bf16/fp16) */
+};
+
+/* From a file, or by name from the folders `hardware/` beside the program, in the current folder and in the installed data.
+ * AH_EINPUT names the file and key, or the names that exist. */
+AH_API int ah_hardware_load(struct ah_hardware **out, const char *name_or_path);
+AH_API void ah_hardware_free(struct ah_hardware *hardware);
+/* The strings live as long as the hardware. */
+AH_API void ah_hardware_get(struct ah_hardware_info *out, const struct ah_hardware *hardware);
+/* Every figure with its source, as text. */
+AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
+
+struct ah_estimate_options {
+    int ranks;             /* 1 .. devices */
+    const char *optimizer; /* whose host Adam: "autohete" (bytes over DRAM bandwidth) or "deepspeed" (published rates); null: first */
+};
+/* A profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound operators and Adam from bytes. The
+ * partition is one rank's: recorded with the global batch divided by ranks. */
+AH_API int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition, const struct ah_hardware *hardware,
+                               const struct ah_estimate_options *options);
+
+/* What a policy makes of a model on a machine. */
+struct ah_evaluation {
+    char policy[24];
+    bool fits;
+    char reason[160];       /* why not: what runs out, and by how much; "" when it fits */
+    int64_t over_bytes;     /* by how much its smallest plan exceeds the budget; 0 when it fits */
+    struct ah_plan plan;    /* the fastest that fits, else the smallest */
+    double tflops_model;    /* model flops (forward + backward, no recomputation) per second and rank / 1e12 */
+    double tflops_hardware; /* the same with recomputation counted */
+    double tokens_per_s;    /* of all ranks */
+    double lane_busy[5];    /* compute, h2d, d2h, host, comm: fraction of a steady step */
+};
+AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                            const struct ah_budget *budget, const char *policy);
+
+/* The policies there are, null-terminated: names and one-line descriptions. */
+AH_API const char *const *ah_policy_names(void);
+AH_API const char *ah_policy_description(const char *name);
 
 /* ---- training ------------------------------------------------------------------------------------------------------ */
 

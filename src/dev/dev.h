@@ -21,7 +21,9 @@ extern const char *const ah__lane_names[AH_LANE_COUNT];
     X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
     X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
     X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
-    X(UPDATE_HOST, AH_LANE_HOST, "host update")
+    X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
+    X(GATHER, AH_LANE_COMM, "all-gather")           /* full parameters from every rank's shard */                      \
+    X(REDUCE, AH_LANE_COMM, "reduce-scatter")       /* every rank's shard of the summed gradient */
 
 enum ah_item_kind {
 #define AH_ITEM_ENUM(id, lane, name) AH_ITEM_##id,

@@ -12,6 +12,7 @@ struct ah_profile {
     /* Both places of the optimizer, for every class, so that any plan can be priced: costs.ns[UPDATE_HOST] and
      * costs.ns[UPDATE_DEVICE]; PREFETCH, REFETCH and OFFLOAD likewise. */
     char device[64];
+    int ranks; /* times are of one of so many ranks working alike; 0 or 1: one */
     int threads, host_threads;
     int64_t link_bytes_per_s;
     int64_t h2d_bytes_per_s, d2h_bytes_per_s;                 /* measured, alone */

@@ -2,14 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "io/folder.h"
 #include "sched/sched.h"
 #include "train/checkpoint.h"
 #include "train/sample.h"
 
 struct generator {
     const struct ah_generate_options *options;
-    char *folder;
+    struct ah_checkpoint checkpoint;
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -36,7 +35,7 @@ static int check(struct generator *gen)
     if (def->vocab_size > 256)
         return ah__fail(AH_EINPUT,
                         "%s: found vocab_size %" PRId64 ", expected at most 256: text prompts need a byte-level model",
-                        gen->folder, def->vocab_size);
+                        gen->checkpoint.folder, def->vocab_size);
     for (size_t i = 0; prompt[i]; i++)
         if ((unsigned char)prompt[i] >= def->vocab_size)
             return ah__fail(AH_EINPUT, "prompt: found byte %d at %zu, expected below the model's vocab_size %" PRId64,
@@ -44,11 +43,12 @@ static int check(struct generator *gen)
     return AH_OK;
 }
 
-/* The prompt's last tokens, in a window no longer than there will be tokens. */
+/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was trained on:
+ * it has learned nothing about the positions beyond. */
 static int fill_window(struct generator *gen)
 {
     const char *prompt = prompt_of(gen->options);
-    int64_t length = (int64_t)strlen(prompt), max_seq = ah_model_get(gen->model)->max_seq;
+    int64_t length = (int64_t)strlen(prompt), max_seq = gen->checkpoint.settings.seq;
     gen->seq = gen->options->tokens < max_seq - length ? length + gen->options->tokens : max_seq;
     gen->count = length < gen->seq ? length : gen->seq;
     AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
@@ -70,7 +70,7 @@ static int open_run(struct generator *gen)
     plan.slots = ah__sched_min_slots(&config);
     AH_TRY(ah_dev_open(&gen->dev, "cpu", &options));
     AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
-    return ah__checkpoint_load(gen->folder, gen->partition, gen->run, false);
+    return ah__checkpoint_load(gen->checkpoint.folder, gen->partition, gen->run, false);
 }
 
 static void append(struct generator *gen, int token)
@@ -99,9 +99,8 @@ static int walk(struct generator *gen)
     const struct ah_generate_options *options = gen->options;
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a checkpoint folder");
-    AH_TRY(ah__folder_find(&gen->folder, options->model_dir));
-    AH_TRY(ah__folder_verify(gen->folder));
-    AH_TRY(ah_model_load(&gen->model, gen->folder));
+    AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir));
+    AH_TRY(ah_model_load(&gen->model, gen->checkpoint.folder));
     AH_TRY(check(gen));
     AH_TRY(fill_window(gen));
     AH_TRY(open_run(gen));
@@ -123,6 +122,6 @@ int ah_generate(const struct ah_generate_options *options)
     ah_model_free(gen.model);
     ah__free(gen.window);
     ah__free(gen.probabilities);
-    ah__free(gen.folder);
+    ah__checkpoint_close(&gen.checkpoint);
     return status;
 }

@@ -2,17 +2,22 @@
  *
  *     kernels [--threads N]
  *
- * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run (fused
- * multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one plain dnnl_sgemm
- * call; and the whole block beside the time its products would take at the best rate seen. */
+ * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run
+ * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one plain
+ * dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
 #include "dev/cpu/cpu.h"
 
+#include <math.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9 };
 
@@ -57,47 +62,55 @@ static void *allocate(int64_t bytes)
 
 enum { PROBE_STEPS = 2000000, PROBE_CHAINS = 16 };
 
-#if defined(__x86_64__)
-#define PROBE_512 __attribute__((target("avx512f,fma")))
-#define PROBE_256 __attribute__((target("avx2,fma")))
-#else
-#define PROBE_512
-#define PROBE_256
-#endif
-
-/* Chains of multiply-adds of `lanes` floats that only touch registers. */
-#define PROBE(name, lanes, target)                                                                                     \
-    typedef float name##_vector __attribute__((vector_size(4 * (lanes))));                                             \
-    target __attribute__((optimize("fp-contract=fast"))) static float name(void)                                       \
+/* Chains of multiply-adds that only touch registers. */
+#define PROBE(name, attribute, vector, set, fma)                                                                       \
+    attribute static vector name(void)                                                                                 \
     {                                                                                                                  \
-        name##_vector sum[PROBE_CHAINS], x, y;                                                                         \
-        for (int i = 0; i < (lanes); i++)                                                                              \
-            x[i] = 0.999F, y[i] = 0.001F * (float)(i + 1);                                                             \
+        vector sum[PROBE_CHAINS], x = set(0.999F), y = set(0.001F), total = set(0.0F);                                 \
         for (int i = 0; i < PROBE_CHAINS; i++)                                                                         \
-            sum[i] = y * (float)i;                                                                                     \
+            sum[i] = set((float)i);                                                                                    \
         for (int step = 0; step < PROBE_STEPS; step++)                                                                 \
-            _Pragma("GCC unroll 16") for (int i = 0; i < PROBE_CHAINS; i++) sum[i] = sum[i] * x + y;                   \
-        float total = 0;                                                                                               \
+            _Pragma("GCC unroll 16") for (int i = 0; i < PROBE_CHAINS; i++) sum[i] = fma(sum[i], x, y);                \
         for (int i = 0; i < PROBE_CHAINS; i++)                                                                         \
-            total += sum[i][0];                                                                                        \
+            total = fma(sum[i], x, total);                                                                             \
         return total;                                                                                                  \
     }
-PROBE(probe_512, 16, PROBE_512)
-PROBE(probe_256, 8, PROBE_256)
-PROBE(probe_128, 4, )
+#define SCALAR(x) (x)
+PROBE(probe_plain, , float, SCALAR, fmaf)
+#if defined(__x86_64__)
+PROBE(probe_512, __attribute__((target("avx512f"))), __m512, _mm512_set1_ps, _mm512_fmadd_ps)
+PROBE(probe_256, __attribute__((target("avx2,fma"))), __m256, _mm256_set1_ps, _mm256_fmadd_ps)
 
-static volatile float probe_sink;
+/* The results go somewhere, or the chains would not be computed. */
+__attribute__((target("avx512f"))) static void probe_512_run(float *sink)
+{
+    _mm512_storeu_ps(sink, probe_512());
+}
+
+__attribute__((target("avx2,fma"))) static void probe_256_run(float *sink)
+{
+    _mm256_storeu_ps(sink, probe_256());
+}
+#endif
 
 static int probe_lanes(void)
 {
-    return strcmp(ah__cpu_isa(), "avx512") == 0 ? 16 : strcmp(ah__cpu_isa(), "avx2") == 0 ? 8 : 4;
+    return strcmp(ah__cpu_isa(), "avx512") == 0 ? 16 : strcmp(ah__cpu_isa(), "avx2") == 0 ? 8 : 1;
 }
 
 static void probe_piece(void *context, int index, int worker)
 {
-    (void)context, (void)index, (void)worker;
+    (void)index;
+    float *sink = ah__pool_scratch((struct ah_pool *)context, worker);
     int lanes = probe_lanes();
-    probe_sink = lanes == 16 ? probe_512() : lanes == 8 ? probe_256() : probe_128();
+#if defined(__x86_64__)
+    if (lanes == 16)
+        probe_512_run(sink);
+    if (lanes == 8)
+        probe_256_run(sink);
+#endif
+    if (lanes == 1)
+        *sink = probe_plain();
 }
 
 static double probe_flops(struct ah_pool *pool)
@@ -106,7 +119,7 @@ static double probe_flops(struct ah_pool *pool)
     for (int round = 0; round < 5; round++) {
         int threads = ah__pool_threads(pool);
         double start = seconds();
-        ah__pool_run(pool, probe_piece, threads, NULL);
+        ah__pool_run(pool, probe_piece, threads, pool);
         rate[round] = 2.0 * PROBE_STEPS * PROBE_CHAINS * probe_lanes() * threads / (seconds() - start);
     }
     return median(rate, 5);
@@ -135,13 +148,55 @@ static double probe_bytes(struct ah_pool *pool, float *memory)
 
 /* ---- the block's calls --------------------------------------------------------------------------------------------- */
 
-/* Tensors of the block: name, columns; rows are tokens, or as given. */
+/* Tensors of the block: activations, parameters, gradients of activations, gradients of parameters, and those of the ends.
+ */
 enum tensor {
-    NONE, X, LN1, MEAN1, RSTD1, QKV, ATT, LSE, PROJ, LN2, MEAN2, RSTD2, FC, ACT, OUT,
-    W_LN, B_LN, W_QKV, B_QKV, W_PROJ, B_PROJ, W_FC, B_FC, W_OUT, B_OUT,
-    D_OUT, D_FC, D_LN, D_X, D_ATT, D_QKV,
-    G_WLN, G_BLN, G_WQKV, G_BQKV, G_WPROJ, G_BPROJ, G_WFC, G_BFC, G_WOUT, G_BOUT,
-    LOGITS, TARGETS, LOSS, TABLE, TENSORS
+    NONE,
+    X,
+    LN1,
+    MEAN1,
+    RSTD1,
+    QKV,
+    ATT,
+    LSE,
+    PROJ,
+    LN2,
+    MEAN2,
+    RSTD2,
+    FC,
+    ACT,
+    OUT,
+    W_LN,
+    B_LN,
+    W_QKV,
+    B_QKV,
+    W_PROJ,
+    B_PROJ,
+    W_FC,
+    B_FC,
+    W_OUT,
+    B_OUT,
+    D_OUT,
+    D_FC,
+    D_LN,
+    D_X,
+    D_ATT,
+    D_QKV,
+    G_WLN,
+    G_BLN,
+    G_WQKV,
+    G_BQKV,
+    G_WPROJ,
+    G_BPROJ,
+    G_WFC,
+    G_BFC,
+    G_WOUT,
+    G_BOUT,
+    LOGITS,
+    TARGETS,
+    LOSS,
+    TABLE,
+    TENSORS
 };
 
 struct row {

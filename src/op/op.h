@@ -1,4 +1,4 @@
-/* The operator table: one row per operator with its shape rule, flops, saved operands and gradient rule.
+/* The operator table: one row per operator with its shape rule and flops; gradient rules are in partition/autodiff.c.
  * Takes shapes and attributes, gives shapes and costs. Knows no kernels, no devices and no graph storage. */
 #ifndef AH_OP_OP_H
 #define AH_OP_OP_H

@@ -8,8 +8,10 @@ enum { STAGING_MOST_BYTES = 1 << 20, RESULT_NORMS_OFFSET = 64 };
 /* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
 struct sizes {
     bool on_host[AH_CLASS_COUNT];
-    int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group */
+    bool copies;                    /* parameters used on the device are never the master itself: another dtype, or sharded */
+    int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
+    int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
     int64_t embedding_grad;         /* not rounded: the region ends with it */
     int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging;
     int saved_sets;
@@ -96,11 +98,14 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
         int group = group_of_class(class, plan->layers);
-        int64_t count = partition->groups[group].count;
+        int64_t count = partition->groups[group].count, ranks = plan->ranks > 1 ? plan->ranks : 1;
+        int64_t part = (count + ranks - 1) / ranks;
         sizes->on_host[class] = group_on_host(plan, group);
-        sizes->state[class] = round_up(count * (int64_t)sizeof(float));
+        sizes->state[class] = round_up(part * (int64_t)sizeof(float));
         sizes->buffer[class] = round_up(count * element_bytes);
+        sizes->host_grad[class] = round_up(part * element_bytes);
     }
+    sizes->copies = partition->compute != AH_F32 || plan->ranks > 1;
     sizes->embedding_grad = partition->groups[0].count * element_bytes;
 }
 
@@ -126,12 +131,18 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
 
 /* ---- totals ---- */
 
+/* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
+static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
+{
+    bool host = sizes->on_host[class];
+    return (host ? 0 : 3 * sizes->state[class]) + (host || sizes->copies ? sizes->buffer[class] : 0);
+}
+
 /* Device bytes that belong to no block: the same under every (c, p, o). */
 static int64_t outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
-    bytes += sizes->on_host[AH_CLASS_EMBEDDING] ? sizes->buffer[AH_CLASS_EMBEDDING] : 3 * sizes->state[AH_CLASS_EMBEDDING];
-    bytes += sizes->on_host[AH_CLASS_HEAD] ? sizes->buffer[AH_CLASS_HEAD] : 3 * sizes->state[AH_CLASS_HEAD];
+    bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + 2 * sizes->tokens + 2 * sizes->results;
 }
 
@@ -140,9 +151,9 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = 2 * sizes->tokens + 2 * sizes->results + sizes->staging;
     if (sizes->on_host[AH_CLASS_EMBEDDING])
-        bytes += 3 * sizes->state[AH_CLASS_EMBEDDING] + sizes->buffer[AH_CLASS_EMBEDDING];
+        bytes += 3 * sizes->state[AH_CLASS_EMBEDDING] + sizes->host_grad[AH_CLASS_EMBEDDING];
     if (sizes->on_host[AH_CLASS_HEAD])
-        bytes += 3 * sizes->state[AH_CLASS_HEAD] + sizes->buffer[AH_CLASS_HEAD];
+        bytes += 3 * sizes->state[AH_CLASS_HEAD] + sizes->host_grad[AH_CLASS_HEAD];
     return bytes;
 }
 
@@ -153,7 +164,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     *device = plan->slots * sizes.buffer[AH_CLASS_BLOCK] +
               3 * sizes.state[AH_CLASS_BLOCK] * (plan->layers - plan->offload_optimizer) +
               (plan->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
-    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.buffer[AH_CLASS_BLOCK]) * plan->offload_optimizer +
+    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.host_grad[AH_CLASS_BLOCK]) * plan->offload_optimizer +
             host_outside_bytes(&sizes);
 }
 
@@ -185,8 +196,8 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_pla
     g->state_bytes = sizes->state[class];
     g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
     if (g->on_host)
-        g->host_grad_offset = place(&layout->host_bytes, sizes->buffer[class]);
-    if (g->on_host && class != AH_CLASS_BLOCK)
+        g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
+    if ((g->on_host || sizes->copies) && class != AH_CLASS_BLOCK)
         g->param_offset = place(&layout->device_bytes, sizes->buffer[class]);
     if (class == AH_CLASS_HEAD)
         g->grad_offset = place(&layout->device_bytes, sizes->buffer[class]);

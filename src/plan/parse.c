@@ -68,6 +68,8 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (strcmp(text, "resident") == 0)
         given |= AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD;
     if (spec)
+        plan->ranks = ah__predictor_ranks(predictor);
+    if (spec)
         AH_TRY(complete(plan, given, predictor, budget));
     AH_TRY(check_policy(plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));

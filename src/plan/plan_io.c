@@ -5,7 +5,7 @@
 #include "plan/plan_internal.h"
 #include "sched/sched.h"
 
-enum { LAYERS_MOST = 1000000 };
+enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096 };
 static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles */
 
 enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
@@ -20,6 +20,7 @@ static const struct field {
 } fields[] = {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, layers), 1, LAYERS_MOST, false},
+    {"ranks", FIELD_INT, offsetof(struct ah_plan, ranks), 1, RANKS_MOST, false},
     {"checkpoint", FIELD_INT, offsetof(struct ah_plan, checkpoint), 0, LAYERS_MOST, false},
     {"offload_params", FIELD_INT, offsetof(struct ah_plan, offload_params), 0, LAYERS_MOST, false},
     {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, offload_optimizer), 0, LAYERS_MOST, false},

@@ -27,6 +27,11 @@ void ah__predictor_fini(struct ah_predictor *predictor)
     predictor->sim = NULL;
 }
 
+int ah__predictor_ranks(const struct ah_predictor *predictor)
+{
+    return predictor->profile->ranks > 1 ? predictor->profile->ranks : 1;
+}
+
 void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
                          const struct ah_policy *policy)
 {
@@ -38,6 +43,8 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan
         .embedding_on_host = plan->embedding_on_host,
         .head_on_host = plan->head_on_host,
         .shared_embedding = partition->shared_group == 0,
+        .casts = partition->compute != AH_F32,
+        .ranks = plan->ranks > 1 ? plan->ranks : 1,
         .slots = plan->slots,
         .refetch_ahead = plan->refetch_ahead,
         .policy = policy,
@@ -79,6 +86,22 @@ static int64_t on_device_ns(const struct ah_plan *plan, struct triple t)
            (plan->head_on_host ? 0 : t.h);
 }
 
+/* Each block optimized on the device has its parameters cast before forward and before backward. */
+static int64_t casts_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    bool casts = predictor->partition->compute != AH_F32 || plan->ranks > 1;
+    return casts ? 2 * (plan->layers - plan->offload_optimizer) * times(predictor, AH_ITEM_CAST).b : 0;
+}
+
+static int64_t comm_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
+    int64_t again = plan->offload_params + plan->layers - plan->offload_optimizer;
+    if (plan->ranks <= 1)
+        return 0;
+    return gather.e + gather.h + reduce.e + reduce.h + plan->layers * (gather.b + reduce.b) + again * gather.b;
+}
+
 static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_lane lane)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
@@ -86,7 +109,7 @@ static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *pr
     switch (lane) {
     case AH_LANE_COMPUTE:
         return f.e + f.h + b.e + b.h + plan->layers * (f.b + b.b) +
-               plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] +
+               plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] + casts_ns(plan, predictor) +
                on_device_ns(plan, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return on_host_ns(plan, times(predictor, AH_ITEM_PREFETCH)) +
@@ -97,8 +120,16 @@ static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *pr
     case AH_LANE_HOST:
         return on_host_ns(plan, times(predictor, AH_ITEM_UPDATE_HOST));
     default:
-        return 0;
+        return comm_ns(plan, predictor);
     }
+}
+
+/* The way of parameters to the device and of gradients from it: over the link, and between the ranks. */
+static struct triple way(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_item_kind link,
+                         enum ah_item_kind ranks)
+{
+    struct triple t = times(predictor, link), u = times(predictor, ranks);
+    return plan->ranks > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
 /* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's parameters
@@ -106,7 +137,8 @@ static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *pr
 static int64_t host_cycle_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
-    struct triple fetch = times(predictor, AH_ITEM_PREFETCH), offload = times(predictor, AH_ITEM_OFFLOAD);
+    struct triple fetch = way(plan, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = way(plan, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t recompute = predictor->profile->costs.recompute_ns[AH_CLASS_BLOCK];
     int64_t blocks = plan->layers, way_in = INT64_MAX, way_out;
     if (plan->head_on_host)
@@ -129,7 +161,8 @@ static int64_t round_ns(const struct ah_plan *plan, const struct ah_predictor *p
 {
     const struct ah_costs *costs = &predictor->profile->costs;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
-    struct triple fetch = times(predictor, AH_ITEM_PREFETCH), offload = times(predictor, AH_ITEM_OFFLOAD);
+    struct triple fetch = way(plan, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = way(plan, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
     int64_t first = plan->layers - plan->offload_optimizer + 1; /* the lowest block on the host has the longest round */
     int64_t recomputed = max_ns(0, plan->checkpoint - first + 1);

@@ -20,6 +20,9 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
                        const char *policy);
 void ah__predictor_fini(struct ah_predictor *predictor);
 
+/* Of the profile; at least 1. */
+int ah__predictor_ranks(const struct ah_predictor *predictor);
+
 void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
                          const struct ah_policy *policy);
 

@@ -18,19 +18,24 @@ struct candidates {
     int64_t least_bytes; /* of the smallest plan that respects the host budget */
     struct ah_plan least;
     int64_t least_host_bytes;
+    struct ah_plan least_host;   /* the one with the least host memory */
+    struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
 };
 
-static int min_slots(const struct ah_plan *plan)
+static int min_slots(const struct ah_plan *plan, const struct ah_partition *partition)
 {
-    struct ah_sched_config config = {.offload_params = plan->offload_params,
-                                     .offload_optimizer = plan->offload_optimizer};
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, plan, partition, &ah__policy_autohete);
     return ah__sched_min_slots(&config);
 }
 
-/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share one. */
-static int max_slots(const struct ah_plan *plan)
+/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a few. */
+static int max_slots(const struct ah_plan *plan, const struct ah_partition *partition)
 {
-    return 2 * plan->offload_optimizer + (plan->offload_optimizer < plan->layers);
+    struct ah_plan on_device = {.layers = plan->layers, .ranks = plan->ranks};
+    int shared = plan->offload_optimizer < plan->layers ? min_slots(&on_device, partition) : 0;
+    int least = min_slots(plan, partition), most = 2 * plan->offload_optimizer + shared;
+    return most > least ? most : least;
 }
 
 int ah__plan_farthest_refetch(const struct ah_plan *plan)
@@ -41,14 +46,14 @@ int ah__plan_farthest_refetch(const struct ah_plan *plan)
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     int64_t device, host, more;
-    plan->slots = min_slots(plan);
+    plan->slots = min_slots(plan, partition);
     ah__layout_bytes(&device, &host, partition, plan);
     plan->device_peak_bytes = device;
     plan->host_peak_bytes = host;
     if (budget->host_bytes && host > budget->host_bytes)
         return false;
     if (!budget->device_bytes) {
-        plan->slots = max_slots(plan);
+        plan->slots = max_slots(plan, partition);
     } else if (device > budget->device_bytes) {
         return false;
     } else {
@@ -57,7 +62,8 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, co
         ah__layout_bytes(&more, &host, partition, &next);
         int64_t extra = (budget->device_bytes - device) / (more - device);
         int64_t slots = plan->slots + extra;
-        plan->slots = slots < max_slots(plan) ? (int)slots : max_slots(plan);
+        int most = max_slots(plan, partition);
+        plan->slots = slots < most ? (int)slots : most;
     }
     ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, plan);
     return true;
@@ -80,7 +86,7 @@ static int candidates_whole(struct candidates *candidates, const struct ah_plan 
 {
     struct ah_plan plan = *fitted;
     int farthest = ah__plan_farthest_refetch(fitted);
-    for (plan.slots = min_slots(fitted); plan.slots <= fitted->slots; plan.slots++)
+    for (plan.slots = min_slots(fitted, predictor->partition); plan.slots <= fitted->slots; plan.slots++)
         for (plan.refetch_ahead = 1; plan.refetch_ahead <= farthest; plan.refetch_ahead++)
             AH_TRY(candidate_add(candidates, &plan, predictor));
     return AH_OK;
@@ -88,8 +94,14 @@ static int candidates_whole(struct candidates *candidates, const struct ah_plan 
 
 static void note_least(struct candidates *candidates, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes)
+    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes) {
         candidates->least_host_bytes = plan->host_peak_bytes;
+        candidates->least_host = *plan;
+    }
+    bool within = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
+    const struct ah_plan *before = &candidates->least_within;
+    if (within && (!before->layers || plan->host_peak_bytes < before->host_peak_bytes))
+        candidates->least_within = *plan;
     if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
         return;
     if (candidates->least_bytes && plan->device_peak_bytes >= candidates->least_bytes)
@@ -117,7 +129,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
         slots_before = plan.slots;
         plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
         AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (plan.slots >= max_slots(&plan))
+        if (plan.slots >= max_slots(&plan, predictor->partition))
             break;
     }
     return AH_OK;
@@ -131,6 +143,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
     int layers = predictor->partition->layers;
     for (int i = 0; predictor->policy->placement(&placement, layers, i); i++) {
         struct ah_plan plan = {.layers = layers,
+                               .ranks = ah__predictor_ranks(predictor),
                                .checkpoint = placement.checkpoint,
                                .offload_params = placement.offload_params,
                                .offload_optimizer = placement.offload_optimizer,
@@ -138,6 +151,8 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
                                .head_on_host = placement.head_on_host,
                                .slots = placement.slots,
                                .refetch_ahead = placement.refetch_ahead};
+        int least = min_slots(&plan, predictor->partition);
+        plan.slots = plan.slots > least ? plan.slots : least; /* half-precision copies, several ranks */
         ah__layout_bytes(&plan.device_peak_bytes, &plan.host_peak_bytes, predictor->partition, &plan);
         if ((budget->device_bytes && plan.device_peak_bytes > budget->device_bytes) ||
             (budget->host_bytes && plan.host_peak_bytes > budget->host_bytes))
@@ -151,7 +166,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    struct ah_plan plan = {.layers = predictor->partition->layers};
+    struct ah_plan plan = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor)};
     for (int places = 0; places < 4; places++)
         for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
             for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++) {
@@ -240,7 +255,7 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
 {
     int64_t step_ns;
     struct ah_plan plan = *best;
-    int low = min_slots(best), high = best->slots;
+    int low = min_slots(best, predictor->partition), high = best->slots;
     while (low < high) {
         plan.slots = (low + high) / 2;
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
@@ -256,6 +271,27 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
             best->refetch_ahead = plan.refetch_ahead;
     }
     return AH_OK;
+}
+
+/* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of its
+ * budget. */
+static void report_least(struct ah_search_report *report, const struct candidates *candidates,
+                         const struct ah_budget *budget)
+{
+    const struct ah_plan *device = &candidates->least, *host = &candidates->least_within;
+    const struct ah_plan *least = host->layers ? host : &candidates->least_host;
+    if (candidates->least_bytes && host->layers) {
+        double device_excess = (double)device->device_peak_bytes / (double)budget->device_bytes;
+        double host_excess = (double)host->host_peak_bytes / (double)budget->host_bytes;
+        least = device_excess <= host_excess ? device : host;
+    } else if (candidates->least_bytes) {
+        least = device;
+    }
+    report->least = *least;
+    if (budget->device_bytes && least->device_peak_bytes > budget->device_bytes)
+        report->least_device_over_bytes = least->device_peak_bytes - budget->device_bytes;
+    if (budget->host_bytes && least->host_peak_bytes > budget->host_bytes)
+        report->least_host_over_bytes = least->host_peak_bytes - budget->host_bytes;
 }
 
 static int too_small(const struct candidates *candidates, const struct ah_predictor *predictor,
@@ -288,8 +324,10 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
     int status = placed ? candidates_placed(&candidates, predictor, budget) : candidates_all(&candidates, predictor, budget);
-    if (status == AH_OK && candidates.count == 0)
+    if (status == AH_OK && candidates.count == 0) {
+        report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);
+    }
     if (status == AH_OK) {
         qsort(candidates.plans, candidates.count, sizeof *candidates.plans, by_bound);
         status = visit(&best, report, &candidates, predictor);

@@ -7,6 +7,9 @@
 struct ah_search_report {
     int64_t candidates, simulated;
     int64_t open_bound_ns; /* 0: every candidate was simulated or bounded away; else the lowest bound left unvisited */
+    /* After AH_EBUDGET: the plan (switches and peaks) that lacks least, and how much it lacks. */
+    struct ah_plan least;
+    int64_t least_device_over_bytes, least_host_over_bytes;
 };
 
 /* The best plan under `budget` by simulated step time. AH_EBUDGET: the smallest budget that works and its speed. */

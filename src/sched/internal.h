@@ -7,7 +7,7 @@
 
 /* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion; gradients and host
  * updates are chosen as late as possible, because a better candidate may appear (their priority queues). */
-enum { COMPUTE_DEPTH = 2, H2D_DEPTH = 2, D2H_DEPTH = 1, HOST_DEPTH = 1 };
+enum { COMPUTE_DEPTH = 2, H2D_DEPTH = 2, D2H_DEPTH = 1, HOST_DEPTH = 1, COMM_DEPTH = 1 };
 
 /* Iterations with items in flight at once: updates of k, compute of k+1, input of k+2. */
 enum { ITERATION_RING = 4 };
@@ -16,16 +16,19 @@ enum { ITERATION_RING = 4 };
 struct mark {
     struct ah_event event;
     bool submitted;
+    int64_t iteration;
     int64_t arrival; /* order of submission, for first-in-first-out */
 };
 
 struct group {
     bool on_host;    /* its optimizer, so its parameters are fetched and its gradient leaves */
     bool refetches;  /* gives its parameters back between forward and backward */
+    bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
     int64_t ready_for; /* the iteration the host parameters are up to date for */
-    struct mark fetch, refetch, forward, backward, offload, update;
+    struct mark fetch, refetch, forward, backward, reduce, offload, update;
+    struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 
 struct slot {
@@ -36,6 +39,15 @@ struct slot {
 struct step {
     enum ah_item_kind kind;
     int partition;
+    bool backward; /* CAST, GATHER: for the backward */
+};
+
+/* A list that is walked once an iteration: whose turn it is. */
+struct walk {
+    struct step *steps;
+    int count, forward_count; /* evaluation walks only the first forward_count */
+    int at;
+    int64_t iteration;
 };
 
 struct ah_sched {
@@ -45,16 +57,16 @@ struct ah_sched {
     struct slot *slots;
     int free_slots; /* not claimed; their release may still be under way */
 
-    struct step *compute; /* the order of the compute lane within an iteration, backward included */
-    int compute_count, forward_count;
-    struct step *fetch; /* the order of fetches within an iteration */
-    int fetch_count, prefetch_count;
+    struct walk compute; /* forwards, backwards, casts and device updates, in the only order there is */
+    struct walk fetch;   /* prefetches, then refetches */
+    struct walk gather, reduce; /* several ranks */
 
     bool forward_only;
     int64_t first, limit; /* iterations [first, limit) since the last drain */
     int64_t begun;        /* highest iteration with a submitted item, first - 1 before */
-    int compute_at, fetch_at;
-    int64_t compute_iteration, fetch_iteration, input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
+    int64_t input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
+    int64_t gradient_iteration; /* of the next gradient to claim its slot */
+    int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */
     int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
 
     struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
@@ -95,8 +107,15 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
+static inline const struct step *ah__walk_next(const struct walk *walk)
+{
+    return &walk->steps[walk->at];
+}
+
 /* Items of one iteration, for knowing when it is complete. */
 int ah__sched_items(const struct ah_sched *sched);
 int ah__sched_ring(int64_t iteration);
+/* How many slots the blocks optimized on the device need at once. */
+int ah__sched_device_slots(const struct ah_sched_config *config, bool backward);
 
 #endif

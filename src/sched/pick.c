@@ -51,14 +51,19 @@ static bool barred(const struct ah_sched *sched, int64_t iteration)
 
 /* ---- compute lane ------------------------------------------------------------------------------------------------- */
 
-/* Waits for the parameters of a group; false while their fetch has not even been submitted. */
-static bool params_ready(const struct ah_sched *sched, struct ah_work *work, int group_index, bool backward)
+/* Waits for a group's parameters to be complete on this device; false while what brings them has not been submitted. */
+static bool params_ready(const struct ah_sched *sched, struct ah_work *work, int index, bool backward)
 {
-    const struct group *group = &sched->groups[group_index];
-    if (!group->on_host)
-        return true;
-    const struct mark *mark = backward && group->refetches ? &group->refetch : &group->fetch;
-    if (!mark->submitted || (group->pooled && group->param_slot < 0))
+    const struct group *group = &sched->groups[index];
+    bool again = backward && (group->refetches || group->casts);
+    const struct mark *mark;
+    if (sched->config.ranks > 1)
+        mark = &group->gather[again];
+    else if (group->on_host)
+        mark = again ? &group->refetch : &group->fetch;
+    else
+        return true; /* where the master lies, or cast by this lane */
+    if (!mark->submitted || mark->iteration != work->item.iteration || (group->pooled && group->param_slot < 0))
         return false;
     wait_for(sched, work, mark);
     return true;
@@ -102,21 +107,38 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_work *work)
     return !group->pooled || slot_take(sched, work, &item->grad_slot);
 }
 
+static bool update_ready(const struct ah_sched *sched, struct ah_work *work)
+{
+    const struct group *group = &sched->groups[work->item.partition];
+    work->item.grad_slot = group->grad_slot;
+    if (sched->config.ranks == 1)
+        return true;
+    wait_for(sched, work, &group->reduce);
+    return group->reduce.submitted;
+}
+
+static bool compute_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step)
+{
+    switch (step->kind) {
+    case AH_ITEM_FORWARD:
+        return forward_ready(sched, work);
+    case AH_ITEM_BACKWARD:
+        return backward_ready(sched, work);
+    case AH_ITEM_CAST:
+        work->item.recompute = step->backward;
+        return slot_take(sched, work, &work->item.param_slot);
+    default:
+        return update_ready(sched, work);
+    }
+}
+
 static bool compute_next(const struct ah_sched *sched, struct ah_work *work)
 {
-    int64_t iteration = sched->compute_iteration;
-    if (sched->in_flight[AH_LANE_COMPUTE] >= COMPUTE_DEPTH || barred(sched, iteration))
+    const struct step *step = ah__walk_next(&sched->compute);
+    if (sched->in_flight[AH_LANE_COMPUTE] >= COMPUTE_DEPTH || barred(sched, sched->compute.iteration))
         return false;
-    const struct step *step = &sched->compute[sched->compute_at];
-    work_init(work, step->kind, AH_LANE_COMPUTE, step->partition, iteration);
-    if (!sched->config.policy->may_compute(sched, &work->item))
-        return false;
-    if (step->kind == AH_ITEM_FORWARD)
-        return forward_ready(sched, work);
-    if (step->kind == AH_ITEM_BACKWARD)
-        return backward_ready(sched, work);
-    work->item.grad_slot = sched->groups[step->partition].grad_slot;
-    return true;
+    work_init(work, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
+    return sched->config.policy->may_compute(sched, &work->item) && compute_ready(sched, work, step);
 }
 
 /* ---- host to device ----------------------------------------------------------------------------------------------- */
@@ -124,54 +146,55 @@ static bool compute_next(const struct ah_sched *sched, struct ah_work *work)
 static bool input_next(const struct ah_sched *sched, struct ah_work *work)
 {
     int64_t iteration = sched->input_iteration;
-    if (barred(sched, iteration) || iteration > sched->compute_iteration + 1)
+    if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
-        if (iteration - 2 >= sched->compute_iteration || !ah__sched_passed(sched, reader))
+        if (iteration - 2 >= sched->compute.iteration || !ah__sched_passed(sched, reader))
             return false;
     }
     work_init(work, AH_ITEM_INPUT, AH_LANE_H2D, 0, iteration);
     return true;
 }
 
-/* Whether a gradient of an earlier backward step than `partition`'s has yet to claim its slot; fetches for the next iteration
- * come after all of this one's. */
-static bool gradients_before(const struct ah_sched *sched, const struct step *step)
+/* Slots that claims which come before this fetch in order of need may yet ask for at once. */
+static int slots_kept(const struct ah_sched *sched, const struct step *step)
 {
-    if (sched->forward_only)
-        return false;
-    if (step->kind == AH_ITEM_REFETCH)
-        return sched->lowest_backward > step->partition + 1;
-    return sched->fetch_iteration > sched->compute_iteration && sched->lowest_backward > 1;
+    int64_t iteration = sched->fetch.iteration;
+    if (step->kind == AH_ITEM_REFETCH) {
+        bool gradients_left = sched->gradient_iteration < iteration || sched->lowest_gradient > step->partition + 1;
+        return gradients_left ? 1 : 0;
+    }
+    bool last_backward_left = !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
+    if (last_backward_left)
+        return ah__sched_device_slots(&sched->config, true);
+    bool casts_left = sched->compute.iteration < iteration ||
+                      ah__walk_next(&sched->compute)->partition <= sched->config.layers - sched->config.offload_optimizer;
+    return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
 }
 
 static bool refetch_due(const struct ah_sched *sched, int partition)
 {
     const struct group *group = &sched->groups[partition];
-    return group->forward.submitted && sched->fetch_iteration == sched->compute_iteration &&
+    return group->forward.submitted && sched->fetch.iteration == sched->compute.iteration &&
            sched->lowest_backward - partition <= sched->config.refetch_ahead;
 }
 
 static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
 {
-    int count = sched->forward_only ? sched->prefetch_count : sched->fetch_count;
-    if (count == 0 || barred(sched, sched->fetch_iteration))
+    const struct walk *walk = &sched->fetch;
+    if (walk->count == 0 || barred(sched, walk->iteration))
         return false;
-    const struct step *step = &sched->fetch[sched->fetch_at];
+    const struct step *step = ah__walk_next(walk);
     const struct group *group = &sched->groups[step->partition];
-    work_init(work, step->kind, AH_LANE_H2D, step->partition, sched->fetch_iteration);
-    if (step->kind == AH_ITEM_PREFETCH ? group->ready_for != sched->fetch_iteration
-                                       : !refetch_due(sched, step->partition))
+    work_init(work, step->kind, AH_LANE_H2D, step->partition, walk->iteration);
+    if (step->kind == AH_ITEM_PREFETCH ? group->ready_for != walk->iteration : !refetch_due(sched, step->partition))
         return false;
     if (!sched->config.policy->may_fetch(sched, &work->item))
         return false;
     if (!group->pooled)
         return true;
-    int free_after = sched->free_slots - 1;
-    if (free_after < (gradients_before(sched, step) ? 1 : 0))
-        return false;
-    return slot_take(sched, work, &work->item.param_slot);
+    return sched->free_slots - 1 >= slots_kept(sched, step) && slot_take(sched, work, &work->item.param_slot);
 }
 
 static bool h2d_next(const struct ah_sched *sched, struct ah_work *work)
@@ -207,7 +230,7 @@ static bool result_next(const struct ah_sched *sched, struct ah_work *work, bool
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
     int ring = ah__sched_ring(iteration);
     const struct mark *source = loss ? &sched->head[ring] : &sched->last_compute[ring];
-    if (iteration >= (loss ? sched->head_iteration : sched->compute_iteration))
+    if (iteration >= (loss ? sched->head_iteration : sched->compute.iteration))
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
         return false;
@@ -216,21 +239,28 @@ static bool result_next(const struct ah_sched *sched, struct ah_work *work, bool
     return true;
 }
 
+/* A gradient may leave once it is this rank's part of the sum. */
+static const struct mark *gradient_source(const struct ah_sched *sched, const struct group *group)
+{
+    return sched->config.ranks > 1 ? &group->reduce : &group->backward;
+}
+
 static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
 {
     struct choice best = {.group = -1};
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
-        if (group->on_host && group->backward.submitted && !group->offload.submitted &&
+        const struct mark *source = gradient_source(sched, group);
+        if (group->on_host && source->submitted && !group->offload.submitted &&
             sched->config.policy->may_offload(sched, g))
-            consider(sched, &best, g, &group->backward, sched->config.policy->offload_key);
+            consider(sched, &best, g, source, sched->config.policy->offload_key);
     }
     if (best.group < 0)
         return false;
     const struct group *group = &sched->groups[best.group];
     work_init(work, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
     work->item.grad_slot = group->grad_slot;
-    wait_for(sched, work, &group->backward);
+    wait_for(sched, work, gradient_source(sched, group));
     return true;
 }
 
@@ -259,7 +289,65 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
     return true;
 }
 
+/* ---- between ranks ------------------------------------------------------------------------------------------------- */
+
+/* What a gather reads: this rank's part, fetched, cast, or (embedding and head on the device) updated. */
+static const struct mark *gather_source(const struct group *group, const struct step *step)
+{
+    if (group->on_host)
+        return step->backward ? &group->refetch : &group->fetch;
+    return group->casts ? &group->cast[step->backward] : &group->update;
+}
+
+static bool gather_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+{
+    const struct walk *walk = &sched->gather;
+    if (walk->count == 0 || barred(sched, walk->iteration))
+        return false;
+    const struct step *step = ah__walk_next(walk);
+    const struct group *group = &sched->groups[step->partition];
+    const struct mark *source = gather_source(group, step);
+    bool updated_in_place = !group->on_host && !group->casts;
+    int64_t made_in = walk->iteration - (updated_in_place ? 1 : 0);
+    bool first = updated_in_place && (sched->forward_only || walk->iteration == sched->first);
+    if (!first && (!source->submitted || source->iteration != made_in))
+        return false;
+    if (arrived_only && !ah__sched_passed(sched, source))
+        return false;
+    work_init(work, AH_ITEM_GATHER, AH_LANE_COMM, step->partition, walk->iteration);
+    work->item.recompute = step->backward;
+    work->item.param_slot = group->param_slot;
+    wait_for(sched, work, source);
+    return true;
+}
+
+static bool reduce_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+{
+    const struct walk *walk = &sched->reduce;
+    if (walk->count == 0 || sched->forward_only || barred(sched, walk->iteration))
+        return false;
+    const struct step *step = ah__walk_next(walk);
+    const struct group *group = &sched->groups[step->partition];
+    if (!group->backward.submitted || group->backward.iteration != walk->iteration ||
+        (arrived_only && !ah__sched_passed(sched, &group->backward)))
+        return false;
+    work_init(work, AH_ITEM_REDUCE, AH_LANE_COMM, step->partition, walk->iteration);
+    work->item.grad_slot = group->grad_slot;
+    wait_for(sched, work, &group->backward);
+    return true;
+}
+
+/* The compute lane waits for gathers, so they go first. */
+static bool comm_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    if (sched->config.ranks == 1 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH)
+        return false;
+    return gather_next(sched, work, true) || reduce_next(sched, work, true) || gather_next(sched, work, false) ||
+           reduce_next(sched, work, false);
+}
+
 bool ah__sched_next(struct ah_sched *sched, struct ah_work *work)
 {
-    return compute_next(sched, work) || h2d_next(sched, work) || d2h_next(sched, work) || host_next(sched, work);
+    return compute_next(sched, work) || h2d_next(sched, work) || comm_next(sched, work) || d2h_next(sched, work) ||
+           host_next(sched, work);
 }

@@ -60,7 +60,7 @@ bool ah__placement_search(struct ah_placement *out, int layers, int index)
 bool ah__sched_backward_over(const struct ah_sched *sched, int group)
 {
     int64_t iteration = sched->groups[group].ready_for;
-    return iteration < sched->compute_iteration &&
+    return iteration < sched->compute.iteration &&
            ah__sched_passed(sched, &sched->last_compute[ah__sched_ring(iteration)]);
 }
 

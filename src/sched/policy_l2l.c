@@ -18,8 +18,8 @@ static bool alone_item(const struct ah_sched *sched, const struct ah_item *item)
 /* When its block is entered. */
 static bool entered_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
-    const struct step *next = &sched->compute[sched->compute_at];
-    bool entered = sched->compute_iteration == item->iteration && next->partition == item->partition;
+    const struct step *next = ah__walk_next(&sched->compute);
+    bool entered = sched->compute.iteration == item->iteration && next->partition == item->partition;
     return nothing_runs(sched) && entered;
 }
 

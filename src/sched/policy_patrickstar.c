@@ -13,8 +13,8 @@ static bool device_idle(const struct ah_sched *sched)
 /* On demand: the compute lane stands before the block (forward of blocks that stayed: right after their update). */
 static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
 {
-    const struct step *next = &sched->compute[sched->compute_at];
-    bool entered = sched->compute_iteration == item->iteration && next->partition == item->partition;
+    const struct step *next = ah__walk_next(&sched->compute);
+    bool entered = sched->compute.iteration == item->iteration && next->partition == item->partition;
     if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
         return item->iteration == sched->first || !sched->groups[item->partition].pooled || device_idle(sched);
     return entered && device_idle(sched);

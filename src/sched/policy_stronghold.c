@@ -22,9 +22,10 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
 {
     if (item->kind == AH_ITEM_REFETCH || !sched->groups[item->partition].pooled)
         return true;
-    int forwards = sched->compute_iteration > item->iteration ? sched->partitions
-                   : sched->compute_iteration == item->iteration ? sched->compute_at
-                                                                 : 0;
+    const struct step *next = ah__walk_next(&sched->compute);
+    int forwards = 0;
+    if (sched->compute.iteration >= item->iteration)
+        forwards = sched->compute.iteration > item->iteration || next->backward ? sched->partitions : next->partition;
     return item->partition - window(sched) <= forwards;
 }
 

@@ -7,12 +7,26 @@ int ah__sched_ring(int64_t iteration)
     return (int)(iteration % ITERATION_RING);
 }
 
+/* How many slots the blocks optimized on the device need at once, between them, in a forward or backward. */
+int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
+{
+    if (config->offload_optimizer == config->layers)
+        return 0;
+    if (config->ranks > 1)
+        return backward ? 4 : 2; /* parameters of this block and the next; gradients being reduced and being written */
+    return (backward ? 1 : 0) + (config->casts ? 1 : 0);
+}
+
 int ah__sched_min_slots(const struct ah_sched_config *config)
 {
     int held = config->offload_optimizer - config->offload_params; /* parameters that stay from forward to backward */
-    if (config->offload_optimizer == 0)
-        return 1; /* the gradient between a backward and its update */
-    return held + 1 > 2 ? held + 1 : 2;
+    int device = ah__sched_device_slots(config, true);
+    int least = config->offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
+    if (config->offload_optimizer && config->ranks > 1)
+        least++; /* the next block's cast is claimed ahead */
+    if (config->offload_optimizer && device)
+        device = device > 2 ? device : 2;
+    return least > device ? least : device > 0 ? device : 1;
 }
 
 static void groups_init(struct ah_sched *sched)
@@ -24,31 +38,70 @@ static void groups_init(struct ah_sched *sched)
         group->pooled = g >= 1 && g <= layers;
         group->on_host = g == 0 ? config->embedding_on_host : g > layers ? config->head_on_host : g >= first_on_host;
         group->refetches = group->pooled && group->on_host && g < first_on_host + config->offload_params;
+        group->casts = group->pooled && !group->on_host && (config->casts || config->ranks > 1);
         group->param_slot = group->grad_slot = -1;
     }
 }
 
-static void orders_init(struct ah_sched *sched)
+static void walk_add(struct walk *walk, enum ah_item_kind kind, int partition, bool backward)
 {
-    int n = 0;
-    for (int i = 0; i < sched->partitions; i++)
-        sched->compute[n++] = (struct step){AH_ITEM_FORWARD, i};
-    sched->forward_count = n;
-    for (int i = sched->partitions - 1; i >= 0; i--) {
-        sched->compute[n++] = (struct step){AH_ITEM_BACKWARD, i};
-        if (!sched->groups[i].on_host)
-            sched->compute[n++] = (struct step){AH_ITEM_UPDATE_DEVICE, i};
+    walk->steps[walk->count++] = (struct step){kind, partition, backward};
+}
+
+static void add_cast(struct ah_sched *sched, int partition, bool backward)
+{
+    if (partition >= 0 && partition < sched->partitions && sched->groups[partition].casts)
+        walk_add(&sched->compute, AH_ITEM_CAST, partition, backward);
+}
+
+static void add_update(struct ah_sched *sched, int partition)
+{
+    if (partition < sched->partitions && !sched->groups[partition].on_host)
+        walk_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, true);
+}
+
+/* With several ranks a cast is one block ahead, so that the gather runs beside the block before, and an update one block late, so
+ * that the reduction does. */
+static void compute_init(struct ah_sched *sched)
+{
+    int last = sched->partitions - 1, ahead = sched->config.ranks > 1 ? 1 : 0;
+    for (int i = -ahead; i <= last; i++) {
+        add_cast(sched, i + ahead, false);
+        if (i >= 0)
+            walk_add(&sched->compute, AH_ITEM_FORWARD, i, false);
     }
-    sched->compute_count = n;
-    n = 0;
-    for (int i = 0; i < sched->partitions; i++)
+    sched->compute.forward_count = sched->compute.count;
+    for (int i = last + ahead; i >= 0; i--) {
+        add_cast(sched, i - ahead, true);
+        if (i <= last)
+            walk_add(&sched->compute, AH_ITEM_BACKWARD, i, true);
+        if (i <= last)
+            add_update(sched, i + ahead);
+    }
+    if (ahead)
+        add_update(sched, 0);
+}
+
+static void transfers_init(struct ah_sched *sched)
+{
+    int last = sched->partitions - 1;
+    bool sharded = sched->config.ranks > 1;
+    for (int i = 0; i <= last; i++) {
         if (sched->groups[i].on_host)
-            sched->fetch[n++] = (struct step){AH_ITEM_PREFETCH, i};
-    sched->prefetch_count = n;
-    for (int i = sched->partitions - 1; i >= 0; i--)
+            walk_add(&sched->fetch, AH_ITEM_PREFETCH, i, false);
+        if (sharded)
+            walk_add(&sched->gather, AH_ITEM_GATHER, i, false);
+    }
+    sched->fetch.forward_count = sched->fetch.count;
+    sched->gather.forward_count = sched->gather.count;
+    for (int i = last; i >= 0; i--) {
         if (sched->groups[i].refetches)
-            sched->fetch[n++] = (struct step){AH_ITEM_REFETCH, i};
-    sched->fetch_count = n;
+            walk_add(&sched->fetch, AH_ITEM_REFETCH, i, true);
+        if (sharded && (sched->groups[i].refetches || sched->groups[i].casts))
+            walk_add(&sched->gather, AH_ITEM_GATHER, i, true);
+        if (sharded)
+            walk_add(&sched->reduce, AH_ITEM_REDUCE, i, true);
+    }
 }
 
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
@@ -63,13 +116,16 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
         ah__new(&sched->slots, (size_t)config->slots, sizeof *sched->slots) ||
-        ah__new(&sched->compute, 3 * partitions, sizeof *sched->compute) ||
-        ah__new(&sched->fetch, 2 * partitions, sizeof *sched->fetch)) {
+        ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
+        ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
+        ah__new(&sched->gather.steps, 2 * partitions, sizeof *sched->gather.steps) ||
+        ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps)) {
         ah__sched_free(sched);
         return AH_ENOMEM;
     }
     groups_init(sched);
-    orders_init(sched);
+    compute_init(sched);
+    transfers_init(sched);
     sched->free_slots = config->slots;
     sched->begun = -1;
     *out = sched;
@@ -82,16 +138,48 @@ void ah__sched_free(struct ah_sched *sched)
         return;
     ah__free(sched->groups);
     ah__free(sched->slots);
-    ah__free(sched->compute);
-    ah__free(sched->fetch);
+    ah__free(sched->compute.steps);
+    ah__free(sched->fetch.steps);
+    ah__free(sched->gather.steps);
+    ah__free(sched->reduce.steps);
     ah__free(sched);
+}
+
+static int walk_length(const struct ah_sched *sched, const struct walk *walk)
+{
+    return sched->forward_only ? walk->forward_count : walk->count;
 }
 
 int ah__sched_items(const struct ah_sched *sched)
 {
+    int walked = walk_length(sched, &sched->compute) + walk_length(sched, &sched->fetch) +
+                 walk_length(sched, &sched->gather) + walk_length(sched, &sched->reduce);
     if (sched->forward_only)
-        return 2 + sched->forward_count + sched->prefetch_count; /* input, loss */
-    return 3 + sched->compute_count + sched->fetch_count + 2 * sched->prefetch_count; /* norms, offloads, updates */
+        return 2 + walked; /* input, loss */
+    return 3 + walked + 2 * sched->fetch.forward_count; /* norms; an offload and an update for each prefetch */
+}
+
+/* One step of the walk was submitted; true at the end of its iteration. */
+static bool walk_on(const struct ah_sched *sched, struct walk *walk)
+{
+    if (++walk->at < walk_length(sched, walk))
+        return false;
+    walk->at = 0;
+    walk->iteration++;
+    return true;
+}
+
+static void walk_restart(struct walk *walk, int64_t iteration)
+{
+    walk->at = 0;
+    walk->iteration = iteration;
+}
+
+static void marks_clear(struct group *group)
+{
+    group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
+    group->reduce = group->offload = group->update = (struct mark){0};
+    group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
 /* Everything is complete, so the next iteration starts from the same state whatever ran before. */
@@ -102,15 +190,16 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->limit = limit;
     sched->forward_only = forward_only;
     sched->begun = first - 1;
-    sched->compute_at = sched->fetch_at = 0;
-    sched->compute_iteration = sched->fetch_iteration = sched->input_iteration = first;
-    sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
-    sched->lowest_backward = sched->partitions;
+    walk_restart(&sched->compute, first);
+    walk_restart(&sched->fetch, first);
+    walk_restart(&sched->gather, first);
+    walk_restart(&sched->reduce, first);
+    sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
+    sched->gradient_iteration = first;
+    sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
-        struct group *group = &sched->groups[g];
-        group->ready_for = first;
-        group->fetch = group->refetch = group->forward = group->backward = group->offload = group->update =
-            (struct mark){0};
+        sched->groups[g].ready_for = first;
+        marks_clear(&sched->groups[g]);
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
     for (int r = 0; r < ITERATION_RING; r++)
@@ -143,9 +232,9 @@ int ah__sched_slots_used(const struct ah_sched *sched)
 
 /* ---- what was submitted ------------------------------------------------------------------------------------------- */
 
-static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event)
+static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event, int64_t iteration)
 {
-    *mark = (struct mark){event, true, ++sched->arrivals};
+    *mark = (struct mark){event, true, iteration, ++sched->arrivals};
 }
 
 static void claim(struct ah_sched *sched, int *held, int slot)
@@ -160,7 +249,7 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
 {
     if (*held < 0)
         return;
-    mark_set(sched, &sched->slots[*held].release, event);
+    mark_set(sched, &sched->slots[*held].release, event, 0);
     sched->slots[*held].claimed = false;
     sched->free_slots++;
     *held = -1;
@@ -169,34 +258,58 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->forward, event);
+    mark_set(sched, &group->forward, event, item->iteration);
     if (item->partition == sched->partitions - 1) {
-        mark_set(sched, &sched->head[ah__sched_ring(item->iteration)], event);
+        mark_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
         sched->head_iteration++;
     }
-    if (group->refetches || sched->forward_only)
+    if (group->refetches || group->casts || sched->forward_only)
         release(sched, &group->param_slot, event);
+}
+
+/* A gradient has got its slot: by the backward that writes it. */
+static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
+{
+    struct group *group = &sched->groups[item->partition];
+    if (group->pooled)
+        claim(sched, &group->grad_slot, item->grad_slot);
+    sched->lowest_gradient = item->partition;
+    if (item->partition > 0)
+        return;
+    sched->gradient_iteration++;
+    sched->lowest_gradient = sched->partitions;
 }
 
 static void backward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->backward, event);
-    group->fetch = group->refetch = group->offload = group->update = (struct mark){0};
-    if (group->pooled)
-        claim(sched, &group->grad_slot, item->grad_slot);
+    mark_set(sched, &group->backward, event, item->iteration);
+    group->fetch = group->refetch = group->reduce = group->offload = group->update = (struct mark){0};
+    gradient_claimed(sched, item);
     release(sched, &group->param_slot, event);
     sched->lowest_backward = item->partition;
 }
 
+static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    claim(sched, &group->param_slot, item->param_slot);
+    mark_set(sched, &group->cast[item->recompute], event, item->iteration);
+}
+
+static void update_device_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    mark_set(sched, &group->update, event, item->iteration);
+    release(sched, &group->grad_slot, event);
+}
+
 static void iteration_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    mark_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event);
-    sched->compute_at = 0;
-    sched->compute_iteration++;
+    mark_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->iteration);
     sched->lowest_backward = sched->partitions;
     for (int g = 0; sched->forward_only && g < sched->partitions; g++) {
-        sched->groups[g].fetch = (struct mark){0};
+        marks_clear(&sched->groups[g]);
         sched->groups[g].ready_for = item->iteration + 1;
     }
 }
@@ -207,10 +320,11 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
         forward_submitted(sched, item, event);
     else if (item->kind == AH_ITEM_BACKWARD)
         backward_submitted(sched, item, event);
+    else if (item->kind == AH_ITEM_CAST)
+        cast_submitted(sched, item, event);
     else
-        release(sched, &sched->groups[item->partition].grad_slot, event);
-    int count = sched->forward_only ? sched->forward_count : sched->compute_count;
-    if (++sched->compute_at == count)
+        update_device_submitted(sched, item, event);
+    if (walk_on(sched, &sched->compute))
         iteration_submitted(sched, item, event);
 }
 
@@ -219,14 +333,10 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
     struct group *group = &sched->groups[item->partition];
     if (group->pooled)
         claim(sched, &group->param_slot, item->param_slot);
-    mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event);
+    mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_PREFETCH)
         group->forward = group->backward = group->refetch = (struct mark){0};
-    int count = sched->forward_only ? sched->prefetch_count : sched->fetch_count;
-    if (++sched->fetch_at < count)
-        return;
-    sched->fetch_at = 0;
-    sched->fetch_iteration++;
+    walk_on(sched, &sched->fetch);
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -235,7 +345,7 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
         sched->loss_iteration++;
         return;
     }
-    mark_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event);
+    mark_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->iteration);
     sched->norm_iteration++;
 }
 
@@ -249,7 +359,7 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, str
         sched->begun = item->iteration;
     switch (item->kind) {
     case AH_ITEM_INPUT:
-        mark_set(sched, &sched->input[ah__sched_ring(item->iteration)], event);
+        mark_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);
         sched->input_iteration++;
         break;
     case AH_ITEM_PREFETCH:
@@ -257,11 +367,19 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, str
         fetch_submitted(sched, item, event);
         break;
     case AH_ITEM_OFFLOAD:
-        mark_set(sched, &group->offload, event);
+        mark_set(sched, &group->offload, event, item->iteration);
         release(sched, &group->grad_slot, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-        mark_set(sched, &group->update, event);
+        mark_set(sched, &group->update, event, item->iteration);
+        break;
+    case AH_ITEM_GATHER:
+        mark_set(sched, &group->gather[item->recompute], event, item->iteration);
+        walk_on(sched, &sched->gather);
+        break;
+    case AH_ITEM_REDUCE:
+        mark_set(sched, &group->reduce, event, item->iteration);
+        walk_on(sched, &sched->reduce);
         break;
     case AH_ITEM_RESULT:
         result_submitted(sched, item, event);

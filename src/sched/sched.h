@@ -17,6 +17,12 @@ struct ah_sched_config {
     int checkpoint, offload_params, offload_optimizer; /* c, p, o */
     bool embedding_on_host, head_on_host;
     bool shared_embedding; /* the head reads group 0 as well */
+    /* The compute dtype is not the master's, or the model data are sharded: a block optimized on the device has its parameters in
+     * a slot only around its forward and its backward, put there by a CAST. */
+    bool casts;
+    /* Devices the model data are sharded over. More than one: every fetch or cast fills this rank's part of a slot, a GATHER the
+     * rest, and a REDUCE leaves this rank's part of the summed gradient before it goes home or is used. */
+    int ranks;
     int slots;
     int refetch_ahead;
     const struct ah_policy *policy;

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Of a partition: forward, backward, update, prefetch, refetch, offload, host update; of an iteration: input, loss, norms. */
-enum { ITEMS_PER_PARTITION = 7, ITEMS_PER_ITERATION = 3 };
+/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host update. */
+enum { ITEMS_PER_PARTITION = 12, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int iterations)
 {

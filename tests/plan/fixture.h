@@ -78,6 +78,7 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
     int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
         .layers = layers,
+        .ranks = 1,
         .checkpoint = (int)fixture_draw(fixture, 0, layers),
         .offload_params = (int)fixture_draw(fixture, 0, o),
         .offload_optimizer = o,

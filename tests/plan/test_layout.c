@@ -47,22 +47,24 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
                         const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t bytes = fixture->partition.groups[g].count * 4;
+    int64_t count = fixture->partition.groups[g].count, part = (count + plan->ranks - 1) / plan->ranks;
+    int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
+    bool copies = compute == 2 || plan->ranks > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->layers + 1;
     bool on_host = g == 0 ? plan->embedding_on_host : edge ? plan->head_on_host : g > plan->layers - plan->offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     for (int i = 0; i < 3; i++)
-        area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, bytes);
+        area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
     if (on_host)
-        area_add(host, group->host_grad_offset, bytes);
+        area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
-    if (edge && on_host)
-        area_add(device, group->param_offset, bytes);
+    if (edge && (on_host || copies))
+        area_add(device, group->param_offset, count * compute);
     else
         assert_int_equal(group->param_offset, -1);
     if (edge)
-        area_add(device, group->grad_offset, bytes);
+        area_add(device, group->grad_offset, count * compute);
     else
         assert_int_equal(group->grad_offset, -1);
 }
@@ -72,7 +74,8 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     for (int i = 0; i < plan->slots; i++)
-        area_add(areas, layout->slots_offset + i * layout->slot_bytes, partition->groups[1].count * 4);
+        area_add(areas, layout->slots_offset + i * layout->slot_bytes,
+                 partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
     for (int i = 0; i <= plan->layers; i++)
         area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
     for (int i = 0; i < layout->saved_sets; i++)
@@ -107,6 +110,8 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct fixture fixture;
         fixture_init(&fixture, seed);
         struct ah_plan plan = fixture_plan(&fixture);
+        plan.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
+        fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
         struct areas device = {0}, host = {0};

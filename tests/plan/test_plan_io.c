@@ -11,6 +11,7 @@
 
 static const struct ah_plan example = {
     .layers = 8,
+    .ranks = 4,
     .checkpoint = 4,
     .offload_params = 2,
     .offload_optimizer = 6,
@@ -38,6 +39,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->head_on_host, b->head_on_host);
     assert_int_equal(a->slots, b->slots);
     assert_int_equal(a->refetch_ahead, b->refetch_ahead);
+    assert_int_equal(a->ranks, b->ranks);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -148,7 +150,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 21);
+    assert_int_equal(keys, 22);
     cJSON_Delete(tree);
 }
 

@@ -8,7 +8,7 @@ struct checker {
     const struct ah_timeline *timeline;
     const struct ah_sched_config *config;
     int64_t iterations;
-    const struct ah_span **found; /* [iteration][partition][kind] */
+    const struct ah_span **found; /* [iteration][partition][kind], then the same again for backward casts and gathers */
 };
 
 static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
@@ -16,6 +16,13 @@ static const struct ah_span *get(const struct checker *c, int64_t k, int partiti
     if (k < 0)
         return NULL;
     return c->found[(k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+}
+
+/* A cast or gather for the backward. */
+static const struct ah_span *get_again(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
+{
+    int64_t half = c->iterations * (c->config->layers + 2) * AH_ITEM_COUNT;
+    return c->found[half + (k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
 static bool on_host(const struct ah_sched_config *config, int g)
@@ -45,11 +52,59 @@ static void after(const struct checker *c, int64_t k, int g, enum ah_item_kind l
                  ah__item_names[later_kind], (long long)later->start_ns, what, (long long)earlier->end_ns);
 }
 
+/* `later` starts after `earlier` has ended, both given. */
+static void after_span(const struct ah_span *later, const struct ah_span *earlier, const char *what)
+{
+    if (!later || !earlier)
+        fail_msg("%s: %s", what, later ? "the earlier item is missing" : "the later item is missing");
+    else if (later->start_ns < earlier->end_ns)
+        fail_msg("iteration %lld partition %d: %s: %lld is before %lld", (long long)later->item.iteration,
+                 later->item.partition, what, (long long)later->start_ns, (long long)earlier->end_ns);
+}
+
+static bool casts(const struct ah_sched_config *config, int g)
+{
+    return g >= 1 && g <= config->layers && !on_host(config, g) && (config->casts || config->ranks > 1);
+}
+
+static void check_casts(const struct checker *c, int64_t k, int g)
+{
+    const struct ah_span *cast = get(c, k, g, AH_ITEM_CAST), *again = get_again(c, k, g, AH_ITEM_CAST);
+    after_span(get(c, k, g, AH_ITEM_FORWARD), cast, "forward after its cast");
+    after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its cast");
+    if (k > 0)
+        after_span(cast, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "cast after the last update");
+}
+
+static void check_ranks(const struct checker *c, int64_t k, int g)
+{
+    const struct ah_span *gather = get(c, k, g, AH_ITEM_GATHER), *again = get_again(c, k, g, AH_ITEM_GATHER);
+    const struct ah_span *reduce = get(c, k, g, AH_ITEM_REDUCE);
+    bool host = on_host(c->config, g), brought_again = casts(c->config, g) || refetches(c->config, g);
+    after_span(get(c, k, g, AH_ITEM_FORWARD), gather, "forward after its gather");
+    after_span(reduce, get(c, k, g, AH_ITEM_BACKWARD), "reduction after backward");
+    after_span(get(c, k, g, host ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE), reduce, "gradient used after its reduction");
+    if (host)
+        after_span(gather, get(c, k, g, AH_ITEM_PREFETCH), "gather after the fetch");
+    if (casts(c->config, g))
+        after_span(gather, get(c, k, g, AH_ITEM_CAST), "gather after the cast");
+    if (brought_again) {
+        after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its gather");
+        after_span(again, host ? get(c, k, g, AH_ITEM_REFETCH) : get_again(c, k, g, AH_ITEM_CAST), "gather again");
+    }
+    if (g == 0 && c->config->shared_embedding)
+        after_span(get(c, k, c->config->layers + 1, AH_ITEM_FORWARD), gather, "head after the embedding's gather");
+}
+
 static void check_group(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
     int head = c->config->layers + 1;
     after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
+    if (casts(c->config, g))
+        check_casts(c, k, g);
+    if (c->config->ranks > 1)
+        check_ranks(c, k, g);
     after(c, k, g, AH_ITEM_FORWARD, g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_INPUT), "its input");
     if (g < head)
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g + 1, AH_ITEM_BACKWARD), "the backward above");
@@ -112,7 +167,7 @@ static int by_slot_and_time(const void *left, const void *right)
 
 static void check_slots(const struct checker *c)
 {
-    struct hold *holds = calloc((size_t)(c->iterations * c->config->layers * 3), sizeof *holds);
+    struct hold *holds = calloc((size_t)(c->iterations * c->config->layers * 5), sizeof *holds);
     size_t count = 0;
     for (int64_t k = 0; k < c->iterations; k++)
         for (int g = 1; g <= c->config->layers; g++) {
@@ -123,6 +178,10 @@ static void check_slots(const struct checker *c)
             if (refetch) {
                 hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);
                 hold_add(holds, &count, refetch, backward, refetch->item.param_slot);
+            } else if (casts(c->config, g)) {
+                const struct ah_span *cast = get(c, k, g, AH_ITEM_CAST), *again = get_again(c, k, g, AH_ITEM_CAST);
+                hold_add(holds, &count, cast, get(c, k, g, AH_ITEM_FORWARD), cast->item.param_slot);
+                hold_add(holds, &count, again, backward, again->item.param_slot);
             } else if (fetch) {
                 hold_add(holds, &count, fetch, backward, fetch->item.param_slot);
             }
@@ -143,11 +202,13 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     for (size_t i = 0; i < timeline->span_count; i++)
         if (timeline->spans[i].item.iteration >= c.iterations)
             c.iterations = timeline->spans[i].item.iteration + 1;
-    c.found = calloc((size_t)(c.iterations * (config->layers + 2) * AH_ITEM_COUNT), sizeof *c.found);
+    int64_t half = c.iterations * (config->layers + 2) * AH_ITEM_COUNT;
+    c.found = calloc((size_t)(2 * half), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
+        bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
-            &c.found[(span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+            &c.found[(again ? half : 0) + (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)span->item.kind];
         if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);

@@ -38,6 +38,8 @@ static void random_config(struct ah_sched_config *config)
         .embedding_on_host = draw(0, 1),
         .head_on_host = draw(0, 1),
         .shared_embedding = draw(0, 1),
+        .casts = draw(0, 1),
+        .ranks = draw(0, 2) ? 1 : 4,
         .refetch_ahead = draw(1, layers),
         .policy = draw(0, 1) ? &ah__policy_autohete : &ah__policy_autohete_fifo,
     };
@@ -62,7 +64,8 @@ static void random_baseline(struct ah_sched_config *config)
     config->embedding_on_host = placement.embedding_on_host;
     config->head_on_host = placement.head_on_host;
     config->refetch_ahead = placement.refetch_ahead;
-    config->slots = placement.slots;
+    int least = ah__sched_min_slots(config);
+    config->slots = placement.slots > least ? placement.slots : least;
 }
 
 static void random_any(struct ah_sched_config *config)
@@ -195,7 +198,7 @@ static void too_few_slots_are_refused(void **state)
 {
     (void)state;
     struct ah_sched *sched;
-    struct ah_sched_config config = {.layers = 4, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
+    struct ah_sched_config config = {.layers = 4, .ranks = 1, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
                                      .refetch_ahead = 1, .policy = &ah__policy_autohete};
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }

@@ -1,8 +1,8 @@
 /* Causal attention of one instruction set by tiles of 64 queries and 64 keys; part of kernels_isa.h.
  *
- * Tiles are copied out of the strided [B,T,3C] once each, so that they fill the caches without conflicts. The small products are
- * ours: a library call costs more than such a product, and A is read by broadcast, so that no operand needs transposing but
- * the one that meets the other's head dimension. */
+ * Tiles are copied out of the strided [B,T,3C] once each, so that they fill the caches without conflicts. The small products
+ * are ours: at this size a library call reaches less of the peak. A is read by broadcast, so that no operand needs
+ * transposing but the one that meets the other's head dimension. */
 
 enum { TILE = AH_ATTENTION_TILE, HEAD = AH_ATTENTION_MAX_HEAD };
 #if AH_SIMD == 512
@@ -13,11 +13,11 @@ enum { MM_ROWS = 4, MM_VECTORS = 1 };
 enum { MM_ROWS = 1, MM_VECTORS = 1 };
 #endif
 
-/* Which part of a product on the diagonal is needed; bounds are rounded to 16, so that every instruction set agrees on them. */
+/* Which part of a product on the diagonal is needed; bounds are rounded to 16, so that all instruction sets agree. */
 enum mm_part { MM_ALL, MM_COLS_UP_TO_ROW, MM_COLS_FROM_ROW, MM_TERMS_UP_TO_ROW, MM_TERMS_FROM_ROW };
 
-/* C[m,n] = or += A B, with A[i,t] at a[i * a_row + t * a_term], B [k,n] and C row-major, n a multiple of 16 and of no more than
- * ldb and ldc. */
+/* C[m,n] = or += A B, with A[i,t] at a[i * a_row + t * a_term], B [k,n] and C row-major, n a multiple of 16 and of no more
+ * than ldb and ldc. */
 struct mm {
     float *c;
     const float *a, *b;
@@ -118,7 +118,8 @@ static AH_TARGET void pack_transposed(float *to, const float *from, int64_t stri
 
 /* ---- forward ------------------------------------------------------------------------------------------------------- */
 
-/* Scratch of a query tile. Scores are kept transposed, queries along the lanes, so that the softmax needs no sums over lanes. */
+/* Scratch of a query tile. Scores are kept transposed, queries along the lanes, so that the softmax needs no sums over
+ * lanes. */
 struct attention_tile {
     float query[HEAD * TILE], value[TILE * HEAD], out[TILE * HEAD], score[TILE * TILE];
     float most[TILE], total[TILE], shrink[TILE];
@@ -158,8 +159,8 @@ static AH_TARGET void scale_rows(float *x, const float *factor, int rows, int wi
             v_store(x + r * width + c, v_mul(v_load(x + r * width + c), v_set(factor[r])));
 }
 
-static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const float *key, int queries, int keys,
-                             bool first, bool diagonal)
+static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const float *key, int queries,
+                             int keys, bool first, bool diagonal)
 {
     int head = job->head_size, width = round16(head);
     int64_t stride = 3 * job->channels;
@@ -230,7 +231,8 @@ static AH_TARGET void queries_load(const struct ah_attention *job, struct attent
 }
 
 /* prob = e^(scale * score - lse), dscore = prob * (dprob - dot) * scale; both are zero above the diagonal. */
-static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attention_pair *s, int queries, int keys, bool diagonal)
+static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attention_pair *s, int queries, int keys,
+                                  bool diagonal)
 {
     v16 scale = v_set(job->scale), zero = v_set(0.0F);
     for (int q = 0; q < queries; q++) {

@@ -1,5 +1,5 @@
-/* Inside the CPU device: a worker pool and the kernels that run on it. Every result is the same bits for any number of threads:
- * work is cut into pieces by shape alone, and each piece is reduced in a fixed order. */
+/* Inside the CPU device: a worker pool and the kernels that run on it. Every result is the same bits for any number of
+ * threads: work is cut into pieces by shape alone, and each piece is reduced in a fixed order. */
 #ifndef AH_DEV_CPU_CPU_H
 #define AH_DEV_CPU_CPU_H
 
@@ -7,9 +7,9 @@
 #include "dev/dev.h"
 
 struct ah_pool;
-/* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter) run with
- * FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated here.
- * AH_ENOMEM, AH_EDEVICE. */
+/* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter) run
+ * with FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated
+ * here. AH_ENOMEM, AH_EDEVICE. */
 int ah__pool_new(struct ah_pool **out, int threads, int core);
 void ah__pool_free(struct ah_pool *pool);
 /* To be called once on the thread that will call ah__pool_run. */

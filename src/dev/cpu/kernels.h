@@ -39,8 +39,8 @@ struct ah_kernels {
     void (*relu)(float *y, const float *x, int64_t n);
     void (*relu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
-    void (*layernorm)(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias, int64_t rows,
-                      int64_t cols, float eps);
+    void (*layernorm)(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias,
+                      int64_t rows, int64_t cols, float eps);
     void (*layernorm_bwd)(float *dx, const float *dy, const float *x, const float *weight, const float *mean,
                           const float *rstd, int64_t rows, int64_t cols, bool accumulate);
     void (*strip)(const struct ah_strip *strip);

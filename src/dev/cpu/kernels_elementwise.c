@@ -116,8 +116,8 @@ static int ids_check(const int32_t *ids, int64_t tokens, int64_t vocabulary)
 {
     for (int64_t i = 0; i < tokens; i++)
         if (ids[i] < 0 || ids[i] >= vocabulary)
-            return ah__fail(AH_EDEVICE, "cpu: embedding: token %lld has id %ld, expected 0 to %lld", (long long)i, (long)ids[i],
-                            (long long)vocabulary - 1);
+            return ah__fail(AH_EDEVICE, "cpu: embedding: token %lld has id %ld, expected 0 to %lld", (long long)i,
+                            (long)ids[i], (long long)vocabulary - 1);
     return AH_OK;
 }
 
@@ -194,7 +194,8 @@ static void add_position_piece(void *context, int index, int worker)
     const struct position *job = context;
     int64_t from = index * job->cut.size, to = from + ah__cut_length(&job->cut, index);
     for (int64_t i = from; i < to; i++)
-        job->bound->kernels->add((float *)job->bound->out[0] + i * job->cols, (const float *)job->bound->in[0] + i * job->cols,
+        job->bound->kernels->add((float *)job->bound->out[0] + i * job->cols,
+                                 (const float *)job->bound->in[0] + i * job->cols,
                                  (const float *)job->bound->in[1] + i % job->seq * job->cols, job->cols);
 }
 

@@ -1,5 +1,5 @@
-/* The kernels of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD is defined.
- * Everything is written in 16-lane vectors with explicit fused operations, so that the tables give the same bits. */
+/* The kernels of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD is
+ * defined. Everything is written in 16-lane vectors with explicit fused operations, so that the tables give equal bits. */
 #include "dev/cpu/kernels.h"
 #include "dev/cpu/simd.h"
 
@@ -86,7 +86,8 @@ static AH_TARGET float row_largest(const float *x, int64_t n)
         for (int u = 0; u < SUMS; u++)
             most[u] = v_max(most[u], v_load(x + i + u * LANES));
     for (; i < n; i += LANES)
-        most[0] = v_max(most[0], n - i >= LANES ? v_load(x + i) : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
+        most[0] = v_max(most[0],
+                        n - i >= LANES ? v_load(x + i) : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
     return v_largest(v_max(v_max(most[0], most[1]), v_max(most[2], most[3])));
 }
 

@@ -24,8 +24,17 @@ int ah__cpu_linear(const struct ah_bound *bound)
 {
     const struct ah_call *call = bound->call;
     struct sizes s = sizes_of(call, &call->in[0], &call->out[0]);
-    struct ah_gemm gemm = {.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in, .a = bound->in[0], .lda = s.in,
-                           .b = bound->in[1], .ldb = s.weight_stride, .c = bound->out[0], .ldc = s.out, .bias = bound->in[2]};
+    struct ah_gemm gemm = {.trans_b = s.out_in,
+                           .m = s.rows,
+                           .n = s.out,
+                           .k = s.in,
+                           .a = bound->in[0],
+                           .lda = s.in,
+                           .b = bound->in[1],
+                           .ldb = s.weight_stride,
+                           .c = bound->out[0],
+                           .ldc = s.out,
+                           .bias = bound->in[2]};
     return ah__cpu_gemm(bound->pool, &gemm);
 }
 

@@ -58,8 +58,8 @@ static AH_TARGET void layernorm(float *y, float *mean, float *rstd, const float 
 }
 
 /* With g = dy * weight and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)). */
-static AH_TARGET void layernorm_bwd_row(float *dx, const float *dy, const float *x, const float *weight, float mean, float rstd,
-                                        int64_t cols, bool accumulate)
+static AH_TARGET void layernorm_bwd_row(float *dx, const float *dy, const float *x, const float *weight, float mean,
+                                        float rstd, int64_t cols, bool accumulate)
 {
     v16 sum_g[2] = {v_set(0.0F), v_set(0.0F)}, sum_gn[2] = {v_set(0.0F), v_set(0.0F)};
     v16 centre = v_set(mean), scale = v_set(rstd);

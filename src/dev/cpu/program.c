@@ -23,14 +23,15 @@ static int (*const operators[AH_OP_COUNT])(const struct ah_bound *bound) = {
     [AH_OP_RELU_BWD] = ah__cpu_relu_bwd,
 };
 
-static int bind_one(void **out, const struct ah_call *call, const struct ah_operand *operand, char *const base[AH_SPACE_COUNT])
+static int bind_one(void **out, const struct ah_call *call, const struct ah_operand *operand,
+                    char *const base[AH_SPACE_COUNT])
 {
     *out = NULL;
     if (operand->space == AH_SPACE_NONE)
         return AH_OK;
     if (!base[operand->space])
-        return ah__fail(AH_EINTERNAL, "cpu: %s: an operand lies in space %d, which is not bound", ah__op_table[call->op].name,
-                        (int)operand->space);
+        return ah__fail(AH_EINTERNAL, "cpu: %s: an operand lies in space %d, which is not bound",
+                        ah__op_table[call->op].name, (int)operand->space);
     if (operand->meta.dtype != AH_F32 && operand->meta.dtype != AH_I32)
         return ah__fail(AH_EDEVICE, "cpu: %s: an operand is %s, expected F32 or I32", ah__op_table[call->op].name,
                         ah__dtype_name(operand->meta.dtype));

@@ -1,5 +1,5 @@
-/* What the tests of the CPU kernels share: one call with memory and guards around each operand, and pools whose floating-point
- * mode ends with them. */
+/* What the tests of the CPU kernels share: one call with memory and guards around each operand, and pools whose
+ * floating-point mode ends with them. */
 #ifndef AH_TESTS_DEV_CPU_CASES_H
 #define AH_TESTS_DEV_CPU_CASES_H
 

@@ -118,7 +118,8 @@ static void other_dtypes_are_refused(void **state)
     static struct state s;
     struct test_pool p = pool_begin(1);
     double sum;
-    struct ah_task adam = step_task(&s, 1, 0.01, 0), norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}};
+    struct ah_task adam = step_task(&s, 1, 0.01, 0),
+                   norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}};
     adam.as.adam.grad_dtype = AH_BF16;
     assert_fails(ah__cpu_adam(p.pool, &adam), AH_EDEVICE, "gradient is BF16, expected F32");
     assert_fails(ah__cpu_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient is F16, expected F32");

@@ -46,7 +46,8 @@ static const struct op_case bit_cases[] = {
 static const char *const isas[] = {"avx512", "avx2", "plain"};
 
 /* A hash of what `run` leaves behind must be one for all threads and instruction sets. */
-static void assert_one_hash(const char *what, uint64_t (*run)(struct ah_pool *pool, const void *context), const void *context)
+static void assert_one_hash(const char *what, uint64_t (*run)(struct ah_pool *pool, const void *context),
+                            const void *context)
 {
     uint64_t first = 0;
     for (size_t isa = 0; isa < AH_LENGTH(isas); isa++)
@@ -151,7 +152,8 @@ static uint64_t run_denormal(struct ah_pool *pool, const void *context)
     op_data_init(&data, context, 22);
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         if (data.call.in[i].space && data.call.in[i].meta.dtype == AH_F32)
-            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape), 40 + (uint64_t)i, false);
+            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape), 40 + (uint64_t)i,
+                         false);
     assert_ok(ah__cpu_call(pool, &data.call, data.base));
     uint64_t hash = ah__hash(operand_at(&data, &data.call.out[0]), (size_t)operand_bytes(&data.call.out[0]), 0);
     op_data_fini(&data);

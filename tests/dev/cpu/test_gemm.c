@@ -90,4 +90,5 @@ static void products_do_not_depend_on_addresses(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/cpu/gemm", cmocka_unit_test(products_match_definition), cmocka_unit_test(products_do_not_depend_on_addresses))
+AH_TEST_SUITE("dev/cpu/gemm", cmocka_unit_test(products_match_definition),
+              cmocka_unit_test(products_do_not_depend_on_addresses))

@@ -182,8 +182,8 @@ static const struct ah_operand *source_operand(const struct ah_call *forward, en
 }
 
 /* The backward call of a forward call that has run; `dy` fills what comes from DY. */
-static void backward_init(struct op_data *data, const struct gradient_case *g, const struct op_data *forward, const double *dy,
-                          unsigned acc)
+static void backward_init(struct op_data *data, const struct gradient_case *g, const struct op_data *forward,
+                          const double *dy, unsigned acc)
 {
     struct op_case c = {.name = g->forward.name, .op = g->backward, .attr = g->forward.attr, .vocabulary = 1};
     c.attr.acc = acc;
@@ -207,8 +207,8 @@ static float before(int output, int64_t i)
 }
 
 /* Runs the backward call and compares; with acc every output but one in place already holds something to add to. */
-static void backward_check(struct ah_pool *pool, const struct gradient_case *g, const struct op_data *forward, const double *dy,
-                           double *const want[AH_OP_MAX_OUTPUTS], unsigned acc)
+static void backward_check(struct ah_pool *pool, const struct gradient_case *g, const struct op_data *forward,
+                           const double *dy, double *const want[AH_OP_MAX_OUTPUTS], unsigned acc)
 {
     struct op_data data;
     const struct ah_op_row *row = &ah__op_table[g->backward];

@@ -213,6 +213,7 @@ struct ah_plan {
     int offload_optimizer;     /* o */
     bool embedding_on_host;    /* optimizer states of the embedding partition */
     bool head_on_host;         /* optimizer states of the head partition */
+    int tiles;                 /* pieces in which gradient, host update and fetch of a group follow each other; 1: whole */
     int slots;                 /* block-sized device slots shared by parameters and gradients */
     int refetch_ahead;         /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
     int64_t device_peak_bytes; /* predicted, exact */
@@ -328,8 +329,8 @@ struct ah_step {
     double lane_busy[AH_LANE_SLOTS]; /* fraction of a step each lane was busy, in the last step recorded */
 };
 
-/* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it by what
- * the checkpoint says when it resumes one (those marked *), else by the default. */
+/* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it
+ * by what the checkpoint says when it resumes one (those marked *), else by the default. */
 #define AH_UNSET INT64_MIN
 
 struct ah_train_options {
@@ -339,7 +340,7 @@ struct ah_train_options {
     const char *device;          /* default "cpu" */
     struct ah_dev_options dev;
     struct ah_budget budget;
-    int64_t batch, seq;          /* * sequences per step, default 8; tokens per sequence, default 256 or the model's longest */
+    int64_t batch, seq;          /* * sequences per step, default 8; tokens in each, default 256 or the model's longest */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
@@ -356,8 +357,8 @@ struct ah_train_options {
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may
-     * be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val it
-     * ends ah_train() with that status. */
+     * be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val
+     * it ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
@@ -380,11 +381,11 @@ struct ah_train_result {
 };
 
 /* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl,
- * plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is safely on disk.
+ * plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is on disk.
  *
- * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, threads or link speed either part used,
- * as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may
- * grow or shrink, but the learning rate depends on it: the same bits need the same `steps`, which is what an unset one means.
+ * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, threads or link speed either part
+ * used, as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps`
+ * may grow or shrink, but the learning rate depends on it: the same bits need the same `steps`, as an unset one gives.
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
 
@@ -399,7 +400,7 @@ struct ah_generate_options {
     int (*on_token)(int token, void *context); /* nonzero stops */
     void *context;
 };
-/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). The same bytes for any number of threads. */
+/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 #ifdef __cplusplus

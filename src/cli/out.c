@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* A fault found here rather than in the library; empty: none. */
-static char own_fault[128];
+static char own_fault[320];
 
 void ah__out_number(FILE *to, double value)
 {
@@ -78,6 +79,19 @@ int ah__out_plan(FILE *to, const struct ah_plan *plan)
     ah__out_line(to, json);
     free(json);
     return AH_OK;
+}
+
+int ah__out_fault(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(own_fault, sizeof own_fault, format, arguments);
+    va_end(arguments);
+    /* whatever the user typed, the message stays one line */
+    for (char *at = own_fault; *at; at++)
+        if ((unsigned char)*at < 32)
+            *at = ' ';
+    return AH_EINPUT;
 }
 
 int ah__out_fail(int status)

@@ -15,6 +15,8 @@ int ah__out_saved(FILE *to, int (*save)(const void *object, const char *path), c
 /* The plan as one object. The library's status. */
 int ah__out_plan(FILE *to, const struct ah_plan *plan);
 
+/* A fault in the input that the command found itself, as one line; gives AH_EINPUT, for ah__out_fail to print. */
+int ah__out_fault(const char *format, ...) AH_PRINTF(1, 2);
 /* Prints ah_error() and gives the exit status that goes with a status of the library. */
 int ah__out_fail(int status);
 

@@ -37,6 +37,7 @@ struct ah_item {
     enum ah_item_kind kind;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
     int micro;         /* micro-batch */
+    int tile, tiles;   /* PREFETCH, OFFLOAD, UPDATE_HOST: which of how many equal pieces of the group; 0 tiles: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD: recompute first; FORWARD: drop activations */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */

@@ -6,8 +6,8 @@ enum { MAX_ELEMENTS_LOG2 = 48 }; /* of one value; keeps every byte count far ins
 
 int ah_graph_new(struct ah_graph **out, enum ah_dtype compute)
 {
-    if (compute != AH_F32)
-        return ah__fail(AH_EINPUT, "compute dtype: found %d, expected AH_F32", (int)compute);
+    if (compute != AH_F32 && compute != AH_BF16 && compute != AH_F16)
+        return ah__fail(AH_EINPUT, "compute dtype: found %d, expected AH_F32, AH_BF16 or AH_F16", (int)compute);
     struct ah_graph *graph;
     AH_TRY(ah__new(&graph, 1, sizeof *graph));
     graph->compute = compute;

@@ -30,6 +30,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         fitted.refetch_ahead = ah__plan_farthest_refetch(plan);
     if (!ah__plan_fit(&fitted, predictor->partition, budget))
         return over_budget(&fitted, budget);
+    if (!(given & AH_PLAN_GIVEN_TILES))
+        fitted.tiles = 1;
     if (given & AH_PLAN_GIVEN_SLOTS)
         fitted.slots = plan->slots;
     *plan = fitted;
@@ -41,6 +43,9 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     bool offloads = plan->offload_optimizer || plan->embedding_on_host || plan->head_on_host;
     if (predictor->policy == &ah__policy_resident && offloads)
         return ah__fail(AH_EINPUT, "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
+    if (plan->tiles > AH_SCHED_MOST_TILES)
+        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->tiles, plan->tiles,
+                        AH_SCHED_MOST_TILES);
     struct ah_sched_config config;
     ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
     if (plan->slots < ah__sched_min_slots(&config))

@@ -21,6 +21,7 @@ static const struct field {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, layers), 1, LAYERS_MOST, false},
     {"ranks", FIELD_INT, offsetof(struct ah_plan, ranks), 1, RANKS_MOST, false},
+    {"tiles", FIELD_INT, offsetof(struct ah_plan, tiles), 1, AH_SCHED_MOST_TILES, false},
     {"checkpoint", FIELD_INT, offsetof(struct ah_plan, checkpoint), 0, LAYERS_MOST, false},
     {"offload_params", FIELD_INT, offsetof(struct ah_plan, offload_params), 0, LAYERS_MOST, false},
     {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, offload_optimizer), 0, LAYERS_MOST, false},

@@ -45,6 +45,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan
         .shared_embedding = partition->shared_group == 0,
         .casts = partition->compute != AH_F32,
         .ranks = plan->ranks > 1 ? plan->ranks : 1,
+        .tiles = plan->tiles > 1 ? plan->tiles : 1,
         .slots = plan->slots,
         .refetch_ahead = plan->refetch_ahead,
         .policy = policy,
@@ -124,11 +125,14 @@ static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *pr
     }
 }
 
-/* The way of parameters to the device and of gradients from it: over the link, and between the ranks. */
+/* The way of parameters to the device and of gradients from it: over the link, of which only the last (the first) tile counts
+ * where tiles follow each other, and between the ranks. */
 static struct triple way(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_item_kind link,
                          enum ah_item_kind ranks)
 {
     struct triple t = times(predictor, link), u = times(predictor, ranks);
+    int64_t tiles = plan->tiles > 1 ? plan->tiles : 1;
+    t = (struct triple){t.e / tiles, t.b / tiles, t.h / tiles};
     return plan->ranks > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
@@ -262,7 +266,7 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
                       int iterations)
 {
     struct ah_timeline *timeline;
-    AH_TRY(ah__timeline_new(&timeline, plan->layers, iterations));
+    AH_TRY(ah__timeline_new(&timeline, plan->layers, plan->tiles > 1 ? plan->tiles : 1, iterations));
     struct ah_drive drive = {.timeline = timeline};
     int status = simulate(&drive, plan, predictor, iterations);
     if (status != AH_OK) {

@@ -11,6 +11,7 @@
 #include "plan/search.h"
 
 enum { SEARCH_ITERATIONS = 4, SEARCH_PARTITIONS = 100000, SEARCH_WHOLE_LAYERS = 6 };
+enum { TILES_TRIED = 8, TILES_MUST_GAIN = 500 }; /* a five-hundredth of the step, or the group stays whole */
 
 struct candidates {
     struct ah_plan *plans;
@@ -143,7 +144,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
     int layers = predictor->partition->layers;
     for (int i = 0; predictor->policy->placement(&placement, layers, i); i++) {
         struct ah_plan plan = {.layers = layers,
-                               .ranks = ah__predictor_ranks(predictor),
+                               .ranks = ah__predictor_ranks(predictor), .tiles = 1,
                                .checkpoint = placement.checkpoint,
                                .offload_params = placement.offload_params,
                                .offload_optimizer = placement.offload_optimizer,
@@ -166,7 +167,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    struct ah_plan plan = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor)};
+    struct ah_plan plan = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1};
     for (int places = 0; places < 4; places++)
         for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
             for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++) {
@@ -247,6 +248,22 @@ static int descend(struct ah_plan *best, struct ah_search_report *report, const 
                 AH_TRY(try_neighbour(best, plan, report, predictor, budget));
             }
     } while (best->step_ns < before);
+    return AH_OK;
+}
+
+/* Pieces that follow each other through link, host and link shorten a group's round trip; each costs its launches. */
+static int try_tiles(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor)
+{
+    int64_t step_ns;
+    struct ah_plan plan = *best;
+    for (plan.tiles = 2; plan.tiles <= TILES_TRIED && plan.tiles <= AH_SCHED_MOST_TILES; plan.tiles *= 2) {
+        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+        report->simulated++;
+        if (step_ns >= best->step_ns - best->step_ns / TILES_MUST_GAIN)
+            continue;
+        best->tiles = plan.tiles;
+        best->step_ns = step_ns;
+    }
     return AH_OK;
 }
 
@@ -334,6 +351,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     }
     if (status == AH_OK)
         status = report->open_bound_ns && !placed ? descend(&best, report, predictor, budget) : AH_OK;
+    if (status == AH_OK && !placed)
+        status = try_tiles(&best, report, predictor);
     if (status == AH_OK && !placed)
         status = trim(&best, predictor);
     if (status == AH_OK)

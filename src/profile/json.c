@@ -5,9 +5,10 @@
 #include "profile/profile.h"
 
 /* The file, all times in nanoseconds; also written by hand for machines one does not own:
- *   {"format": "autohete profile 1", "device": "cpu", "threads", "host_threads", "link_bytes_per_s", "layers",
+ *   {"format": "autohete profile 1", "device": "cpu", "ranks", "threads", "host_threads", "link_bytes_per_s", "layers",
  *    "device_signature", "partition_signature",       16 hex digits; left out by hand
- *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind},
+ *                                                    "ranks" left out: 1
+ *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind; collectives may be left out},
  *    "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...},
  *    "rates": {"h2d_bytes_per_s", ...},
  *    "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be left out */
@@ -76,6 +77,7 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
 {
     AH_TRY(ah__json_add_string(tree, "format", format_name));
     AH_TRY(ah__json_add_string(tree, "device", profile->device));
+    AH_TRY(ah__json_add_int(tree, "ranks", profile->ranks > 1 ? profile->ranks : 1));
     AH_TRY(ah__json_add_int(tree, "threads", profile->threads));
     AH_TRY(ah__json_add_int(tree, "host_threads", profile->host_threads));
     AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", profile->link_bytes_per_s));
@@ -183,13 +185,20 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
+/* One device has no collectives. */
+static bool may_be_missing(int item)
+{
+    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
+}
+
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)
 {
     struct ah_json object;
     AH_TRY(ah__json_object(&object, json, "ns"));
     AH_TRY(only(&object, ah__item_names, AH_ITEM_COUNT));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
-        AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
+        if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
+            AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
     AH_TRY(get_ints(costs->launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
     AH_TRY(ah__json_int(&costs->notify_ns, json, "notify_ns", 0, most_ns));
@@ -209,9 +218,11 @@ static int get_name(struct ah_profile *profile, const struct ah_json *json)
 
 static int get_head(struct ah_profile *profile, const struct ah_json *json)
 {
-    enum { MOST_THREADS = 1 << 20, MOST_LAYERS = 1 << 20 };
-    int64_t threads, host_threads, layers;
+    enum { MOST_THREADS = 1 << 20, MOST_LAYERS = 1 << 20, MOST_RANKS = 1 << 16 };
+    int64_t ranks = 1, threads, host_threads, layers;
     AH_TRY(get_name(profile, json));
+    if (ah__json_has(json, "ranks"))
+        AH_TRY(ah__json_int(&ranks, json, "ranks", 1, MOST_RANKS));
     AH_TRY(ah__json_int(&threads, json, "threads", 1, MOST_THREADS));
     AH_TRY(ah__json_int(&host_threads, json, "host_threads", 1, MOST_THREADS));
     AH_TRY(ah__json_int(&profile->link_bytes_per_s, json, "link_bytes_per_s", 0, most_ns));
@@ -220,6 +231,7 @@ static int get_head(struct ah_profile *profile, const struct ah_json *json)
         AH_TRY(ah__json_hash(&profile->device_signature, json, "device_signature"));
     if (ah__json_has(json, "partition_signature"))
         AH_TRY(ah__json_hash(&profile->partition_signature, json, "partition_signature"));
+    profile->ranks = (int)ranks;
     profile->threads = (int)threads;
     profile->host_threads = (int)host_threads;
     profile->costs.layers = (int)layers;
@@ -249,7 +261,7 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
 
 static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
 {
-    static const char *const keys[] = {"format", "device", "threads", "host_threads", "link_bytes_per_s", "layers",
+    static const char *const keys[] = {"format", "device", "ranks", "threads", "host_threads", "link_bytes_per_s", "layers",
                                        "device_signature", "partition_signature", "ns", "recompute_ns", "launch_ns",
                                        "notify_ns", "slowdown", "rates", "work", NULL};
     const char *format;

@@ -58,6 +58,9 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
 int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     struct ah_profile *profile;
+    if (partition->compute != AH_F32)
+        return ah__fail(AH_EINPUT, "profile: found a model in %s, expected F32, which is what devices compute in",
+                        ah__dtype_name(partition->compute));
     AH_TRY(ah__new(&profile, 1, sizeof *profile));
     int status = profile_measure(profile, partition, dev);
     if (status != AH_OK)

@@ -23,6 +23,8 @@ static const struct print_row {
     {AH_ITEM_OFFLOAD, "offload", RATE_NONE, 0},
     {AH_ITEM_INPUT, "input", RATE_NONE, 0},
     {AH_ITEM_RESULT, "result", RATE_NONE, 0},
+    {AH_ITEM_GATHER, "all-gather", RATE_NONE, 0},
+    {AH_ITEM_REDUCE, "reduce-scatter", RATE_NONE, 0},
 };
 
 static void cell(struct ah_buf *buf, const struct ah_profile *profile, const struct print_row *row, int class)
@@ -41,6 +43,15 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
         ah__buf_printf(buf, " %16s", "");
 }
 
+/* Collectives are no rows of a single device. */
+static bool row_is_empty(const struct ah_profile *profile, int item)
+{
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        if (item == ROW_RECOMPUTE || profile->costs.ns[item][class] > 0)
+            return false;
+    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
+}
+
 static void times_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
     ah__buf_printf(buf, "%-16s", "ms");
@@ -48,6 +59,8 @@ static void times_print(struct ah_buf *buf, const struct ah_profile *profile)
         ah__buf_printf(buf, " %10s %16s", ah__class_names[class], "");
     ah__buf_printf(buf, "\n");
     for (size_t i = 0; i < AH_LENGTH(print_table); i++) {
+        if (row_is_empty(profile, print_table[i].item))
+            continue;
         ah__buf_printf(buf, "%-16s", print_table[i].name);
         for (int class = 0; class < AH_CLASS_COUNT; class++)
             cell(buf, profile, &print_table[i], class);
@@ -67,13 +80,14 @@ static void link_print(struct ah_buf *buf, const struct ah_profile *profile)
 /* The row's lane takes so many times as long while the column's is busy. */
 static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
+    int lanes = profile->ranks > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
     ah__buf_printf(buf, "\nslowdown of   while");
-    for (int b = 0; b < AH_LANE_COMM; b++)
+    for (int b = 0; b < lanes; b++)
         ah__buf_printf(buf, " %8s", ah__lane_names[b]);
     ah__buf_printf(buf, "   launch us\n");
-    for (int a = 0; a < AH_LANE_COMM; a++) {
+    for (int a = 0; a < lanes; a++) {
         ah__buf_printf(buf, "%-19s", ah__lane_names[a]);
-        for (int b = 0; b < AH_LANE_COMM; b++)
+        for (int b = 0; b < lanes; b++)
             if (a == b)
                 ah__buf_printf(buf, " %8s", "-");
             else
@@ -86,10 +100,12 @@ static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
 int ah_profile_print(const struct ah_profile *profile, FILE *to)
 {
     struct ah_buf buf = {0};
-    char link[32] = "not throttled";
+    char link[32] = "not throttled", ranks[32] = "";
     if (profile->link_bytes_per_s)
         snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
-    ah__buf_printf(&buf, "device %s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
+    if (profile->ranks > 1)
+        snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->ranks);
+    ah__buf_printf(&buf, "device %s%s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device, ranks,
                    profile->threads, profile->host_threads, link, profile->costs.layers);
     times_print(&buf, profile);
     link_print(&buf, profile);

@@ -3,6 +3,7 @@
 
 #include "run/internal.h"
 
+enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 enum { NORMS_OFFSET = 64 }; /* of the squared norms behind the loss, see plan/layout.h */
 
 static char *tokens(const struct ah_run *run, char *base, int64_t offset, int64_t iteration)
@@ -58,11 +59,6 @@ static char *params(const struct ah_run *run, int group, int param_slot)
 static char *gradient(const struct ah_run *run, int group, int grad_slot)
 {
     return grad_slot >= 0 ? slot(run, grad_slot) : run->device + run->layout->groups[group].grad_offset;
-}
-
-static int64_t gradient_bytes(const struct ah_run *run, int group)
-{
-    return run->partition->groups[group].count * ah__dtype_bytes(run->partition->compute);
 }
 
 /* Inputs of blocks 1..layers and of the head. */
@@ -126,6 +122,24 @@ static void add_copy(struct ah_work *work, void *to, const void *from, int64_t b
     task->as.copy.bytes = bytes;
 }
 
+/* The elements [*first, *first + result) of a group that an item's tile covers. */
+static int64_t tile_range(int64_t *first, const struct ah_item *item, int64_t count)
+{
+    int64_t tiles = item->tiles > 1 ? item->tiles : 1;
+    int64_t each = (count + tiles - 1) / tiles;
+    each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    *first = item->tile * each < count ? item->tile * each : count;
+    return count - *first < each ? count - *first : each;
+}
+
+/* A tile of a group's parameters or gradients, in the compute dtype. */
+static void add_tile_copy(struct ah_work *work, const struct ah_run *run, char *to, const char *from)
+{
+    int64_t first, element = ah__dtype_bytes(run->partition->compute);
+    int64_t count = tile_range(&first, &work->item, run->partition->groups[work->item.partition].count);
+    add_copy(work, to + first * element, from + first * element, count * element);
+}
+
 static void bind_backward(struct ah_work *work, const struct ah_run *run)
 {
     const struct ah_code *code = code_of(run, work->item.partition);
@@ -143,16 +157,19 @@ static void bind_backward(struct ah_work *work, const struct ah_run *run)
 static void bind_adam(struct ah_work *work, const struct ah_run *run)
 {
     int g = work->item.partition;
+    const struct ah_group *group = &run->partition->groups[g];
     const struct ah_layout_group *place = &run->layout->groups[g];
     struct ah_task *task = add_task(work, AH_TASK_ADAM);
-    char *states = ah__run_states(run, g);
+    int64_t first, count = tile_range(&first, &work->item, group->count), decayed = group->decayed - first;
+    char *states = ah__run_states(run, g) + first * (int64_t)sizeof(float);
+    char *grad = place->on_host ? run->host + place->host_grad_offset : gradient(run, g, work->item.grad_slot);
     task->as.adam.p = (float *)(void *)states;
     task->as.adam.m = (float *)(void *)(states + place->state_bytes);
     task->as.adam.v = (float *)(void *)(states + 2 * place->state_bytes);
-    task->as.adam.g = place->on_host ? run->host + place->host_grad_offset : gradient(run, g, work->item.grad_slot);
+    task->as.adam.g = grad + first * ah__dtype_bytes(run->partition->compute);
     task->as.adam.grad_dtype = run->partition->compute;
-    task->as.adam.count = run->partition->groups[g].count;
-    task->as.adam.decayed = run->partition->groups[g].decayed;
+    task->as.adam.count = count;
+    task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     run->hooks.adam(&task->as.adam.adam, ah__run_training_iteration(run, work->item.iteration), run->hooks.context);
 }
 
@@ -198,12 +215,11 @@ int ah__run_bind(struct ah_work *work, void *context)
         return AH_OK;
     case AH_ITEM_PREFETCH:
     case AH_ITEM_REFETCH:
-        add_copy(work, params(run, item->partition, item->param_slot), ah__run_states(run, item->partition),
-                 gradient_bytes(run, item->partition));
+        add_tile_copy(work, run, params(run, item->partition, item->param_slot), ah__run_states(run, item->partition));
         return AH_OK;
     case AH_ITEM_OFFLOAD:
-        add_copy(work, run->host + run->layout->groups[item->partition].host_grad_offset,
-                 gradient(run, item->partition, item->grad_slot), gradient_bytes(run, item->partition));
+        add_tile_copy(work, run, run->host + run->layout->groups[item->partition].host_grad_offset,
+                      gradient(run, item->partition, item->grad_slot));
         return AH_OK;
     case AH_ITEM_UPDATE_DEVICE:
     case AH_ITEM_UPDATE_HOST:

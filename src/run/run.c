@@ -17,7 +17,7 @@ static int run_init(struct ah_run *run)
     ah__sched_config_of(&config, &run->plan, run->partition, ah__policy_find(run->plan.policy));
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan));
     AH_TRY(ah__sched_new(&run->sched, &config));
-    AH_TRY(ah__timeline_new(&run->timeline, run->plan.layers, TIMELINE_ITERATIONS));
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.layers, config.tiles, TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     return run_memory(run);
 }

@@ -27,7 +27,10 @@ struct group {
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
     int64_t ready_for; /* the iteration the host parameters are up to date for */
-    struct mark fetch, refetch, forward, backward, reduce, offload, update;
+    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
+    struct mark offload[AH_SCHED_MOST_TILES];
+    int fetched, offloaded, updating; /* tiles submitted: fetches of this iteration; offloads and updates since the last backward */
+    int updated;                      /* tiles whose update has completed since ready_for was last raised */
     struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 
@@ -101,6 +104,8 @@ bool ah__placement_search(struct ah_placement *out, int layers, int index);
 bool ah__sched_backward_over(const struct ah_sched *sched, int group);
 /* The parameters of all groups on the host have arrived for the iteration the compute lane is in. */
 bool ah__sched_all_fetched(const struct ah_sched *sched);
+/* The host update that follows the group's last backward has completed. */
+bool ah__sched_update_over(const struct ah_sched *sched, int group);
 /* Nothing runs or is queued on a lane. */
 static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lane)
 {

@@ -173,10 +173,20 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
     return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
 }
 
+/* The next tile of a group's parameters is up to date on the host: all are, or this one's update has just completed. */
+static bool prefetch_due(const struct ah_sched *sched, struct ah_work *work, const struct group *group)
+{
+    int64_t iteration = work->item.iteration;
+    work->item.tile = group->fetched;
+    work->item.tiles = sched->config.tiles;
+    return group->ready_for == iteration || (group->ready_for == iteration - 1 && group->updated > group->fetched);
+}
+
 static bool refetch_due(const struct ah_sched *sched, int partition)
 {
     const struct group *group = &sched->groups[partition];
-    return group->forward.submitted && sched->fetch.iteration == sched->compute.iteration &&
+    return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
+           sched->fetch.iteration == sched->compute.iteration &&
            sched->lowest_backward - partition <= sched->config.refetch_ahead;
 }
 
@@ -188,12 +198,16 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
     const struct step *step = ah__walk_next(walk);
     const struct group *group = &sched->groups[step->partition];
     work_init(work, step->kind, AH_LANE_H2D, step->partition, walk->iteration);
-    if (step->kind == AH_ITEM_PREFETCH ? group->ready_for != walk->iteration : !refetch_due(sched, step->partition))
+    if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, work, group) : !refetch_due(sched, step->partition))
         return false;
     if (!sched->config.policy->may_fetch(sched, &work->item))
         return false;
     if (!group->pooled)
         return true;
+    if (work->item.tile > 0) {
+        work->item.param_slot = group->param_slot;
+        return true;
+    }
     return sched->free_slots - 1 >= slots_kept(sched, step) && slot_take(sched, work, &work->item.param_slot);
 }
 
@@ -251,7 +265,7 @@ static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);
-        if (group->on_host && source->submitted && !group->offload.submitted &&
+        if (group->on_host && source->submitted && group->offloaded < sched->config.tiles &&
             sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, source, sched->config.policy->offload_key);
     }
@@ -260,6 +274,8 @@ static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
     const struct group *group = &sched->groups[best.group];
     work_init(work, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
     work->item.grad_slot = group->grad_slot;
+    work->item.tile = group->offloaded;
+    work->item.tiles = sched->config.tiles;
     wait_for(sched, work, gradient_source(sched, group));
     return true;
 }
@@ -279,13 +295,16 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
     struct choice best = {.group = -1};
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
-        if (group->offload.submitted && !group->update.submitted && sched->config.policy->may_update(sched, g))
-            consider(sched, &best, g, &group->offload, sched->config.policy->update_key);
+        if (group->updating < group->offloaded && sched->config.policy->may_update(sched, g))
+            consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
     }
     if (best.group < 0)
         return false;
-    work_init(work, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, sched->groups[best.group].ready_for);
-    wait_for(sched, work, &sched->groups[best.group].offload);
+    const struct group *group = &sched->groups[best.group];
+    work_init(work, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, group->ready_for);
+    work->item.tile = group->updating;
+    work->item.tiles = sched->config.tiles;
+    wait_for(sched, work, &group->offload[group->updating]);
     return true;
 }
 

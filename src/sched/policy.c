@@ -64,6 +64,12 @@ bool ah__sched_backward_over(const struct ah_sched *sched, int group)
            ah__sched_passed(sched, &sched->last_compute[ah__sched_ring(iteration)]);
 }
 
+bool ah__sched_update_over(const struct ah_sched *sched, int group)
+{
+    const struct group *g = &sched->groups[group];
+    return !g->backward.submitted || g->ready_for > g->backward.iteration;
+}
+
 bool ah__sched_all_fetched(const struct ah_sched *sched)
 {
     for (int g = 0; g < sched->partitions; g++)

@@ -15,7 +15,7 @@ static bool back_pressure(const struct ah_sched *sched, const struct ah_item *it
     if (item->kind != AH_ITEM_BACKWARD || item->partition < 1 || above > sched->config.layers)
         return true;
     const struct group *group = &sched->groups[above];
-    return !group->on_host || ah__sched_complete_mark(sched, &group->update);
+    return !group->on_host || ah__sched_update_over(sched, above);
 }
 
 static bool window_reached(const struct ah_sched *sched, const struct ah_item *item)

@@ -109,6 +109,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     if (config->slots < ah__sched_min_slots(config))
         return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->slots,
                         ah__sched_min_slots(config));
+    if (config->tiles < 1 || config->tiles > AH_SCHED_MOST_TILES)
+        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->tiles, AH_SCHED_MOST_TILES);
     struct ah_sched *sched;
     AH_TRY(ah__new(&sched, 1, sizeof *sched));
     sched->config = *config;
@@ -154,9 +156,11 @@ int ah__sched_items(const struct ah_sched *sched)
 {
     int walked = walk_length(sched, &sched->compute) + walk_length(sched, &sched->fetch) +
                  walk_length(sched, &sched->gather) + walk_length(sched, &sched->reduce);
+    int more_tiles = (sched->config.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
-        return 2 + walked; /* input, loss */
-    return 3 + walked + 2 * sched->fetch.forward_count; /* norms; an offload and an update for each prefetch */
+        return 2 + walked + more_tiles; /* input, loss */
+    /* input, loss, norms; an offload and an update for each prefetch */
+    return 3 + walked + more_tiles + 2 * sched->config.tiles * sched->fetch.forward_count;
 }
 
 /* One step of the walk was submitted; true at the end of its iteration. */
@@ -178,7 +182,8 @@ static void walk_restart(struct walk *walk, int64_t iteration)
 static void marks_clear(struct group *group)
 {
     group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
-    group->reduce = group->offload = group->update = (struct mark){0};
+    group->reduce = group->update = (struct mark){0};
+    group->fetched = group->offloaded = group->updating = group->updated = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
@@ -284,7 +289,8 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
 {
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->backward, event, item->iteration);
-    group->fetch = group->refetch = group->reduce = group->offload = group->update = (struct mark){0};
+    group->fetch = group->refetch = group->reduce = group->update = (struct mark){0};
+    group->offloaded = group->updating = group->updated = 0;
     gradient_claimed(sched, item);
     release(sched, &group->param_slot, event);
     sched->lowest_backward = item->partition;
@@ -331,12 +337,21 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled)
+    if (group->pooled && item->tile == 0)
         claim(sched, &group->param_slot, item->param_slot);
+    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.tiles)
+        return;
+    group->fetched = 0;
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
-    if (item->kind == AH_ITEM_PREFETCH)
-        group->forward = group->backward = group->refetch = (struct mark){0};
     walk_on(sched, &sched->fetch);
+}
+
+static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
+    if (group->offloaded == sched->config.tiles)
+        release(sched, &group->grad_slot, event);
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -367,11 +382,10 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, str
         fetch_submitted(sched, item, event);
         break;
     case AH_ITEM_OFFLOAD:
-        mark_set(sched, &group->offload, event, item->iteration);
-        release(sched, &group->grad_slot, event);
+        offload_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-        mark_set(sched, &group->update, event, item->iteration);
+        group->updating++;
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->recompute], event, item->iteration);
@@ -402,11 +416,19 @@ static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
     }
 }
 
+static void tile_updated(const struct ah_sched *sched, struct group *group, int64_t iteration)
+{
+    if (++group->updated < sched->config.tiles)
+        return;
+    group->updated = 0;
+    group->ready_for = iteration + 1;
+}
+
 void ah__sched_complete(struct ah_sched *sched, const struct ah_done *done)
 {
     sched->in_flight[done->lane]--;
     sched->passed[done->lane]++;
     if (done->item.kind == AH_ITEM_UPDATE_HOST)
-        sched->groups[done->item.partition].ready_for = done->item.iteration + 1;
+        tile_updated(sched, &sched->groups[done->item.partition], done->item.iteration);
     iteration_item_done(sched, done->item.iteration);
 }

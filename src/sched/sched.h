@@ -23,10 +23,13 @@ struct ah_sched_config {
     /* Devices the model data are sharded over. More than one: every fetch or cast fills this rank's part of a slot, a GATHER the
      * rest, and a REDUCE leaves this rank's part of the summed gradient before it goes home or is used. */
     int ranks;
+    int tiles; /* gradient, host update and fetch of a group in so many pieces, each following the one before; 1: whole */
     int slots;
     int refetch_ahead;
     const struct ah_policy *policy;
 };
+
+enum { AH_SCHED_MOST_TILES = 16 };
 
 struct ah_sched;
 

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 
 /* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host update. */
-enum { ITEMS_PER_PARTITION = 12, ITEMS_PER_ITERATION = 3 };
+enum { ITEMS_PER_PARTITION = 12, ITEMS_IN_TILES = 3, ITEMS_PER_ITERATION = 3 };
 
-int ah__timeline_new(struct ah_timeline **out, int layers, int iterations)
+int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations)
 {
     struct ah_timeline *timeline;
     AH_TRY(ah__new(&timeline, 1, sizeof *timeline));
     timeline->layers = layers;
-    timeline->span_capacity =
-        (size_t)iterations * (size_t)((layers + 2) * ITEMS_PER_PARTITION + ITEMS_PER_ITERATION);
+    int items = (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_TILES * (tiles - 1)) + ITEMS_PER_ITERATION;
+    timeline->span_capacity = (size_t)iterations * (size_t)items;
     timeline->sample_capacity = 2 * timeline->span_capacity;
     if (ah__new(&timeline->spans, timeline->span_capacity, sizeof *timeline->spans) ||
         ah__new(&timeline->samples, timeline->sample_capacity, sizeof *timeline->samples)) {

@@ -28,8 +28,8 @@ struct ah_timeline {
     size_t span_count, sample_count, span_capacity, sample_capacity; /* full: recording stops, nothing grows while running */
 };
 
-/* Room for `iterations` of a model with `layers` blocks. */
-int ah__timeline_new(struct ah_timeline **out, int layers, int iterations);
+/* Room for `iterations` of a model with `layers` blocks, transfers in `tiles` pieces. */
+int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations);
 void ah__timeline_clear(struct ah_timeline *timeline);
 void ah__timeline_span(struct ah_timeline *timeline, const struct ah_done *done);
 void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used);

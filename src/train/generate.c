@@ -43,8 +43,8 @@ static int check(struct generator *gen)
     return AH_OK;
 }
 
-/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was trained on:
- * it has learned nothing about the positions beyond. */
+/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was trained
+ * on: it has learned nothing about the positions beyond. */
 static int fill_window(struct generator *gen)
 {
     const char *prompt = prompt_of(gen->options);

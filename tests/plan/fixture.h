@@ -79,6 +79,7 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
     return (struct ah_plan){
         .layers = layers,
         .ranks = 1,
+        .tiles = 1,
         .checkpoint = (int)fixture_draw(fixture, 0, layers),
         .offload_params = (int)fixture_draw(fixture, 0, o),
         .offload_optimizer = o,

@@ -12,6 +12,7 @@
 static const struct ah_plan example = {
     .layers = 8,
     .ranks = 4,
+    .tiles = 2,
     .checkpoint = 4,
     .offload_params = 2,
     .offload_optimizer = 6,
@@ -40,6 +41,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->slots, b->slots);
     assert_int_equal(a->refetch_ahead, b->refetch_ahead);
     assert_int_equal(a->ranks, b->ranks);
+    assert_int_equal(a->tiles, b->tiles);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -150,7 +152,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 22);
+    assert_int_equal(keys, 23);
     cJSON_Delete(tree);
 }
 

@@ -31,7 +31,7 @@ static struct ah_partition *tiny_partition(void)
 static void profile_fill(struct ah_profile *profile)
 {
     int64_t next = 1000;
-    *profile = (struct ah_profile){.device = "a machine \"by hand\"", .threads = 3, .host_threads = 2,
+    *profile = (struct ah_profile){.device = "a machine \"by hand\"", .ranks = 4, .threads = 3, .host_threads = 2,
                                    .link_bytes_per_s = 4000000000};
     profile->costs.layers = 12;
     for (int i = 0; i < AH_ITEM_COUNT; i++)
@@ -61,6 +61,7 @@ static void profile_fill(struct ah_profile *profile)
 static void profile_check_equal(const struct ah_profile *a, const struct ah_profile *b)
 {
     assert_string_equal(a->device, b->device);
+    assert_int_equal(a->ranks, b->ranks);
     assert_int_equal(a->threads, b->threads);
     assert_int_equal(a->host_threads, b->host_threads);
     assert_int_equal(a->link_bytes_per_s, b->link_bytes_per_s);
@@ -153,6 +154,8 @@ static void a_hand_written_file_may_be_short(void **state)
     snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
     assert_ok(ah_profile_load(&loaded, path));
     assert_string_equal(loaded->device, "a card out of a catalogue");
+    assert_int_equal(loaded->ranks, 1);
+    assert_int_equal(loaded->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
     assert_int_equal(loaded->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], 30000000);
     assert_true(loaded->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H] == 1.4);
     assert_true(loaded->costs.slowdown[AH_LANE_D2H][AH_LANE_HOST] == 1);
@@ -186,7 +189,10 @@ static void costs_check(const struct ah_costs *costs)
 {
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         for (int j = 0; j < AH_CLASS_COUNT; j++)
-            assert_true(i == AH_ITEM_CAST ? costs->ns[i][j] == 0 : costs->ns[i][j] > 0 && costs->ns[i][j] < 60000000000);
+            if (i == AH_ITEM_CAST || i == AH_ITEM_GATHER || i == AH_ITEM_REDUCE)
+                assert_int_equal(costs->ns[i][j], 0);
+            else
+                assert_true(costs->ns[i][j] > 0 && costs->ns[i][j] < 60000000000);
     assert_true(costs->recompute_ns[AH_CLASS_BLOCK] > 0);
     assert_int_equal(costs->recompute_ns[AH_CLASS_HEAD], 0);
     for (int i = 0; i < AH_LANE_COUNT; i++) {
@@ -246,6 +252,8 @@ static void prints_a_table(void **state)
     fclose(to);
     assert_non_null(strstr(text, "12.5000  200.00 GFLOP/s"));
     assert_non_null(strstr(text, "link 4.00 GB/s, 12 layers"));
+    assert_non_null(strstr(text, "one of 4 ranks"));
+    assert_non_null(strstr(text, "reduce-scatter"));
     free(text);
 }
 

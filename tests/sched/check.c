@@ -8,7 +8,7 @@ struct checker {
     const struct ah_timeline *timeline;
     const struct ah_sched_config *config;
     int64_t iterations;
-    const struct ah_span **found; /* [iteration][partition][kind], then the same again for backward casts and gathers */
+    const struct ah_span **found; /* [tile][iteration][partition][kind]; backward casts and gathers count as tile 1 */
 };
 
 static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
@@ -18,11 +18,16 @@ static const struct ah_span *get(const struct checker *c, int64_t k, int partiti
     return c->found[(k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
+static const struct ah_span *get_tile(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind, int tile)
+{
+    int64_t one = c->iterations * (c->config->layers + 2) * AH_ITEM_COUNT;
+    return c->found[tile * one + (k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+}
+
 /* A cast or gather for the backward. */
 static const struct ah_span *get_again(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
 {
-    int64_t half = c->iterations * (c->config->layers + 2) * AH_ITEM_COUNT;
-    return c->found[half + (k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+    return get_tile(c, k, partition, kind, 1);
 }
 
 static bool on_host(const struct ah_sched_config *config, int g)
@@ -114,11 +119,14 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after(c, k, g, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
         return;
     }
-    after(c, k, g, AH_ITEM_FORWARD, get(c, k, g, AH_ITEM_PREFETCH), "prefetch");
-    after(c, k, g, AH_ITEM_OFFLOAD, backward, "backward");
-    after(c, k, g, AH_ITEM_UPDATE_HOST, get(c, k, g, AH_ITEM_OFFLOAD), "offload");
-    if (k > 0)
-        after(c, k, g, AH_ITEM_PREFETCH, get(c, k - 1, g, AH_ITEM_UPDATE_HOST), "the last update");
+    for (int t = 0; t < c->config->tiles; t++) {
+        const struct ah_span *fetch = get_tile(c, k, g, AH_ITEM_PREFETCH, t), *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
+        after_span(forward, fetch, "forward after its fetch");
+        after_span(offload, backward, "offload after backward");
+        after_span(get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t), offload, "update after its gradient");
+        if (k > 0)
+            after_span(fetch, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), "fetch after the last update");
+    }
     if (refetches(c->config, g)) {
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");
         after(c, k, g, AH_ITEM_UPDATE_HOST, get(c, k, g, AH_ITEM_REFETCH), "refetch");
@@ -173,7 +181,9 @@ static void check_slots(const struct checker *c)
         for (int g = 1; g <= c->config->layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = get(c, k, g, AH_ITEM_PREFETCH);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
-            const struct ah_span *end = get(c, k, g, on_host(c->config, g) ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE);
+            const struct ah_span *end = on_host(c->config, g)
+                                            ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->tiles - 1)
+                                            : get(c, k, g, AH_ITEM_UPDATE_DEVICE);
             hold_add(holds, &count, backward, end, backward->item.grad_slot);
             if (refetch) {
                 hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);
@@ -202,13 +212,13 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     for (size_t i = 0; i < timeline->span_count; i++)
         if (timeline->spans[i].item.iteration >= c.iterations)
             c.iterations = timeline->spans[i].item.iteration + 1;
-    int64_t half = c.iterations * (config->layers + 2) * AH_ITEM_COUNT;
-    c.found = calloc((size_t)(2 * half), sizeof *c.found);
+    int64_t one = c.iterations * (config->layers + 2) * AH_ITEM_COUNT;
+    c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
         bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
-            &c.found[(again ? half : 0) + (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+            &c.found[(again ? one : span->item.tile * one) + (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)span->item.kind];
         if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);

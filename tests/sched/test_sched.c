@@ -40,6 +40,7 @@ static void random_config(struct ah_sched_config *config)
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
         .ranks = draw(0, 2) ? 1 : 4,
+        .tiles = draw(0, 1) ? 1 : draw(2, 5),
         .refetch_ahead = draw(1, layers),
         .policy = draw(0, 1) ? &ah__policy_autohete : &ah__policy_autohete_fifo,
     };
@@ -58,6 +59,7 @@ static void random_baseline(struct ah_sched_config *config)
     while (config->policy->placement(&placement, config->layers, count))
         count++;
     assert_true(config->policy->placement(&placement, config->layers, draw(0, count - 1)));
+    config->tiles = 1;
     config->checkpoint = placement.checkpoint;
     config->offload_params = placement.offload_params;
     config->offload_optimizer = placement.offload_optimizer;
@@ -109,7 +111,7 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, config.layers);
-        assert_ok(ah__timeline_new(&timeline, config.layers, 4));
+        assert_ok(ah__timeline_new(&timeline, config.layers, config.tiles, 4));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -125,7 +127,7 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, config.layers);
-        assert_ok(ah__timeline_new(&timeline, config.layers, 3));
+        assert_ok(ah__timeline_new(&timeline, config.layers, config.tiles, 3));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -198,7 +200,7 @@ static void too_few_slots_are_refused(void **state)
 {
     (void)state;
     struct ah_sched *sched;
-    struct ah_sched_config config = {.layers = 4, .ranks = 1, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
+    struct ah_sched_config config = {.layers = 4, .ranks = 1, .tiles = 1, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
                                      .refetch_ahead = 1, .policy = &ah__policy_autohete};
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }

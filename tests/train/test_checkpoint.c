@@ -131,8 +131,9 @@ static void what_goes_in_comes_out(void **state)
 static void names_are_hugging_faces(void **state)
 {
     (void)state;
-    static const char *const names[] = {"wte.weight", "wpe.weight", "h.1.attn.c_attn.weight", "h.0.mlp.c_proj.bias",
-                                        "ln_f.bias"};
+    static const char *const names[] = {"transformer.wte.weight", "transformer.wpe.weight",
+                                        "transformer.h.1.attn.c_attn.weight", "transformer.h.0.mlp.c_proj.bias",
+                                        "transformer.ln_f.bias"};
     struct fixture f;
     struct ah_safetensors *file;
     char data[] = "d", dir[PATH_SIZE], path[PATH_SIZE + 32];

@@ -48,6 +48,8 @@ static int64_t item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
     int64_t ns = costs->ns[item->kind][class];
+    if (item->tiles > 1)
+        ns = (ns + item->tiles - 1) / item->tiles;
     return item->kind == AH_ITEM_BACKWARD && item->recompute ? ns + costs->recompute_ns[class] : ns;
 }
 

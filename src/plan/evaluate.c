@@ -1,0 +1,82 @@
+/* What a policy makes of a model on a machine: its best plan in the terms people compare systems by. */
+#include <string.h>
+
+#include "plan/search.h"
+
+enum { EVALUATE_ITERATIONS = 8, STEADY_FIRST = 3, STEADY_LAST = 6, POLICIES_MOST = 32 };
+
+/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the plan. */
+static void speeds(struct ah_evaluation *out, const struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    double seconds = (double)out->plan.step_ns / 1e9;
+    double model = partition->flops_forward + partition->flops_backward;
+    double again = out->plan.checkpoint * partition->code[AH_CLASS_BLOCK].recompute.flops;
+    out->tflops_model = model / seconds / 1e12;
+    out->tflops_hardware = (model + again) / seconds / 1e12;
+    out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * partition->batch * partition->seq) / seconds;
+}
+
+static int busy(struct ah_evaluation *out, const struct ah_predictor *predictor)
+{
+    struct ah_timeline *timeline;
+    AH_TRY(ah__plan_timeline(&timeline, &out->plan, predictor, EVALUATE_ITERATIONS));
+    ah__timeline_busy(out->lane_busy, timeline, STEADY_FIRST, STEADY_LAST);
+    ah_timeline_free(timeline);
+    return AH_OK;
+}
+
+/* "device memory: 3.2 GiB too much", "host memory: 41.0 GiB too much", or both. */
+static int refuse(struct ah_evaluation *out, const struct ah_search_report *report, const struct ah_predictor *predictor)
+{
+    static const char *const names[] = {"device", "host"};
+    int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};
+    size_t length = 0;
+    out->plan = report->least;
+    out->plan.refetch_ahead = out->plan.refetch_ahead < 1 ? 1 : out->plan.refetch_ahead;
+    for (size_t i = 0; i < AH_LENGTH(over); i++) {
+        char size[32];
+        if (over[i] == 0)
+            continue;
+        length += (size_t)snprintf(out->reason + length, sizeof out->reason - length, "%s%s memory: %s too much",
+                                   length ? ", " : "", names[i], ah_size_format(size, sizeof size, over[i]));
+        out->over_bytes = out->over_bytes ? out->over_bytes : over[i];
+    }
+    return ah__plan_predict(&out->plan, predictor);
+}
+
+int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                     const struct ah_budget *budget, const char *policy)
+{
+    struct ah_predictor predictor;
+    struct ah_search_report report;
+    struct ah_evaluation evaluation = {.fits = false};
+    AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
+    snprintf(evaluation.policy, sizeof evaluation.policy, "%s", predictor.policy->name);
+    int status = ah__plan_search(&evaluation.plan, &report, &predictor, budget);
+    if (status == AH_OK) {
+        evaluation.fits = true;
+        speeds(&evaluation, &predictor);
+        status = busy(&evaluation, &predictor);
+    } else if (status == AH_EBUDGET) {
+        status = refuse(&evaluation, &report, &predictor);
+    }
+    ah__predictor_fini(&predictor);
+    if (status == AH_OK)
+        *out = evaluation;
+    return status;
+}
+
+const char *const *ah_policy_names(void)
+{
+    static _Thread_local const char *names[POLICIES_MOST + 1];
+    for (int i = 0; i < POLICIES_MOST && ah__policies[i]; i++)
+        names[i] = ah__policies[i]->name;
+    return names;
+}
+
+const char *ah_policy_description(const char *name)
+{
+    const struct ah_policy *policy = ah__policy_find(name);
+    return policy ? policy->description : NULL;
+}

@@ -1,0 +1,242 @@
+/* Profiles from figures: what docs/hardware.md describes, in the same order. */
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "profile/hardware.h"
+#include "profile/profile.h"
+#include "profile/roofline.h"
+
+/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters travel in half
+ * precision, their copy is written. */
+enum { STATE_BYTES = 24, FLOAT_BYTES = 4 };
+
+struct estimate {
+    struct ah_profile *profile;
+    const struct ah_partition *partition;
+    const struct ah_hardware *hardware;
+    struct ah_roofline roofline;
+    double ranks;
+    double dtype_bytes;         /* of the compute dtype */
+    double dram_bytes_per_s;    /* what the host's memory reaches, all ranks together */
+    double adam_params_per_s;   /* of the host, all ranks together */
+    double adam_bytes_per_s;    /* what that takes of dram_bytes_per_s */
+    double h2d_bytes_per_s, d2h_bytes_per_s;           /* of one rank while all ranks copy alike */
+    double h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* both directions */
+};
+
+static double figure(const struct estimate *estimate, enum ah_figure id)
+{
+    return estimate->hardware->figure[id];
+}
+
+/* ---- sharing the host's memory */
+
+/* What of `room` two users get who want a and b: each up to half, and what the other leaves (max-min fairness). */
+static void share(double *a, double *b, double room)
+{
+    double half = room / 2, want_a = *a, want_b = *b;
+    if (want_a + want_b <= room)
+        return;
+    *a = want_a <= half ? want_a : fmax(half, room - want_b);
+    *b = want_b <= half ? want_b : fmax(half, room - want_a);
+}
+
+static void host_init(struct estimate *estimate, bool deepspeed)
+{
+    bool half = estimate->dtype_bytes < FLOAT_BYTES;
+    double bytes = STATE_BYTES + estimate->dtype_bytes * (half ? 2 : 1);
+    estimate->dram_bytes_per_s = figure(estimate, AH_FIGURE_DRAM) * figure(estimate, AH_FIGURE_DRAM_EFFICIENCY);
+    double fastest = estimate->dram_bytes_per_s / bytes;
+    estimate->adam_params_per_s = deepspeed ? fmin(figure(estimate, AH_FIGURE_DEEPSPEED_ADAM), fastest) : fastest;
+    estimate->adam_bytes_per_s = estimate->adam_params_per_s * bytes;
+}
+
+/* Each rank has its own link; all read and write one memory. */
+static void link_init(struct estimate *estimate)
+{
+    double room = estimate->dram_bytes_per_s / estimate->ranks;
+    estimate->h2d_bytes_per_s = fmin(figure(estimate, AH_FIGURE_H2D), room);
+    estimate->d2h_bytes_per_s = fmin(figure(estimate, AH_FIGURE_D2H), room);
+    estimate->h2d_both_bytes_per_s = figure(estimate, AH_FIGURE_H2D_BOTH);
+    estimate->d2h_both_bytes_per_s = figure(estimate, AH_FIGURE_D2H_BOTH);
+    share(&estimate->h2d_both_bytes_per_s, &estimate->d2h_both_bytes_per_s, room);
+}
+
+/* ---- work items */
+
+static int64_t at_least_1ns(double ns)
+{
+    return ns < 1 ? 1 : llround(ns);
+}
+
+static void set(struct estimate *estimate, enum ah_item_kind kind, int class, double ns)
+{
+    estimate->profile->costs.ns[kind][class] = at_least_1ns(ns);
+}
+
+static void set_device_bytes(struct estimate *estimate, enum ah_item_kind kind, int class, double bytes)
+{
+    struct ah_roofline_time time = {0};
+    ah__roofline_add_bytes(&time, &estimate->roofline, bytes);
+    set(estimate, kind, class, time.ns);
+}
+
+/* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
+static double set_programs(struct estimate *estimate, int class)
+{
+    const struct ah_code *code = &estimate->partition->code[class];
+    struct ah_profile *profile = estimate->profile;
+    struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0};
+    ah__roofline_add(&forward, &estimate->roofline, &code->forward);
+    ah__roofline_add(&backward, &estimate->roofline, &code->backward);
+    ah__roofline_add(&recompute, &estimate->roofline, &code->recompute);
+    /* The gradient's norm is taken where the gradient is made. */
+    ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
+    set(estimate, AH_ITEM_FORWARD, class, forward.ns);
+    set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
+    profile->costs.recompute_ns[class] = llround(recompute.ns);
+    profile->forward_flops[class] = code->forward.flops;
+    profile->backward_flops[class] = code->backward.flops;
+    profile->recompute_flops[class] = code->recompute.flops;
+    return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
+}
+
+static void set_group(struct estimate *estimate, int class)
+{
+    double params = (double)estimate->profile->params[class], bytes = params * estimate->dtype_bytes;
+    double shard = params / estimate->ranks, shard_bytes = bytes / estimate->ranks;
+    set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class, shard * (STATE_BYTES + estimate->dtype_bytes));
+    if (estimate->dtype_bytes < FLOAT_BYTES)
+        set_device_bytes(estimate, AH_ITEM_CAST, class, shard * (FLOAT_BYTES + estimate->dtype_bytes));
+    set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_OFFLOAD, class, shard_bytes / estimate->d2h_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
+    if (estimate->ranks < 2)
+        return;
+    double others = (estimate->ranks - 1) / estimate->ranks;
+    double ns = others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + figure(estimate, AH_FIGURE_COLLECTIVE);
+    set(estimate, AH_ITEM_GATHER, class, ns);
+    set(estimate, AH_ITEM_REDUCE, class, ns);
+}
+
+static void set_small_copies(struct estimate *estimate, int class)
+{
+    const struct ah_partition *partition = estimate->partition;
+    double tokens = (double)(partition->batch * partition->seq) * 2 * 4; /* ids and targets, int32 */
+    double copy_ns = figure(estimate, AH_FIGURE_COPY);
+    set(estimate, AH_ITEM_INPUT, class, copy_ns + tokens / estimate->h2d_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_RESULT, class, copy_ns);
+}
+
+/* ---- lanes against each other */
+
+static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_lane other, double factor)
+{
+    estimate->profile->costs.slowdown[lane][other] = fmax(1, factor);
+}
+
+/* Host optimizer and copies in one direction: both pass through the host's memory. */
+static void host_against(struct estimate *estimate, enum ah_lane lane, double bytes_per_s)
+{
+    double adam = estimate->adam_bytes_per_s, copies = estimate->ranks * bytes_per_s, adam_got = adam, copies_got = copies;
+    share(&adam_got, &copies_got, estimate->dram_bytes_per_s);
+    set_slowdown(estimate, AH_LANE_HOST, lane, adam / adam_got);
+    set_slowdown(estimate, lane, AH_LANE_HOST, copies / copies_got);
+}
+
+/* Device arithmetic while other engines take part of the device's memory bandwidth: only the part of its time that waits for
+ * memory (`waiting`) is stretched. */
+static double memory_stretch(const struct estimate *estimate, double waiting, double taken_bytes_per_s)
+{
+    double left = estimate->roofline.bytes_per_s - taken_bytes_per_s;
+    return waiting * (estimate->roofline.bytes_per_s / fmax(left, estimate->roofline.bytes_per_s / 2) - 1);
+}
+
+static void set_contention(struct estimate *estimate, double waiting)
+{
+    for (int a = 0; a < AH_LANE_COUNT; a++)
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            set_slowdown(estimate, (enum ah_lane)a, (enum ah_lane)b, 1);
+    double h2d = estimate->h2d_bytes_per_s, d2h = estimate->d2h_bytes_per_s;
+    set_slowdown(estimate, AH_LANE_H2D, AH_LANE_D2H, h2d / estimate->h2d_both_bytes_per_s);
+    set_slowdown(estimate, AH_LANE_D2H, AH_LANE_H2D, d2h / estimate->d2h_both_bytes_per_s);
+    host_against(estimate, AH_LANE_H2D, h2d);
+    host_against(estimate, AH_LANE_D2H, d2h);
+    set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_H2D, 1 + memory_stretch(estimate, waiting, h2d));
+    set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_D2H, 1 + memory_stretch(estimate, waiting, d2h));
+    if (estimate->ranks < 2)
+        return;
+    /* A collective reads what it sends, writes what it receives, and its kernels hold some of the multiprocessors. */
+    double taken = figure(estimate, AH_FIGURE_COLLECTIVE_SHARE);
+    set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_COMM,
+                 1 + (1 - waiting) * (1 / fmax(1 - taken, 0.5) - 1) +
+                     memory_stretch(estimate, waiting, 2 * figure(estimate, AH_FIGURE_BUS)));
+}
+
+/* ---- the profile */
+
+static void profile_head(struct estimate *estimate, const char *optimizer)
+{
+    struct ah_profile *profile = estimate->profile;
+    const struct ah_partition *partition = estimate->partition;
+    snprintf(profile->device, sizeof profile->device, "%s", estimate->hardware->name);
+    profile->ranks = (int)estimate->ranks;
+    profile->threads = 1;
+    profile->host_threads = (int)figure(estimate, AH_FIGURE_CORES);
+    profile->costs.layers = partition->layers;
+    profile->costs.notify_ns = llround(figure(estimate, AH_FIGURE_NOTIFY));
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        profile->costs.launch_ns[lane] = llround(figure(estimate, AH_FIGURE_LAUNCH));
+    profile->h2d_bytes_per_s = llround(estimate->h2d_bytes_per_s);
+    profile->d2h_bytes_per_s = llround(estimate->d2h_bytes_per_s);
+    profile->h2d_both_bytes_per_s = llround(estimate->h2d_both_bytes_per_s);
+    profile->d2h_both_bytes_per_s = llround(estimate->d2h_both_bytes_per_s);
+    profile->partition_signature = partition->signature;
+    profile->device_signature = ah__hash_text(optimizer, ah__hash_int((uint64_t)profile->ranks, estimate->hardware->hash));
+}
+
+static void profile_fill(struct estimate *estimate)
+{
+    const struct ah_partition *partition = estimate->partition;
+    double waiting = 0;
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        int group = class == AH_CLASS_HEAD ? partition->layers + 1 : class;
+        estimate->profile->params[class] = partition->groups[group].count;
+        double share_of_memory = set_programs(estimate, class);
+        if (class == AH_CLASS_BLOCK)
+            waiting = share_of_memory;
+        set_group(estimate, class);
+        set_small_copies(estimate, class);
+    }
+    set_contention(estimate, waiting);
+}
+
+static int options_check(const struct ah_hardware *hardware, int ranks, const char *optimizer)
+{
+    int devices = (int)hardware->figure[AH_FIGURE_DEVICES];
+    if (ranks < 1 || ranks > devices)
+        return ah__fail(AH_EINPUT, "ranks: found %d, expected 1 to %d, the devices of %s", ranks, devices, hardware->name);
+    if (strcmp(optimizer, "autohete") != 0 && strcmp(optimizer, "deepspeed") != 0)
+        return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete or deepspeed", optimizer);
+    return AH_OK;
+}
+
+int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition, const struct ah_hardware *hardware,
+                        const struct ah_estimate_options *options)
+{
+    const char *optimizer = options && options->optimizer ? options->optimizer : "autohete";
+    int ranks = options ? options->ranks : 1;
+    struct estimate estimate = {.partition = partition, .hardware = hardware, .ranks = ranks};
+    AH_TRY(options_check(hardware, ranks, optimizer));
+    AH_TRY(ah__roofline_init(&estimate.roofline, hardware, partition->compute));
+    AH_TRY(ah__new(&estimate.profile, 1, sizeof *estimate.profile));
+    estimate.dtype_bytes = (double)ah__dtype_bytes(partition->compute);
+    host_init(&estimate, strcmp(optimizer, "deepspeed") == 0);
+    link_init(&estimate);
+    profile_head(&estimate, optimizer);
+    profile_fill(&estimate);
+    *out = estimate.profile;
+    return AH_OK;
+}

@@ -1,0 +1,309 @@
+#include "profile/hardware.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+static const char format_name[] = "autohete hardware 1";
+static const char *const group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
+static const double most = 1e12; /* of a number as written */
+
+static const struct figure_row {
+    enum ah_figure_group group;
+    const char *key;
+    enum ah_dimension dimension;
+} figure_table[AH_FIGURE_COUNT] = {
+#define FIGURE_ROW(id, group, key, dimension) {AH_FIGURES_##group, key, AH_DIMENSION_##dimension},
+    AH_FIGURE_TABLE(FIGURE_ROW)
+#undef FIGURE_ROW
+};
+
+static const struct unit_row {
+    enum ah_dimension dimension;
+    const char *name;
+    double scale;
+} unit_table[] = {
+    {AH_DIMENSION_COUNT, "1", 1},
+    {AH_DIMENSION_FRACTION, "fraction", 1},
+    {AH_DIMENSION_BYTES, "GiB", 1073741824.0},
+    {AH_DIMENSION_BYTES, "GB", 1e9},
+    {AH_DIMENSION_BYTES_PER_S, "GB/s", 1e9},
+    {AH_DIMENSION_BYTES_PER_S, "TB/s", 1e12},
+    {AH_DIMENSION_FLOPS_PER_S, "TFLOP/s", 1e12},
+    {AH_DIMENSION_PARAMS_PER_S, "Gparam/s", 1e9},
+    {AH_DIMENSION_NS, "us", 1e3},
+    {AH_DIMENSION_NS, "ns", 1},
+};
+
+/* ---- one figure */
+
+static int unit_scale(double *scale, const struct ah_json *json, const char *unit, enum ah_dimension dimension)
+{
+    char expected[64] = "";
+    for (size_t i = 0; i < AH_LENGTH(unit_table); i++) {
+        if (unit_table[i].dimension != dimension)
+            continue;
+        *scale = unit_table[i].scale;
+        if (strcmp(unit, unit_table[i].name) == 0)
+            return AH_OK;
+        size_t used = strlen(expected);
+        snprintf(expected + used, sizeof expected - used, "%s'%s'", used ? " or " : "", unit_table[i].name);
+    }
+    return ah__fail(AH_EINPUT, "%s: key '%s.unit': found '%.40s', expected %s", json->path, json->where, unit, expected);
+}
+
+/* "2020", "2020-05" or "2020-05-14". */
+static bool is_date(const char *text)
+{
+    static const char shape[] = "dddd-dd-dd";
+    size_t length = strlen(text);
+    if (length != 4 && length != 7 && length != 10)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (shape[i] == '-' ? text[i] != '-' : text[i] < '0' || text[i] > '9')
+            return false;
+    return true;
+}
+
+static int get_text(const char **out, struct ah_hardware *hardware, const struct ah_json *json, const char *key)
+{
+    const char *text;
+    AH_TRY(ah__json_string(&text, json, key));
+    if (!text[0])
+        return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found '', expected a text", json->path, json->where,
+                        json->where[0] ? "." : "", key);
+    return ah__arena_strdup(&hardware->arena, out, text);
+}
+
+static int get_value(double *value, const struct ah_json *json, enum ah_dimension dimension)
+{
+    int64_t count;
+    if (dimension == AH_DIMENSION_COUNT) {
+        AH_TRY(ah__json_int(&count, json, "value", 1, 1 << 20));
+        *value = (double)count;
+        return AH_OK;
+    }
+    /* Latencies may be nothing; rates may not. */
+    double least = dimension == AH_DIMENSION_NS ? 0 : dimension == AH_DIMENSION_FRACTION ? 0.01 : 1e-3;
+    return ah__json_double(value, json, "value", least, dimension == AH_DIMENSION_FRACTION ? 1 : most);
+}
+
+/* {"value", "unit", "source", "date"} */
+static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_hardware *hardware, const struct ah_json *json,
+                      const char *key, enum ah_dimension dimension)
+{
+    static const char *const keys[] = {"value", "unit", "source", "date", NULL};
+    struct ah_json figure;
+    double scale;
+    AH_TRY(ah__json_object(&figure, json, key));
+    AH_TRY(ah__json_only(&figure, keys));
+    AH_TRY(get_value(&origin->written, &figure, dimension));
+    AH_TRY(get_text(&origin->unit, hardware, &figure, "unit"));
+    AH_TRY(unit_scale(&scale, &figure, origin->unit, dimension));
+    AH_TRY(get_text(&origin->source, hardware, &figure, "source"));
+    AH_TRY(get_text(&origin->date, hardware, &figure, "date"));
+    if (!is_date(origin->date))
+        return ah__fail(AH_EINPUT, "%s: key '%s.date': found '%.40s', expected YYYY, YYYY-MM or YYYY-MM-DD", figure.path,
+                        figure.where, origin->date);
+    *value = origin->written * scale;
+    return AH_OK;
+}
+
+/* ---- a curve: figures keyed by size */
+
+static int get_size(double *size, const struct ah_json *json, const char *key, double above)
+{
+    char *end;
+    long value = key[0] >= '1' && key[0] <= '9' ? strtol(key, &end, 10) : 0;
+    if (value < 1 || *end || value > 1 << 20 || (double)value <= above)
+        return ah__fail(AH_EINPUT, "%s: key '%s.%.40s': found this size, expected an integer above %.0f", json->path,
+                        json->where, key, above);
+    *size = (double)value;
+    return AH_OK;
+}
+
+static int get_curve(struct ah_curve *curve, struct ah_hardware *hardware, const struct ah_json *json, const char *key)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, key));
+    double last = 0;
+    for (const cJSON *point = object.node->child; point; point = point->next) {
+        int i = curve->count;
+        if (i == AH_CURVE_POINTS)
+            return ah__fail(AH_EINPUT, "%s: key '%s': found more points, expected at most %d", json->path, object.where,
+                            AH_CURVE_POINTS);
+        AH_TRY(get_size(&curve->size[i], &object, point->string, last));
+        AH_TRY(get_figure(&curve->flops_per_s[i], &curve->origin[i], hardware, &object, point->string,
+                          AH_DIMENSION_FLOPS_PER_S));
+        last = curve->size[i];
+        curve->count++;
+    }
+    if (!curve->count)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found no points, expected figures keyed by size", json->path, object.where);
+    return AH_OK;
+}
+
+/* ---- the file */
+
+static int only_known(const struct ah_json *json, enum ah_figure_group group)
+{
+    const char *keys[AH_FIGURE_COUNT + 3] = {0};
+    int count = 0;
+    for (int i = 0; i < AH_FIGURE_COUNT; i++)
+        if (figure_table[i].group == group)
+            keys[count++] = figure_table[i].key;
+    if (group == AH_FIGURES_DEVICE) {
+        keys[count++] = "gemm";
+        keys[count++] = "gemm_f32";
+    }
+    return ah__json_only(json, keys);
+}
+
+static int get_group(struct ah_hardware *hardware, const struct ah_json *json, enum ah_figure_group group)
+{
+    struct ah_json object;
+    AH_TRY(ah__json_object(&object, json, group_names[group]));
+    AH_TRY(only_known(&object, group));
+    for (int i = 0; i < AH_FIGURE_COUNT; i++)
+        if (figure_table[i].group == group)
+            AH_TRY(get_figure(&hardware->figure[i], &hardware->origin[i], hardware, &object, figure_table[i].key,
+                              figure_table[i].dimension));
+    if (group != AH_FIGURES_DEVICE)
+        return AH_OK;
+    AH_TRY(get_curve(&hardware->gemm, hardware, &object, "gemm"));
+    return ah__json_has(&object, "gemm_f32") ? get_curve(&hardware->gemm_f32, hardware, &object, "gemm_f32") : AH_OK;
+}
+
+/* Figures that contradict each other. */
+static int check_figures(const struct ah_hardware *hardware, const char *path)
+{
+    static const struct {
+        enum ah_figure small, large;
+    } rules[] = {
+        {AH_FIGURE_MEMORY_RESERVED, AH_FIGURE_MEMORY},
+        {AH_FIGURE_HOST_MEMORY_RESERVED, AH_FIGURE_HOST_MEMORY},
+        {AH_FIGURE_H2D_BOTH, AH_FIGURE_H2D},
+        {AH_FIGURE_D2H_BOTH, AH_FIGURE_D2H},
+        {AH_FIGURE_BUS, AH_FIGURE_LINK_PEAK},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rules); i++) {
+        const struct figure_row *small = &figure_table[rules[i].small], *large = &figure_table[rules[i].large];
+        if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
+            return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path, group_names[small->group],
+                            small->key, hardware->origin[rules[i].small].written, hardware->origin[rules[i].small].unit,
+                            group_names[large->group], large->key);
+    }
+    return AH_OK;
+}
+
+static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json)
+{
+    static const char *const keys[] = {"format",  "name",         "description", "device", "link", "host",
+                                       "latency", "interconnect", NULL};
+    enum { NAME_MOST = 63 }; /* it becomes a profile's device */
+    const char *format;
+    AH_TRY(ah__json_string(&format, json, "format"));
+    if (strcmp(format, format_name) != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format, format_name);
+    AH_TRY(ah__json_only(json, keys));
+    AH_TRY(get_text(&hardware->name, hardware, json, "name"));
+    if (strlen(hardware->name) > NAME_MOST)
+        return ah__fail(AH_EINPUT, "%s: key 'name': found %zu bytes, expected at most %d", json->path, strlen(hardware->name),
+                        NAME_MOST);
+    AH_TRY(get_text(&hardware->description, hardware, json, "description"));
+    for (int group = 0; group < AH_FIGURES_COUNT; group++) {
+        bool needed = group != AH_FIGURES_INTERCONNECT || hardware->figure[AH_FIGURE_DEVICES] > 1;
+        if (needed || ah__json_has(json, group_names[group]))
+            AH_TRY(get_group(hardware, json, (enum ah_figure_group)group));
+    }
+    hardware->hash = ah__hash(hardware->figure, sizeof hardware->figure, 1);
+    hardware->hash = ah__hash(hardware->gemm.flops_per_s, sizeof hardware->gemm.flops_per_s, hardware->hash);
+    hardware->hash = ah__hash(hardware->gemm_f32.flops_per_s, sizeof hardware->gemm_f32.flops_per_s, hardware->hash);
+    return check_figures(hardware, json->path);
+}
+
+static int hardware_read(struct ah_hardware **out, const char *path)
+{
+    struct ah_hardware *hardware;
+    struct ah_json json;
+    AH_TRY(ah__json_load(&json, path));
+    int status = ah__new(&hardware, 1, sizeof *hardware);
+    if (status == AH_OK) {
+        status = hardware_parse(hardware, &json);
+        if (status == AH_OK)
+            *out = hardware;
+        else
+            ah_hardware_free(hardware);
+    }
+    ah__json_free(&json);
+    return status;
+}
+
+int ah_hardware_load(struct ah_hardware **out, const char *name_or_path)
+{
+    char *path;
+    AH_TRY(ah__hardware_find(&path, name_or_path));
+    int status = hardware_read(out, path);
+    ah__free(path);
+    return status;
+}
+
+void ah_hardware_free(struct ah_hardware *hardware)
+{
+    if (!hardware)
+        return;
+    ah__arena_free(&hardware->arena);
+    ah__free(hardware);
+}
+
+void ah_hardware_get(struct ah_hardware_info *out, const struct ah_hardware *hardware)
+{
+    const double *figure = hardware->figure;
+    *out = (struct ah_hardware_info){
+        .name = hardware->name,
+        .description = hardware->description,
+        .devices = (int)figure[AH_FIGURE_DEVICES],
+        .device_bytes = llround(figure[AH_FIGURE_MEMORY] - figure[AH_FIGURE_MEMORY_RESERVED]),
+        .host_bytes = llround(figure[AH_FIGURE_HOST_MEMORY] - figure[AH_FIGURE_HOST_MEMORY_RESERVED]),
+        .peak_flops_per_s = figure[AH_FIGURE_PEAK],
+    };
+}
+
+/* ---- printing */
+
+static void print_line(struct ah_buf *buf, const char *group, const char *key, const struct ah_figure_origin *origin)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", group, key);
+    ah__buf_printf(buf, "%-26s %9g %-9s %s (%s)\n", name, origin->written,
+                   strcmp(origin->unit, "1") == 0 ? "" : origin->unit, origin->source, origin->date);
+}
+
+static void print_curve(struct ah_buf *buf, const char *name, const struct ah_curve *curve)
+{
+    char size[16];
+    for (int i = 0; i < curve->count; i++) {
+        snprintf(size, sizeof size, "%.0f", curve->size[i]);
+        print_line(buf, name, size, &curve->origin[i]);
+    }
+}
+
+int ah_hardware_print(const struct ah_hardware *hardware, FILE *to)
+{
+    struct ah_buf buf = {0};
+    ah__buf_printf(&buf, "%s: %s\n\n", hardware->name, hardware->description);
+    for (int i = 0; i < AH_FIGURE_COUNT; i++)
+        if (hardware->origin[i].unit)
+            print_line(&buf, group_names[figure_table[i].group], figure_table[i].key, &hardware->origin[i]);
+    print_curve(&buf, "device.gemm", &hardware->gemm);
+    print_curve(&buf, "device.gemm_f32", &hardware->gemm_f32);
+    int status = buf.status;
+    if (status == AH_OK && fwrite(buf.text, 1, buf.length, to) != buf.length)
+        status = ah__fail(AH_EIO, "hardware: writing the table failed");
+    ah__buf_free(&buf);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* A tiny model, a short text and a folder to train in, for tests of whole trainings. */
+#ifndef AH_TESTS_TRAIN_TINY_H
+#define AH_TESTS_TRAIN_TINY_H
+
+#include "test.h"
+
+enum { STEPS = 8, PATH_SIZE = 512 };
+
+struct place {
+    char model[PATH_SIZE], data[PATH_SIZE], out[PATH_SIZE]; /* `out` does not exist yet */
+};
+
+void place_init(struct place *place);
+/* FOLDER/NAME into path; returns path. */
+char *at(char path[PATH_SIZE], const char *folder, const char *name);
+void write_text(const char *path, const char *text);
+/* Another width, another text. */
+void write_model(const char *path, int embd);
+void write_data(const char *path, unsigned salt);
+/* The whole file; freed with ah__free. */
+char *read_text(const char *folder, const char *name, size_t *length);
+
+/* STEPS steps of batch 2 x 8 under the plan "resident", one thread, with a profile measured once. */
+struct ah_train_options options_of(const struct place *place);
+/* The same training taken up again. */
+struct ah_train_options resume_of(const struct place *place);
+/* Trains until shortly after step `stop`; returns the steps done. */
+int64_t train_part(const struct place *place, int64_t stop);
+
+#endif

@@ -123,8 +123,11 @@ static int fill_text(cJSON *tree, const struct ah_gpt2 *config)
         {"n_layer", config->n_layer},       {"n_head", config->n_head},           {"n_inner", config->n_inner},
     };
     static const char *const architecture = "GPT2LMHeadModel", *const dropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
-    if (!cJSON_AddItemToObject(tree, "architectures", cJSON_CreateStringArray(&architecture, 1)))
+    cJSON *architectures = cJSON_CreateStringArray(&architecture, 1);
+    if (!cJSON_AddItemToObject(tree, "architectures", architectures)) {
+        cJSON_Delete(architectures);
         return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    }
     AH_TRY(ah__json_add_string(tree, "model_type", "gpt2"));
     for (size_t i = 0; i < AH_LENGTH(sizes); i++)
         AH_TRY(ah__json_add_int(tree, sizes[i].key, sizes[i].value));

@@ -37,21 +37,17 @@ static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
     return ns;
 }
 
-/* Over the step before this one, which is complete but for its updates. The run records only the first iterations of a
- * stretch, under numbers that count evaluations too; until the next stretch the last figures stand. */
-static void measure_lanes(struct ah_loop *loop, int64_t iteration)
+/* What each lane has worked since the last result, as a fraction of the time passed. An item counts when it completes, so a
+ * lane may seem more than busy for a step. */
+static void measure_lanes(struct ah_loop *loop, int64_t passed_ns)
 {
-    const struct ah_timeline *timeline = ah__run_timeline(loop->run);
-    double busy[AH_LANE_COUNT], total = 0;
-    int64_t into_stretch = loop->start + iteration - loop->step;
-    if (into_stretch < 2 || timeline->span_count == 0 || timeline->span_count == timeline->span_capacity)
-        return;
-    int64_t now = timeline->spans[0].item.iteration + into_stretch;
-    ah__timeline_busy(busy, timeline, now - 2, now - 1);
-    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
-        total += busy[lane];
-    for (int lane = 0; total > 0 && lane < AH_LANE_COUNT; lane++)
-        loop->lane_busy[lane] = busy[lane];
+    int64_t busy_ns[AH_LANE_COUNT];
+    ah__run_busy(busy_ns, loop->run);
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
+        double busy = (double)(busy_ns[lane] - loop->busy_ns[lane]) / (double)passed_ns;
+        loop->lane_busy[lane] = busy < 1 ? busy : 1;
+        loop->busy_ns[lane] = busy_ns[lane];
+    }
 }
 
 static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t number, int64_t ns)
@@ -78,8 +74,9 @@ static int take_result(int64_t iteration, double loss, double grad_norm, int64_t
                                 grad_norm);
         return 1;
     }
-    measure_lanes(loop, iteration);
-    fill_step(&step, loop, number, time_step(loop, now_ns));
+    int64_t passed_ns = time_step(loop, now_ns);
+    measure_lanes(loop, passed_ns);
+    fill_step(&step, loop, number, passed_ns);
     loop->loss = loss;
     if (loop->metrics)
         loop->status = ah__metrics_step(loop->metrics, &step);

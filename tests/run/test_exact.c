@@ -43,8 +43,8 @@ static void same(const struct outcome *a, const struct outcome *b, const struct 
     for (int k = 0; k < TINY_STEPS; k++)
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k], b->norm[k]);
-    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d embedding %d head %d differs from resident", plan->policy, plan->checkpoint,
-             plan->offload_params, plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->embedding_on_host,
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy, plan->checkpoint,
+             plan->offload_params, plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->tiles, plan->embedding_on_host,
              plan->head_on_host);
 }
 
@@ -67,6 +67,7 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     ah__sched_config_of(&config, &plan, tiny->partition, ah__policy_find(policy));
     plan.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
     plan.refetch_ahead = draw(1, TINY_LAYERS + 1);
+    plan.tiles = draw(0, 1) ? 1 : draw(2, 5);
     plan.embedding_on_host = draw(0, 1);
     plan.head_on_host = draw(0, 1);
     struct ah_dev_options options = {.threads = draw(1, 3),

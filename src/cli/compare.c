@@ -1,0 +1,323 @@
+#include "cli/compare.h"
+
+#include <string.h>
+
+#include "cli/evaluation.h"
+#include "cli/out.h"
+
+enum { LIST_POLICIES = 1000 };
+
+bool ah__compare_wanted(const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
+{
+    bool several = strcmp(road_args->policy, "all") == 0 || strchr(road_args->policy, ',');
+    return args->hardware || args->sweep || several;
+}
+
+/* ---- the question -------------------------------------------------------------------------------------------------- */
+
+static const char *nearest_policy(const char *name)
+{
+    size_t count = 0;
+    const char *const *names = ah_policy_names();
+    while (names[count])
+        count++;
+    return ah__args_nearest(name, names, count);
+}
+
+/* "--policy: found 'stronghld', expected all, or names out of ..., did you mean 'stronghold'?" */
+static int unknown_policy(const char *name)
+{
+    char list[224] = "";
+    const char *nearest = nearest_policy(name);
+    for (const char *const *each = ah_policy_names(); *each; each++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), ", %s", *each);
+    return ah__out_fault("--policy: found '%.40s', expected all%s%s%s%s", name, list, nearest ? "; did you mean '" : "",
+                         nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+/* "all", or names with commas between them. */
+static int read_policies(struct ah_compare *compare, const char *text)
+{
+    size_t count = 0;
+    if (strcmp(text, "all") == 0) {
+        for (const char *const *each = ah_policy_names(); *each && count < AH_COMPARE_POLICIES; each++)
+            compare->policies[count++] = *each;
+        return AH_OK;
+    }
+    if (strlen(text) >= sizeof compare->names)
+        return unknown_policy(text);
+    strcpy(compare->names, text);
+    for (char *at = compare->names, *next; at; at = next) {
+        next = strchr(at, ',');
+        if (next)
+            *next++ = 0;
+        if (!ah_policy_description(at) || count == AH_COMPARE_POLICIES)
+            return unknown_policy(at);
+        compare->policies[count++] = at;
+    }
+    return AH_OK;
+}
+
+/* Options that mean nothing with, or without, a machine of paper. */
+static int check_options(const struct ah_cli_road_args *road, const struct ah_compare_args *args)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}, {"dtype", args->dtype}},
+      without[] = {{"profile", road->profile},
+                   {"device", strcmp(road->device, "cpu") != 0},
+                   {"link", road->dev.link_bytes_per_s != 0},
+                   {"threads", road->dev.threads != 0},
+                   {"host-threads", road->dev.host_threads != 0}};
+    for (size_t i = 0; i < sizeof with / sizeof with[0] && !args->hardware; i++)
+        if (with[i].given)
+            return ah__out_fault("--%s: found it without --hardware, expected both", with[i].name);
+    for (size_t i = 0; i < sizeof without / sizeof without[0] && args->hardware; i++)
+        if (without[i].given)
+            return ah__out_fault("--%s: found it beside --hardware, expected one of them", without[i].name);
+    return AH_OK;
+}
+
+static int read_dtype(enum ah_dtype *out, const struct ah_compare_args *args)
+{
+    const char *text = args->dtype ? args->dtype : args->hardware ? "bf16" : "fp32";
+    if (strcmp(text, "bf16") != 0 && strcmp(text, "fp32") != 0)
+        return ah__out_fault("--dtype: found '%.40s', expected bf16 or fp32", text);
+    *out = strcmp(text, "bf16") == 0 ? AH_BF16 : AH_F32;
+    return AH_OK;
+}
+
+static struct ah_point point_given(const struct ah_compare *compare)
+{
+    const struct ah_cli_road_args *road = compare->road_args;
+    struct ah_point point = {road->batch, road->seq, road->budget.device_bytes, road->budget.host_bytes};
+    if (!point.device_bytes)
+        point.device_bytes = compare->info.device_bytes;
+    if (!point.host_bytes)
+        point.host_bytes = compare->info.host_bytes;
+    return point;
+}
+
+static int check_batches(const struct ah_compare *compare)
+{
+    for (int i = 0; i < compare->sweep.count; i++) {
+        struct ah_point point = point_given(compare);
+        ah__sweep_set(&point, &compare->sweep, i);
+        if (point.batch % compare->ranks != 0)
+            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: the batch is that of all ranks",
+                                 (long long)point.batch, compare->ranks, compare->ranks);
+    }
+    return AH_OK;
+}
+
+/* A quantity is either given or swept. */
+static int check_sweep(const struct ah_compare *compare)
+{
+    const struct ah_cli_road_args *road = compare->road_args;
+    struct ah_point given = {.seq = road->seq,
+                             .device_bytes = road->budget.device_bytes,
+                             .host_bytes = road->budget.host_bytes};
+    int64_t value;
+    memcpy(&value, (const char *)&given + compare->sweep.at, sizeof value);
+    if (compare->sweep.name && value != 0)
+        return ah__out_fault("--%s: found it beside --sweep %s, expected one of them", compare->sweep.name,
+                             compare->sweep.name);
+    return AH_OK;
+}
+
+int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
+{
+    enum ah_dtype dtype;
+    *out = (struct ah_compare){.road_args = road_args, .args = args, .ranks = args->ranks ? args->ranks : 1};
+    int status = check_options(road_args, args);
+    if (status == AH_OK)
+        status = read_dtype(&dtype, args);
+    if (status == AH_OK)
+        status = read_policies(out, road_args->policy);
+    if (status == AH_OK)
+        status = ah__sweep_parse(&out->sweep, args->sweep);
+    if (status == AH_OK)
+        status = check_sweep(out);
+    if (status == AH_OK)
+        status = check_batches(out);
+    if (status == AH_OK && args->hardware) {
+        status = ah_hardware_load(&out->hardware, args->hardware);
+        if (status == AH_OK)
+            ah_hardware_get(&out->info, out->hardware);
+    }
+    return status;
+}
+
+void ah__compare_fini(struct ah_compare *compare)
+{
+    ah__cli_road_free(&compare->road);
+    ah_hardware_free(compare->hardware);
+}
+
+/* ---- a point ------------------------------------------------------------------------------------------------------- */
+
+static int road_on_paper(struct ah_cli_road *road, const struct ah_compare *compare, const struct ah_point *point)
+{
+    enum ah_dtype dtype;
+    struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
+    int status = read_dtype(&dtype, compare->args);
+    if (status == AH_OK)
+        status = ah_model_load(&road->model, compare->road_args->model);
+    if (status == AH_OK)
+        status = ah_model_record(&road->graph, road->model, point->batch / compare->ranks, point->seq, dtype);
+    if (status == AH_OK)
+        status = ah_partition_new(&road->partition, road->graph);
+    if (status == AH_OK)
+        status = ah_profile_estimate(&road->profile, road->partition, compare->hardware, &options);
+    return status;
+}
+
+static int road_measured(struct ah_cli_road *road, const struct ah_compare *compare, const struct ah_point *point)
+{
+    struct ah_cli_road_args args = *compare->road_args;
+    args.batch = point->batch;
+    args.seq = point->seq;
+    return ah__cli_road_profile(road, &args);
+}
+
+/* The sequence length that the road would choose has to be known before two points can be told apart. */
+static int default_seq(int64_t *seq, const struct ah_compare *compare)
+{
+    struct ah_model *model;
+    int status = *seq ? AH_OK : ah_model_load(&model, compare->road_args->model);
+    if (*seq || status != AH_OK)
+        return status;
+    int64_t longest = ah_model_get(model)->max_seq;
+    *seq = longest < 256 ? longest : 256;
+    ah_model_free(model);
+    return AH_OK;
+}
+
+int ah__compare_point(struct ah_compare *compare, int index)
+{
+    struct ah_point point = point_given(compare), before = compare->point;
+    ah__sweep_set(&point, &compare->sweep, index);
+    int status = default_seq(&point.seq, compare);
+    if (status != AH_OK)
+        return status;
+    if (point.batch != before.batch || point.seq != before.seq) {
+        ah__cli_road_free(&compare->road);
+        compare->road = (struct ah_cli_road){0};
+        status = compare->hardware ? road_on_paper(&compare->road, compare, &point)
+                                   : road_measured(&compare->road, compare, &point);
+    }
+    if (status != AH_OK)
+        return status;
+    compare->point = point;
+    compare->budget = (struct ah_budget){point.device_bytes, point.host_bytes / compare->ranks};
+    return AH_OK;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+
+static int evaluate(struct ah_evaluation *evaluations, const struct ah_compare *compare)
+{
+    int status = AH_OK;
+    for (int i = 0; compare->policies[i] && status == AH_OK; i++)
+        status = ah_plan_evaluate(&evaluations[i], compare->road.partition, compare->road.profile, &compare->budget,
+                                  compare->policies[i]);
+    return status;
+}
+
+static void text_head(const struct ah_compare *compare, FILE *to)
+{
+    char size[32];
+    const struct ah_point *point = &compare->point;
+    const char *swept = compare->sweep.name ? compare->sweep.name : "";
+    const struct ah_compare_args *args = compare->args;
+    fprintf(to, "%s", compare->road_args->model);
+    if (args->hardware)
+        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name, compare->info.description,
+                compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
+                args->dtype ? args->dtype : "bf16", args->optimizer ? args->optimizer : "autohete");
+    fputc('\n', to);
+    if (strcmp(swept, "batch") != 0)
+        fprintf(to, "batch %lld, ", (long long)point->batch);
+    if (strcmp(swept, "seq") != 0)
+        fprintf(to, "sequences of %lld tokens, ", (long long)point->seq);
+    if (strcmp(swept, "device-memory") != 0)
+        fprintf(to, "device memory %s, ", point->device_bytes ? ah_size_format(size, sizeof size, point->device_bytes) : "any");
+    if (strcmp(swept, "host-memory") != 0)
+        fprintf(to, "host memory %s, ", point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
+    fprintf(to, "%d polic%s\n\n", ah__evaluation_count(compare->policies),
+            ah__evaluation_count(compare->policies) == 1 ? "y" : "ies");
+}
+
+static void json_head(const struct ah_compare *compare, FILE *to)
+{
+    const struct ah_compare_args *args = compare->args;
+    fputs("{\"model\": ", to);
+    ah__out_string(to, compare->road_args->model);
+    fputs(", \"hardware\": ", to);
+    if (args->hardware)
+        ah__out_string(to, compare->info.name);
+    else
+        fputs("null", to);
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : args->hardware ? "bf16" : "fp32");
+    if (args->hardware)
+        fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
+}
+
+/* What holds for one point; without a sweep also what the whole answer is about. */
+static void json_point(const struct ah_compare *compare, FILE *to)
+{
+    const struct ah_point *point = &compare->point;
+    fprintf(to,
+            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, \"policies\": ",
+            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes, (long long)point->host_bytes);
+}
+
+static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *json)
+{
+    struct ah_evaluation evaluations[AH_COMPARE_POLICIES];
+    char label[32] = "";
+    int count = ah__evaluation_count(compare->policies);
+    int status = evaluate(evaluations, compare);
+    if (status != AH_OK)
+        return status;
+    if (compare->sweep.name)
+        ah__sweep_text(label, sizeof label, &compare->sweep, index);
+    if (index == 0) {
+        text_head(compare, text);
+        ah__evaluation_head(text, compare->sweep.name);
+    }
+    ah__evaluation_rows(text, evaluations, count, label);
+    if (!json)
+        return AH_OK;
+    fputs(compare->sweep.name ? index ? ", {" : ", \"sweep\": [{" : ", ", json);
+    json_point(compare, json);
+    ah__evaluation_json(json, evaluations, count);
+    if (compare->sweep.name)
+        fputc('}', json);
+    return AH_OK;
+}
+
+/* The JSON line is kept until every point has an answer, so that a failure leaves none behind. */
+int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
+{
+    char *line = NULL;
+    size_t length = 0;
+    FILE *kept = json ? open_memstream(&line, &length) : NULL;
+    int status = AH_OK;
+    if (kept)
+        json_head(compare, kept);
+    for (int i = 0; i < compare->sweep.count && status == AH_OK; i++) {
+        status = ah__compare_point(compare, i);
+        if (status == AH_OK)
+            status = show_point(compare, i, text, kept);
+    }
+    if (status == AH_OK)
+        ah__evaluation_foot(text);
+    if (kept)
+        fclose(kept);
+    if (status == AH_OK && line)
+        fprintf(json, "%s%s}\n", line, compare->sweep.name ? "]" : "");
+    free(line);
+    return status;
+}

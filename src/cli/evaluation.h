@@ -1,0 +1,17 @@
+/* Evaluations of policies as rows of a table and as JSON. Computes nothing but ratios of what it is given. */
+#ifndef AH_CLI_EVALUATION_H
+#define AH_CLI_EVALUATION_H
+
+#include "autohete.h"
+
+int ah__evaluation_count(const char *const *policies);
+/* The table's head; `swept` (may be null) is what its first column holds. */
+void ah__evaluation_head(FILE *to, const char *swept);
+/* One row for each, with `label` in the first column ("": none). */
+void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label);
+/* What the columns mean. */
+void ah__evaluation_foot(FILE *to);
+/* An array. */
+void ah__evaluation_json(FILE *to, const struct ah_evaluation *evaluations, int count);
+
+#endif

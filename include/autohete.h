@@ -95,7 +95,8 @@ enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
 struct ah_graph;
 
 /* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so recording
- * code needs no checks in between. `compute` is the dtype of parameters and activations (AH_F32 today). */
+ * code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, or AH_BF16 and
+ * AH_F16 for plans and estimates (devices compute in AH_F32 today). */
 AH_API int ah_graph_new(struct ah_graph **out, enum ah_dtype compute);
 AH_API void ah_graph_free(struct ah_graph *graph);
 

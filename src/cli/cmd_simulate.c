@@ -1,10 +1,13 @@
-/* autohete simulate: the timeline of a plan, without running it. */
+/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine one does not own. */
+#include <string.h>
+
 #include "cli/commands.h"
+#include "cli/compare.h"
 #include "cli/out.h"
-#include "cli/road.h"
 
 struct simulate_args {
     struct ah_cli_road_args road;
+    struct ah_compare_args compare;
     int iterations;
     const char *svg, *trace;
     bool json;
@@ -14,26 +17,47 @@ struct simulate_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(road.model)),
     AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
+     "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
+    {"ranks", AH_ARG_INT, AT(compare.ranks), "N", NULL,
+     "devices of that machine to share model and batch (default 1)", 1, 4096, false},
+    {"dtype", AH_ARG_TEXT, AT(compare.dtype), "TYPE", NULL, "bf16 or fp32 on that machine (default bf16)", 0, 0, false},
+    {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
+     "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
+    {"policy", AH_ARG_TEXT, AT(road.policy), "NAMES", "autohete", "all, or names with commas between them", 0, 0, false},
+    {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
+     "device-memory=8GiB:40GiB:4GiB, or of host-memory, batch=4:32:4 or seq", 0, 0, false},
     AH_ARGS_BUDGET(AT(road.budget)),
     AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
-    AH_ARGS_PLAN(AT(road.plan), AT(road.policy), AT(road.profile)),
+    {"plan", AH_ARG_TEXT, AT(road.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
+    {"profile", AH_ARG_TEXT, AT(road.profile), "FILE", NULL, "a saved profile (default: measure)", 0, 0, false},
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "where to draw two iterations", 0, 0, false},
     {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "where to save all of them as a Chrome trace", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is the plan, with its prediction, as one JSON object", 0, 0, false},
+     "the last line of output is one JSON object: the plan with its prediction, or the policies", 0, 0, false},
 };
 
-static int show(const struct ah_cli_road *road, const struct ah_timeline *timeline, const struct simulate_args *args)
+static int show_timeline(const struct ah_cli_road *road, const struct ah_budget *budget, const struct simulate_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
-    int status = ah_plan_print(&road->plan, &args->road.budget, text);
+    struct ah_timeline *timeline = NULL;
+    int status = ah_plan_simulate(&timeline, &road->plan, road->partition, road->profile, args->iterations);
+    if (status == AH_OK)
+        status = ah_plan_print(&road->plan, budget, text);
     if (status == AH_OK)
         status = ah_timeline_print(timeline, text);
     if (status == AH_OK && args->svg)
-        status = ah_timeline_save_svg(timeline, NULL, args->road.budget.device_bytes, args->svg);
+        status = ah_timeline_save_svg(timeline, NULL, budget->device_bytes, args->svg);
     if (status == AH_OK && args->trace)
         status = ah_timeline_save(timeline, args->trace);
+    ah_timeline_free(timeline);
+    return status;
+}
+
+static int show(const struct ah_cli_road *road, const struct ah_budget *budget, const struct simulate_args *args)
+{
+    int status = show_timeline(road, budget, args);
     if (status == AH_OK && args->json) {
         status = ah__out_plan(stdout, &road->plan);
         putchar('\n');
@@ -41,27 +65,82 @@ static int show(const struct ah_cli_road *road, const struct ah_timeline *timeli
     return status;
 }
 
+/* One policy on a device, or with a saved profile. */
+static int simulate(const struct simulate_args *args)
+{
+    struct ah_cli_road road = {0};
+    int status = ah__cli_road_plan(&road, &args->road);
+    if (status == AH_OK)
+        status = show(&road, &args->road.budget, args);
+    ah__cli_road_free(&road);
+    return status;
+}
+
+/* What belongs to one plan cannot be asked of several. */
+static int check_single(const struct simulate_args *args, const struct ah_compare *compare)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->road.plan, "auto") != 0}};
+    bool one = compare->policies[1] == NULL && compare->sweep.count == 1;
+    for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
+        if (single[i].given && !one)
+            return ah__out_fault("--%s: found it with several policies or points, expected one", single[i].name);
+    return AH_OK;
+}
+
+/* A plan given by hand for a machine of paper. */
+static int compare_plan(struct ah_compare *compare, const struct simulate_args *args)
+{
+    struct ah_cli_road *road = &compare->road;
+    int status = ah__compare_point(compare, 0);
+    if (status == AH_OK)
+        status = ah_plan_parse(&road->plan, args->road.plan, road->partition, road->profile, &compare->budget,
+                               compare->policies[0]);
+    return status == AH_OK ? show(road, &compare->budget, args) : status;
+}
+
+/* The timeline comes before the table, which ends with the JSON line. */
+static int compare_picture(struct ah_compare *compare, const struct simulate_args *args)
+{
+    struct ah_cli_road *road = &compare->road;
+    int status = ah__compare_point(compare, 0);
+    if (status == AH_OK)
+        status = ah_plan_search(&road->plan, road->partition, road->profile, &compare->budget, compare->policies[0]);
+    return status == AH_OK ? show_timeline(road, &compare->budget, args) : status;
+}
+
+static int compare_policies(const struct simulate_args *args)
+{
+    struct ah_compare compare;
+    int status = ah__compare_init(&compare, &args->road, &args->compare);
+    if (status == AH_OK)
+        status = check_single(args, &compare);
+    bool by_hand = strcmp(args->road.plan, "auto") != 0;
+    if (status == AH_OK && by_hand)
+        status = compare_plan(&compare, args);
+    if (status == AH_OK && !by_hand && (args->svg || args->trace))
+        status = compare_picture(&compare, args);
+    if (status == AH_OK && !by_hand)
+        status = ah__compare_show(&compare, args->json ? stderr : stdout, args->json ? stdout : NULL);
+    ah__compare_fini(&compare);
+    return status;
+}
+
 static int run(const void *given)
 {
     const struct simulate_args *args = given;
-    struct ah_cli_road road = {0};
-    struct ah_timeline *timeline = NULL;
-    int status = ah__cli_road_plan(&road, &args->road);
-    if (status == AH_OK)
-        status = ah_plan_simulate(&timeline, &road.plan, road.partition, road.profile, args->iterations);
-    if (status == AH_OK)
-        status = show(&road, timeline, args);
-    int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah_timeline_free(timeline);
-    ah__cli_road_free(&road);
-    return exit_status;
+    bool compares = ah__compare_wanted(&args->road, &args->compare);
+    int status = compares ? compare_policies(args) : simulate(args);
+    return status == AH_OK ? 0 : ah__out_fail(status);
 }
 
 static struct simulate_args args;
 const struct ah_command ah__command_simulate = {
     .name = "simulate",
-    .usage = "--model FILE [--profile FILE] [option ...]",
-    .summary = "Predict the timeline of a plan without running it.",
+    .usage = "--model FILE [--hardware NAME | --profile FILE] [option ...]",
+    .summary = "Predict the timeline of a plan without running it, or compare policies on a machine.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -1,11 +1,10 @@
 #include "cli/compare.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/evaluation.h"
 #include "cli/out.h"
-
-enum { LIST_POLICIES = 1000 };
 
 bool ah__compare_wanted(const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
 {

@@ -7,8 +7,8 @@
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters travel in half
- * precision, their copy is written. */
+/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters travel in
+ * half precision, their copy is written. */
 enum { STATE_BYTES = 24, FLOAT_BYTES = 4 };
 
 struct estimate {

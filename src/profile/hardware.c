@@ -93,8 +93,8 @@ static int get_value(double *value, const struct ah_json *json, enum ah_dimensio
 }
 
 /* {"value", "unit", "source", "date"} */
-static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_hardware *hardware, const struct ah_json *json,
-                      const char *key, enum ah_dimension dimension)
+static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_hardware *hardware,
+                      const struct ah_json *json, const char *key, enum ah_dimension dimension)
 {
     static const char *const keys[] = {"value", "unit", "source", "date", NULL};
     struct ah_json figure;
@@ -143,7 +143,8 @@ static int get_curve(struct ah_curve *curve, struct ah_hardware *hardware, const
         curve->count++;
     }
     if (!curve->count)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found no points, expected figures keyed by size", json->path, object.where);
+        return ah__fail(AH_EINPUT, "%s: key '%s': found no points, expected figures keyed by size", json->path,
+                        object.where);
     return AH_OK;
 }
 
@@ -193,8 +194,8 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
         const struct figure_row *small = &figure_table[rules[i].small], *large = &figure_table[rules[i].large];
         if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
-            return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path, group_names[small->group],
-                            small->key, hardware->origin[rules[i].small].written, hardware->origin[rules[i].small].unit,
+            return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path,
+                            group_names[small->group], small->key, hardware->origin[rules[i].small].written, hardware->origin[rules[i].small].unit,
                             group_names[large->group], large->key);
     }
     return AH_OK;
@@ -212,8 +213,8 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
     AH_TRY(ah__json_only(json, keys));
     AH_TRY(get_text(&hardware->name, hardware, json, "name"));
     if (strlen(hardware->name) > NAME_MOST)
-        return ah__fail(AH_EINPUT, "%s: key 'name': found %zu bytes, expected at most %d", json->path, strlen(hardware->name),
-                        NAME_MOST);
+        return ah__fail(AH_EINPUT, "%s: key 'name': found %zu bytes, expected at most %d", json->path,
+                        strlen(hardware->name), NAME_MOST);
     AH_TRY(get_text(&hardware->description, hardware, json, "description"));
     for (int group = 0; group < AH_FIGURES_COUNT; group++) {
         bool needed = group != AH_FIGURES_INTERCONNECT || hardware->figure[AH_FIGURE_DEVICES] > 1;

@@ -1,6 +1,7 @@
 /* A machine one does not own, as figures with sources: the file format and what estimates read from it.
  *
- * Takes hardware/NAME.json (docs/hardware.md), gives numbers in bytes, bytes/s, flops/s and nanoseconds. Must not know models. */
+ * Takes hardware/NAME.json (docs/hardware.md), gives numbers in bytes, bytes/s, flops/s and nanoseconds. Must not know
+ * models. */
 #ifndef AH_PROFILE_HARDWARE_H
 #define AH_PROFILE_HARDWARE_H
 
@@ -16,7 +17,14 @@ enum ah_dimension {
     AH_DIMENSION_NS
 };
 
-enum ah_figure_group { AH_FIGURES_DEVICE, AH_FIGURES_LINK, AH_FIGURES_HOST, AH_FIGURES_LATENCY, AH_FIGURES_INTERCONNECT, AH_FIGURES_COUNT };
+enum ah_figure_group {
+    AH_FIGURES_DEVICE,
+    AH_FIGURES_LINK,
+    AH_FIGURES_HOST,
+    AH_FIGURES_LATENCY,
+    AH_FIGURES_INTERCONNECT,
+    AH_FIGURES_COUNT
+};
 
 /* id, group, key, dimension. Every figure of a group must be there; `interconnect` may be left out by one device. */
 #define AH_FIGURE_TABLE(X)                                                                                             \

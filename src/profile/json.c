@@ -6,8 +6,7 @@
 
 /* The file, all times in nanoseconds; also written by hand for machines one does not own:
  *   {"format": "autohete profile 1", "device": "cpu", "ranks", "threads", "host_threads", "link_bytes_per_s", "layers",
- *    "device_signature", "partition_signature",       16 hex digits; left out by hand
- *                                                    "ranks" left out: 1
+ *    "device_signature", "partition_signature",       16 hex digits; left out by hand, as "ranks" may be (1)
  *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind; collectives may be left out},
  *    "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...},
  *    "rates": {"h2d_bytes_per_s", ...},

@@ -105,8 +105,8 @@ int ah_profile_print(const struct ah_profile *profile, FILE *to)
         snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
     if (profile->ranks > 1)
         snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->ranks);
-    ah__buf_printf(&buf, "device %s%s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device, ranks,
-                   profile->threads, profile->host_threads, link, profile->costs.layers);
+    ah__buf_printf(&buf, "device %s%s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
+                   ranks, profile->threads, profile->host_threads, link, profile->costs.layers);
     times_print(&buf, profile);
     link_print(&buf, profile);
     lanes_print(&buf, profile);

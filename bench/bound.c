@@ -1,5 +1,5 @@
-/* How long planning takes, and how close simulated plans come to their bound, over random machines and budgets.
- *     planning [--layers N] [--machines N]                                                                              */
+/* How close simulated plans come to their bound over random machines and budgets, and how long planning takes.
+ *     bound [--layers N] [--machines N]                                                                              */
 #include "bench.h"
 
 #include <stdlib.h>

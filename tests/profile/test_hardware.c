@@ -1,0 +1,446 @@
+/* Machines as files, and profiles estimated from them against numbers worked out by hand. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "profile/hardware.h"
+#include "profile/profile.h"
+#include "profile/roofline.h"
+
+static const char *const machines[] = {"a100-40g", "a100-40g-x4", "h200", "rtx4090-128g", "rtx4090-64g", "v100-32g"};
+
+static struct ah_hardware *machine(const char *name)
+{
+    char path[512];
+    struct ah_hardware *hardware = NULL;
+    snprintf(path, sizeof path, "%s/../hardware/%s.json", ah_test_source(), name);
+    assert_ok(ah_hardware_load(&hardware, path));
+    return hardware;
+}
+
+static struct ah_partition *gpt_10b(int64_t batch, enum ah_dtype compute)
+{
+    char path[512];
+    struct ah_model *model = NULL;
+    struct ah_graph *graph = NULL;
+    struct ah_partition *partition = NULL;
+    snprintf(path, sizeof path, "%s/../models/gpt-10b.json", ah_test_source());
+    assert_ok(ah_model_load(&model, path));
+    assert_ok(ah_model_record(&graph, model, batch, 1024, compute));
+    assert_ok(ah_partition_new(&partition, graph));
+    ah_graph_free(graph);
+    ah_model_free(model);
+    return partition;
+}
+
+static struct ah_profile *estimate(const char *name, const struct ah_partition *partition, int ranks, const char *optimizer)
+{
+    struct ah_hardware *hardware = machine(name);
+    struct ah_profile *profile = NULL;
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){ranks, optimizer}));
+    ah_hardware_free(hardware);
+    return profile;
+}
+
+static void assert_near(double found, double expected, double tolerance)
+{
+    if (!(fabs(found - expected) <= tolerance * fabs(expected)))
+        fail_msg("found %.6g, expected %.6g within %g%%", found, expected, tolerance * 100);
+}
+
+static double block_ms(const struct ah_profile *profile, enum ah_item_kind kind)
+{
+    return (double)profile->costs.ns[kind][AH_CLASS_BLOCK] * 1e-6;
+}
+
+/* ---- files */
+
+static void every_machine_loads_and_names_its_sources(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        struct ah_hardware *hardware = machine(machines[i]);
+        struct ah_hardware_info info;
+        char *text = NULL;
+        size_t length = 0;
+        ah_hardware_get(&info, hardware);
+        assert_string_equal(info.name, machines[i]);
+        assert_true(info.description[0]);
+        assert_int_equal(info.devices, strstr(info.name, "-x4") ? 4 : 1);
+        assert_true(info.device_bytes > (int64_t)20 << 30 && info.host_bytes > (int64_t)50 << 30);
+        assert_true(info.peak_flops_per_s > 1e14 && info.peak_flops_per_s < 1e15);
+        FILE *to = open_memstream(&text, &length);
+        assert_non_null(to);
+        assert_ok(ah_hardware_print(hardware, to));
+        fclose(to);
+        for (const char *line = strchr(strchr(text, '\n') + 1, '\n') + 1; *line; line = strchr(line, '\n') + 1)
+            assert_true(strstr(line, " (20") < strchr(line, '\n')); /* ends with a date */
+        free(text);
+        ah_hardware_free(hardware);
+    }
+}
+
+static void an_a100_is_what_its_file_says(void **state)
+{
+    (void)state;
+    struct ah_hardware *hardware = machine("a100-40g");
+    struct ah_hardware_info info;
+    char *text = NULL;
+    size_t length = 0;
+    ah_hardware_get(&info, hardware);
+    assert_near((double)info.device_bytes, (39.59 - 0.6) * 1073741824, 1e-9);
+    assert_int_equal(info.host_bytes, 432000000000);
+    assert_true(info.peak_flops_per_s == 312e12);
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    assert_ok(ah_hardware_print(hardware, to));
+    fclose(to);
+    assert_non_null(strstr(text, "device.gemm.8192                 290 TFLOP/s   fp16"));
+    free(text);
+    ah_hardware_free(hardware);
+}
+
+/* The file with `from` replaced by `to`, loaded. */
+static int load_edited(const char *from, const char *to)
+{
+    char *text, *edited, source[512], path[160];
+    size_t length;
+    struct ah_hardware *hardware = NULL;
+    snprintf(source, sizeof source, "%s/../hardware/a100-40g-x4.json", ah_test_source());
+    snprintf(path, sizeof path, "%s/machine.json", ah_test_folder());
+    assert_ok(ah__file_read(&text, &length, source, 1 << 20));
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    assert_ok(ah__sprintf(&edited, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)));
+    assert_ok(ah__file_write(path, edited, strlen(edited)));
+    ah__free(edited);
+    ah__free(text);
+    int status = ah_hardware_load(&hardware, path);
+    if (status != AH_OK)
+        assert_null(hardware);
+    ah_hardware_free(hardware);
+    return status;
+}
+
+static void loading_is_strict(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *words;
+    } wrong[] = {
+        {"hardware 1", "hardware 2", "key 'format': found 'autohete hardware 2'"},
+        {"\"a100-40g-x4\"", "\"\"", "key 'name': found ''"},
+        {"\"link\"", "\"links\"", "key 'links': found an unknown key"},
+        {"\"h2d\"", "\"h2D\"", "key 'link.h2D': found an unknown key"},
+        {"\"peak\"", "\"gemm_f16\"", "key 'device.gemm_f16': found an unknown key"},
+        {"\"unit\": \"GB/s\"", "\"unit\": \"GB\"", "key 'device.memory_bandwidth.unit': found 'GB', expected 'GB/s' or 'TB/s'"},
+        {"\"unit\": \"GB/s\"", "\"units\": \"GB/s\"", "key 'device.memory_bandwidth.units': found an unknown key"},
+        {"\"value\": 1555", "\"value\": \"1555\"", "key 'device.memory_bandwidth.value': found '1555'"},
+        {"\"value\": 1555", "\"value\": 0", "key 'device.memory_bandwidth.value': found 0"},
+        {"\"value\": 4", "\"value\": 1.5", "key 'device.count.value': found 1.5"},
+        {"\"value\": 0.89", "\"value\": 89", "key 'device.memory_efficiency.value': found 89, expected a number from 0.01 to 1"},
+        {"\"source\": \"the configuration\"", "\"source\": \"\"", "key 'device.count.source': found ''"},
+        {"\"source\": \"the configuration\", ", "", "key 'device.count.source': found nothing"},
+        {"\"date\": \"2020\"", "\"date\": \"20\"", "key 'device.peak.date': found '20', expected YYYY"},
+        {"\"date\": \"2020\"", "\"date\": \"2020/05\"", "key 'device.peak.date': found '2020/05'"},
+        {"\"2048\"", "\"1000\"", "key 'device.gemm.1000': found this size, expected an integer above 1024"},
+        {"\"2048\"", "\"2k\"", "key 'device.gemm.2k'"},
+        {"\"value\": 18.6", "\"value\": 27", "key 'link.h2d_both': found 27 GB/s, expected at most 'link.h2d'"},
+        {"\"value\": 0.6", "\"value\": 40", "key 'device.memory_reserved': found 40 GiB, expected at most 'device.memory'"},
+        {"\"interconnect\"", "\"interconnects\"", "interconnects"},
+        {"\"bus\"", "\"but\"", "key 'interconnect.but'"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_fails(load_edited(wrong[i].from, wrong[i].to), AH_EINPUT, wrong[i].words);
+        assert_non_null(strstr(ah_error(), "machine.json"));
+    }
+    assert_ok(load_edited("\"value\": 1555, \"unit\": \"GB/s\"", "\"value\": 1.555, \"unit\": \"TB/s\""));
+}
+
+static void several_devices_need_an_interconnect(void **state)
+{
+    (void)state;
+    char path[512];
+    struct ah_hardware *hardware = NULL;
+    char *text, *edited;
+    size_t length;
+    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    assert_ok(ah__file_read(&text, &length, path, 1 << 20));
+    char *at = strstr(text, "\"value\": 1,");
+    assert_non_null(at);
+    at[9] = '2';
+    assert_ok(ah__sprintf(&edited, "%s", text));
+    snprintf(path, sizeof path, "%s/two.json", ah_test_folder());
+    assert_ok(ah__file_write(path, edited, strlen(edited)));
+    assert_fails(ah_hardware_load(&hardware, path), AH_EINPUT, "key 'interconnect': found nothing, expected an object");
+    ah__free(edited);
+    ah__free(text);
+}
+
+static void names_are_found_or_listed(void **state)
+{
+    (void)state;
+    char before[512], root[512];
+    struct ah_hardware *hardware = NULL;
+    assert_non_null(getcwd(before, sizeof before));
+    snprintf(root, sizeof root, "%s/..", ah_test_source());
+    assert_int_equal(chdir(root), 0);
+    assert_fails(ah_hardware_load(&hardware, "a100"), AH_EINPUT, "hardware: found 'a100', expected a file or one of: ");
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++)
+        assert_non_null(strstr(ah_error(), machines[i]));
+    assert_ok(ah_hardware_load(&hardware, "v100-32g"));
+    ah_hardware_free(hardware);
+    hardware = NULL;
+    assert_fails(ah_hardware_load(&hardware, "hardware/nothing.json"), AH_EINPUT, "hardware/nothing.json");
+    assert_fails(ah_hardware_load(&hardware, "nothing.json"), AH_EINPUT, "nothing.json");
+    assert_null(hardware);
+    assert_int_equal(chdir(before), 0);
+}
+
+static void loading_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    for (uint64_t n = 1;; n++) {
+        struct ah_hardware *hardware = NULL;
+        ah__alloc_fail_at(n);
+        int status = ah_hardware_load(&hardware, path);
+        ah__alloc_fail_at(0);
+        if (status == AH_OK) {
+            ah_hardware_free(hardware);
+            assert_true(n > 100);
+            return;
+        }
+        assert_int_equal(status, AH_ENOMEM);
+        assert_null(hardware);
+    }
+}
+
+/* ---- one device */
+
+/* 3 / (1/m + 1/n + 1/k); linear in the logarithm of the size. */
+static void gemm_rates_follow_the_curve(void **state)
+{
+    (void)state;
+    struct ah_hardware *hardware = machine("a100-40g");
+    const struct ah_curve *curve = &hardware->gemm;
+    assert_near(ah__curve_rate(curve, 4096, 4096, 4096), 258e12, 1e-9);
+    assert_near(ah__curve_rate(curve, 20000, 20000, 20000), 290e12, 1e-9);
+    assert_near(ah__curve_rate(curve, 512, 512, 512), 44e12, 1e-9);
+    assert_near(ah__curve_rate(curve, 2896.31, 2896.31, 2896.31), 195e12 + 40e12 * 0.346574 / 0.405465, 1e-5);
+    assert_near(ah__curve_rate(curve, 8192, 6144, 6144), 280.93e12, 1e-4); /* the cube of 6702 */
+    assert_near(ah__curve_rate(curve, 6144, 8192, 6144), 280.93e12, 1e-4);
+    ah_hardware_free(hardware);
+}
+
+/* A block of 12 C^2 + 13 C = 453,064,704 parameters at 8 x 1024 tokens, C = 6144. Milliseconds:
+ * forward  qkv 1855.4 GFLOP at 290, projection 618.5 at 280.9, two of 2473.9 at 290 TFLOP/s: 6.398 + 2.201 + 2 * 8.531;
+ *          attention 103.1 GFLOP at 0.54 * 290: 0.658; memory at 1384 GB/s: two norms 0.291, gelu 0.582, two sums 0.436;
+ *          ten kernels, 0.003 each
+ * backward twice the GEMMs and projection: 51.32 (norms, gelu, biases and attention from their bytes and flops) */
+static void a_block_takes_what_its_flops_and_bytes_take(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
+    assert_int_equal(profile->params[AH_CLASS_BLOCK], 453064704);
+    assert_near(block_ms(profile, AH_ITEM_FORWARD), 6.398 + 2.201 + 2 * 8.531 + 0.658 + 0.291 + 0.582 + 0.436 + 0.030, 0.001);
+    double gemm_ms = 2 * (6.398 + 2.201 + 2 * 8.531), attention_ms = 2.5 * 103.08 / (0.42 * 290);
+    /* in 100.7 MB: gelu 3 * 4; norms 2 * 3; biases 3 + 1 + 4 + 1; sums of the two paths 3 or copies 2 each: 4 to 6 */
+    double least = gemm_ms + attention_ms + (12 + 6 + 9 + 4) * 100.66 / 1384;
+    assert_true(block_ms(profile, AH_ITEM_BACKWARD) > least);
+    assert_true(block_ms(profile, AH_ITEM_BACKWARD) < least + 1.5); /* the gradient's norm is 0.65 */
+    /* Recomputation needs all but the last GEMM, and no sums into the block's output. */
+    assert_near((double)profile->costs.recompute_ns[AH_CLASS_BLOCK] * 1e-6,
+                block_ms(profile, AH_ITEM_FORWARD) - 8.531 - 0.218 - 0.006, 0.001);
+    assert_near(profile->forward_flops[AH_CLASS_BLOCK], 7.53e12, 0.01);
+    assert_near(profile->backward_flops[AH_CLASS_BLOCK], 2 * 7.42e12 + 0.258e12, 0.01);
+    /* The embedding reads only the rows it needs: 100.7 MB in, as much out, then the positions are added. */
+    assert_near((double)profile->costs.ns[AH_ITEM_FORWARD][AH_CLASS_EMBEDDING], 306e3, 0.01);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+}
+
+static void copies_and_updates_take_their_bytes(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_profile *profile = estimate("a100-40g", partition, 1, "autohete");
+    assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 26, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_REFETCH), 906.13 / 26, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_OFFLOAD), 906.13 / 26, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_UPDATE_HOST), 453.065 * 28 / (204.8 * 0.82), 0.001);
+    assert_near(block_ms(profile, AH_ITEM_UPDATE_DEVICE), 453.065 * 26 / (1555 * 0.89), 0.001);
+    assert_near(block_ms(profile, AH_ITEM_CAST), 453.065 * 6 / (1555 * 0.89), 0.002);
+    assert_near(block_ms(profile, AH_ITEM_RESULT), 0.010, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_INPUT), 0.010 + 0.065536 / 26, 0.001);
+    assert_int_equal(profile->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
+    assert_int_equal(profile->costs.ns[AH_ITEM_REDUCE][AH_CLASS_BLOCK], 0);
+    assert_string_equal(profile->device, "a100-40g");
+    assert_int_equal(profile->costs.layers, 25);
+    assert_int_equal(profile->host_threads, 64);
+    assert_true(profile->partition_signature == partition->signature);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+}
+
+static void published_host_rates_can_be_taken(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
+    struct ah_profile *theirs = estimate("a100-40g", partition, 1, "deepspeed");
+    assert_near(block_ms(theirs, AH_ITEM_UPDATE_HOST), 453.065 / 1.6, 0.001);
+    assert_near(theirs->costs.slowdown[AH_LANE_HOST][AH_LANE_H2D], 1, 0); /* 44.8 + 26 GB/s fit in 168 */
+    assert_true(ours->device_signature != theirs->device_signature);
+    ah_profile_free(theirs);
+    ah_profile_free(ours);
+    ah_partition_free(partition);
+}
+
+static void lanes_share_what_they_share(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
+    const double(*slow)[AH_LANE_COUNT] = (const double(*)[AH_LANE_COUNT])profile->costs.slowdown;
+    assert_near(slow[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001);
+    assert_near(slow[AH_LANE_D2H][AH_LANE_H2D], 26.0 / 18.6, 0.001);
+    assert_near(slow[AH_LANE_HOST][AH_LANE_H2D], 167.936 / (167.936 - 26), 0.001);
+    assert_near(slow[AH_LANE_H2D][AH_LANE_HOST], 1, 0);
+    assert_near(slow[AH_LANE_HOST][AH_LANE_COMPUTE], 1, 0);
+    assert_true(slow[AH_LANE_COMPUTE][AH_LANE_H2D] > 1 && slow[AH_LANE_COMPUTE][AH_LANE_H2D] < 1.02);
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        assert_near(slow[lane][lane], 1, 0);
+    ah_profile_free(profile);
+    /* 46.1 GB/s for Adam and a link of 25.5: neither gets more than half while the other wants it. */
+    profile = estimate("rtx4090-128g", partition, 1, NULL);
+    slow = (const double(*)[AH_LANE_COUNT])profile->costs.slowdown;
+    assert_near(slow[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
+    assert_near(slow[AH_LANE_H2D][AH_LANE_HOST], 25.5 / 23.04, 0.001);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+}
+
+static void single_precision_has_rates_of_its_own(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_F32);
+    struct ah_hardware *hardware = machine("a100-40g");
+    struct ah_profile *profile = NULL;
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, NULL));
+    assert_near(block_ms(profile, AH_ITEM_FORWARD), 7.53e12 / 18e12 * 1e3, 0.03);
+    assert_near(block_ms(profile, AH_ITEM_PREFETCH), 2 * 906.13 / 26, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_UPDATE_HOST), 453.065 * 28 / (204.8 * 0.82), 0.001);
+    assert_int_equal(profile->costs.ns[AH_ITEM_CAST][AH_CLASS_BLOCK], 0);
+    ah_profile_free(profile);
+    profile = NULL;
+    hardware->gemm_f32.count = 0;
+    assert_fails(ah_profile_estimate(&profile, partition, hardware, NULL), AH_EINPUT, "gemm_f32");
+    assert_null(profile);
+    ah_hardware_free(hardware);
+    ah_partition_free(partition);
+}
+
+/* ---- ranks */
+
+static void ranks_split_model_data_and_share_the_host(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_profile *one = estimate("a100-40g-x4", partition, 1, NULL), *four = estimate("a100-40g-x4", partition, 4, NULL);
+    static const enum ah_item_kind shards[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_DEVICE,
+                                               AH_ITEM_CAST};
+    for (size_t i = 0; i < sizeof shards / sizeof shards[0]; i++)
+        assert_near(block_ms(four, shards[i]), block_ms(one, shards[i]) / 4, 0.005);
+    assert_near(block_ms(four, AH_ITEM_UPDATE_HOST), block_ms(one, AH_ITEM_UPDATE_HOST), 1e-6);
+    assert_near(block_ms(four, AH_ITEM_FORWARD), block_ms(one, AH_ITEM_FORWARD), 0);
+    assert_near(block_ms(four, AH_ITEM_GATHER), 0.75 * 906.13 / 200 + 0.025, 0.001);
+    assert_near(block_ms(four, AH_ITEM_REDUCE), 0.75 * 906.13 / 200 + 0.025, 0.001);
+    assert_int_equal(one->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
+    assert_int_equal(one->ranks, 1);
+    assert_int_equal(four->ranks, 4);
+    /* Four links of 26 GB/s and Adam want 168 GB/s each way of asking: half each. */
+    assert_near(four->costs.slowdown[AH_LANE_H2D][AH_LANE_HOST], 104 / 83.968, 0.001);
+    assert_near(four->costs.slowdown[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
+    assert_near(four->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001); /* 149 GB/s still fit */
+    /* A collective holds 22% of the multiprocessors. */
+    assert_near(four->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1 / 0.78, 0.02);
+    assert_near(one->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1, 0);
+    ah_profile_free(four);
+    ah_profile_free(one);
+    ah_partition_free(partition);
+}
+
+static void links_beyond_the_hosts_memory_are_slower(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_hardware *hardware = machine("a100-40g-x4");
+    struct ah_profile *profile = NULL;
+    hardware->figure[AH_FIGURE_DRAM] = 80e9; /* of which 65.6 for four links */
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){4, NULL}));
+    assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 4 / 16.4, 0.001);
+    assert_near(profile->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H], 2, 0.001);
+    assert_int_equal(profile->h2d_bytes_per_s, 16400000000);
+    assert_int_equal(profile->h2d_both_bytes_per_s, 8200000000);
+    ah_profile_free(profile);
+    ah_hardware_free(hardware);
+    ah_partition_free(partition);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_hardware *hardware = machine("a100-40g-x4");
+    static const struct {
+        struct ah_estimate_options options;
+        const char *words;
+    } wrong[] = {
+        {{0, NULL}, "ranks: found 0, expected 1 to 4, the devices of a100-40g-x4"},
+        {{5, NULL}, "ranks: found 5"},
+        {{1, "sgd"}, "optimizer: found 'sgd', expected autohete or deepspeed"},
+    };
+    struct ah_profile *profile = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_fails(ah_profile_estimate(&profile, partition, hardware, &wrong[i].options), AH_EINPUT, wrong[i].words);
+    assert_null(profile);
+    ah_hardware_free(hardware);
+    ah_partition_free(partition);
+}
+
+static void an_estimate_is_a_profile_like_any_other(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(2, AH_BF16);
+    struct ah_profile *profile = estimate("a100-40g-x4", partition, 4, "deepspeed"), *loaded = NULL;
+    char path[160];
+    snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
+    assert_ok(ah_profile_save(profile, path));
+    assert_ok(ah_profile_load(&loaded, path));
+    assert_memory_equal(loaded->costs.ns, profile->costs.ns, sizeof profile->costs.ns);
+    assert_memory_equal(loaded->costs.slowdown, profile->costs.slowdown, sizeof profile->costs.slowdown);
+    assert_int_equal(loaded->ranks, 4);
+    assert_true(loaded->partition_signature == profile->partition_signature);
+    ah_profile_free(loaded);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+}
+
+AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names_its_sources),
+              cmocka_unit_test(an_a100_is_what_its_file_says), cmocka_unit_test(loading_is_strict),
+              cmocka_unit_test(several_devices_need_an_interconnect), cmocka_unit_test(names_are_found_or_listed),
+              cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(gemm_rates_follow_the_curve),
+              cmocka_unit_test(a_block_takes_what_its_flops_and_bytes_take),
+              cmocka_unit_test(copies_and_updates_take_their_bytes), cmocka_unit_test(published_host_rates_can_be_taken),
+              cmocka_unit_test(lanes_share_what_they_share), cmocka_unit_test(single_precision_has_rates_of_its_own),
+              cmocka_unit_test(ranks_split_model_data_and_share_the_host),
+              cmocka_unit_test(links_beyond_the_hosts_memory_are_slower), cmocka_unit_test(wrong_options_are_refused),
+              cmocka_unit_test(an_estimate_is_a_profile_like_any_other))

@@ -9,7 +9,7 @@
 bool ah__compare_wanted(const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
 {
     bool several = strcmp(road_args->policy, "all") == 0 || strchr(road_args->policy, ',');
-    return args->hardware || args->sweep || several;
+    return args->hardware || args->sweep || args->ranks || args->optimizer || args->dtype || several;
 }
 
 /* ---- the question -------------------------------------------------------------------------------------------------- */
@@ -125,6 +125,28 @@ static int check_sweep(const struct ah_compare *compare)
     return AH_OK;
 }
 
+/* A machine "a100-40g" asked for 4 ranks is the one called "a100-40g-x4", where there is one. */
+static int load_hardware(struct ah_compare *compare)
+{
+    char wider[96];
+    const char *name = compare->args->hardware;
+    int status = ah_hardware_load(&compare->hardware, name);
+    if (status != AH_OK)
+        return status;
+    ah_hardware_get(&compare->info, compare->hardware);
+    if (compare->ranks <= compare->info.devices)
+        return AH_OK;
+    struct ah_hardware *hardware;
+    snprintf(wider, sizeof wider, "%.64s-x%d", name, compare->ranks);
+    if (strchr(name, '/') || strchr(name, '.') || ah_hardware_load(&hardware, wider) != AH_OK)
+        return ah__out_fault("--ranks: found %d, expected at most %d, the devices of %.64s", compare->ranks,
+                             compare->info.devices, name);
+    ah_hardware_free(compare->hardware);
+    compare->hardware = hardware;
+    ah_hardware_get(&compare->info, hardware);
+    return AH_OK;
+}
+
 int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
 {
     enum ah_dtype dtype;
@@ -140,12 +162,7 @@ int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road
         status = check_sweep(out);
     if (status == AH_OK)
         status = check_batches(out);
-    if (status == AH_OK && args->hardware) {
-        status = ah_hardware_load(&out->hardware, args->hardware);
-        if (status == AH_OK)
-            ah_hardware_get(&out->info, out->hardware);
-    }
-    return status;
+    return status == AH_OK && args->hardware ? load_hardware(out) : status;
 }
 
 void ah__compare_fini(struct ah_compare *compare)

@@ -29,8 +29,8 @@ struct group {
     int64_t ready_for; /* the iteration the host parameters are up to date for */
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
     struct mark offload[AH_SCHED_MOST_TILES];
-    int fetched, offloaded, updating; /* tiles submitted: fetches of this iteration; offloads and updates since the last backward */
-    int updated;                      /* tiles whose update has completed since ready_for was last raised */
+    int fetched;                      /* tiles of this iteration's fetch submitted */
+    int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates completed */
     struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 

@@ -103,6 +103,8 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_work *work)
     item->recompute = item->partition >= 1 && item->partition <= sched->config.checkpoint;
     if (group->pooled && !params_ready(sched, work, item->partition, true))
         return false;
+    if (group->on_host && group->ready_for < item->iteration && group->offloaded < sched->config.tiles)
+        return false; /* delayed updates: the last gradient has not left yet */
     item->param_slot = group->param_slot;
     return !group->pooled || slot_take(sched, work, &item->grad_slot);
 }
@@ -179,6 +181,9 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_work *work, con
     int64_t iteration = work->item.iteration;
     work->item.tile = group->fetched;
     work->item.tiles = sched->config.tiles;
+    bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
+    if (sched->config.policy->delay && !sched->forward_only)
+        return used && group->ready_for >= iteration - sched->config.policy->delay;
     return group->ready_for == iteration || (group->ready_for == iteration - 1 && group->updated > group->fetched);
 }
 
@@ -265,7 +270,8 @@ static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
     for (int g = 0; g < sched->partitions; g++) {
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);
-        if (group->on_host && source->submitted && group->offloaded < sched->config.tiles &&
+        if (group->on_host && source->submitted && source->iteration == group->ready_for &&
+            group->offloaded < sched->config.tiles &&
             sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, source, sched->config.policy->offload_key);
     }

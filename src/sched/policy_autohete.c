@@ -7,6 +7,7 @@ const struct ah_policy ah__policy_autohete = {
     .description = "earliest block first, iterations overlap",
     .keeps_semantics = true,
     .barrier = false,
+    .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
     .may_compute = ah__gate_open_item,

@@ -1,6 +1,10 @@
 /* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients leave in
  * backward order while backward goes on. After the whole backward the host updates all groups in order, one group's update
- * beside the return of the one before; the next forward starts when the last parameters have arrived. */
+ * beside the return of the one before; the next forward starts when the last parameters have arrived.
+ *
+ * With the delayed parameter update (its section 5.2) the host updates during the next iteration's forward and backward, which
+ * compute with the parameters of the update before: other semantics. Draining (a checkpoint, an evaluation, the end) makes up
+ * for the delay. */
 #include "sched/internal.h"
 
 enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
@@ -8,6 +12,16 @@ enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving
 static bool forward_waits_for_all(const struct ah_sched *sched, const struct ah_item *item)
 {
     return item->kind != AH_ITEM_FORWARD || item->partition != 0 || ah__sched_all_fetched(sched);
+}
+
+/* The host's parameters may change once the next iteration has its copy; when there is no next one, at once. */
+static bool update_when_copied(const struct ah_sched *sched, int group)
+{
+    const struct group *g = &sched->groups[group];
+    int64_t next = g->ready_for + 1;
+    bool copied = (g->backward.submitted && g->backward.iteration == next) ||
+                  (g->fetch.submitted && g->fetch.iteration == next && ah__sched_passed(sched, &g->fetch));
+    return ah__sched_backward_over(sched, group) && (copied || next >= sched->limit);
 }
 
 static bool all_states_on_the_host(struct ah_placement *out, int layers, int index)
@@ -26,11 +40,27 @@ const struct ah_policy ah__policy_zero_offload = {
     .description = "parameters on the device, optimizer on the host after the whole backward",
     .keeps_semantics = true,
     .barrier = false, /* the gate on the first forward is one, but parameters return while others are updated */
+    .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_earliest_block,
     .may_compute = forward_waits_for_all,
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = ah__sched_backward_over,
+    .placement = all_states_on_the_host,
+};
+
+const struct ah_policy ah__policy_zero_offload_dpu = {
+    .name = "zero-offload-dpu",
+    .description = "zero-offload with updates one iteration late (not the same training)",
+    .keeps_semantics = false,
+    .barrier = false,
+    .delay = 1,
+    .offload_key = ah__key_first_come,
+    .update_key = ah__key_earliest_block,
+    .may_compute = forward_waits_for_all,
+    .may_fetch = ah__gate_open_item,
+    .may_offload = ah__gate_open_group,
+    .may_update = update_when_copied,
     .placement = all_states_on_the_host,
 };

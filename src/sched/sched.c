@@ -290,7 +290,6 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->backward, event, item->iteration);
     group->fetch = group->refetch = group->reduce = group->update = (struct mark){0};
-    group->offloaded = group->updating = group->updated = 0;
     gradient_claimed(sched, item);
     release(sched, &group->param_slot, event);
     sched->lowest_backward = item->partition;
@@ -420,7 +419,7 @@ static void tile_updated(const struct ah_sched *sched, struct group *group, int6
 {
     if (++group->updated < sched->config.tiles)
         return;
-    group->updated = 0;
+    group->offloaded = group->updating = group->updated = 0;
     group->ready_for = iteration + 1;
 }
 

@@ -124,8 +124,13 @@ static void check_group(const struct checker *c, int64_t k, int g)
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
         after_span(get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t), offload, "update after its gradient");
-        if (k > 0)
-            after_span(fetch, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), "fetch after the last update");
+        int delay = c->config->policy->delay;
+        if (k > delay)
+            after_span(fetch, get_tile(c, k - 1 - delay, g, AH_ITEM_UPDATE_HOST, t), "fetch after the last update");
+        if (k > 0 && delay) {
+            after_span(get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), fetch, "update after the copy that must lack it");
+            after_span(offload, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), "gradient after the one in its place was used");
+        }
     }
     if (refetches(c->config, g)) {
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");

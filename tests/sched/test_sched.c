@@ -50,12 +50,13 @@ static void random_config(struct ah_sched_config *config)
 /* One of the published systems, in any of its placements. */
 static void random_baseline(struct ah_sched_config *config)
 {
-    static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_patrickstar,
-                                                        &ah__policy_stronghold, &ah__policy_l2l, &ah__policy_resident};
+    static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_zero_offload_dpu,
+                                                        &ah__policy_patrickstar,  &ah__policy_stronghold,
+                                                        &ah__policy_l2l,          &ah__policy_resident};
     struct ah_placement placement;
     int count = 0;
     random_config(config);
-    config->policy = baselines[draw(0, 4)];
+    config->policy = baselines[draw(0, 5)];
     while (config->policy->placement(&placement, config->layers, count))
         count++;
     assert_true(config->policy->placement(&placement, config->layers, draw(0, count - 1)));

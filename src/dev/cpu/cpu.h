@@ -18,6 +18,8 @@ void ah__pool_enter(struct ah_pool *pool);
  * `count` below 2^31; a piece must not start another run. */
 void ah__pool_run(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count, void *context);
 int ah__pool_threads(const struct ah_pool *pool);
+/* Binds the calling thread to a core; without effect where that is not allowed. */
+void ah__cpu_pin(int core);
 /* The worker's own scratch: AH_POOL_SCRATCH floats, 64-byte aligned, owned by the pool. */
 float *ah__pool_scratch(struct ah_pool *pool, int worker);
 /* AH_POOL_PARTIALS doubles: one result per piece of a reduction, for the caller to combine in order. */

@@ -216,6 +216,8 @@ static int lanes_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         if (i == AH_LANE_COMM)
             continue;
+        /* Copies are the host's business: they must not disturb the cores that play the device. */
+        cpu->lanes[i].core = pinned ? cpu->threads : -1;
         AH_TRY(ah__new(&cpu->lanes[i].ring, AH_CPU_RING, sizeof *cpu->lanes[i].ring));
         AH_TRY(ah__cpu_lane_start(&cpu->lanes[i]));
     }

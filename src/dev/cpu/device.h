@@ -36,6 +36,7 @@ struct ah_cpu_lane {
     bool started;
     pthread_t thread;
     struct ah_pool *pool;      /* compute and host lanes */
+    int core;                  /* lanes without a pool: where to run; -1: anywhere */
     uint64_t jitter_count;     /* position in the lane's stream of delays; its thread's own */
     struct ah_cpu_slot *ring;  /* a slot belongs to the lane between submit and completion, else to the driver */
     /* guarded by the device's mutex */

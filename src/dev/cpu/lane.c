@@ -127,6 +127,8 @@ static void *lane_main(void *argument)
     denormals_off();
     if (lane->pool)
         ah__pool_enter(lane->pool);
+    else if (lane->core >= 0)
+        ah__cpu_pin(lane->core);
     pthread_mutex_lock(&cpu->mutex);
     for (struct ah_cpu_slot *slot; (slot = slot_next(lane));) {
         int status = cpu->failed;

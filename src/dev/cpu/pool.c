@@ -50,7 +50,7 @@ static void pause_briefly(void)
 #endif
 }
 
-static void pin(int core)
+void ah__cpu_pin(int core)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -66,7 +66,7 @@ static void enter(const struct ah_pool *pool, int worker)
 #endif
     omp_set_num_threads(1);
     if (pool->core >= 0)
-        pin(pool->core + worker);
+        ah__cpu_pin(pool->core + worker);
 }
 
 void ah__pool_enter(struct ah_pool *pool)

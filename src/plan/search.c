@@ -142,6 +142,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 {
     struct ah_placement placement;
     int layers = predictor->partition->layers;
+    bool found[2] = {false, false}; /* without, with checkpointing */
     for (int i = 0; predictor->policy->placement(&placement, layers, i); i++) {
         struct ah_plan plan = {.layers = layers,
                                .ranks = ah__predictor_ranks(predictor), .tiles = 1,
@@ -158,8 +159,10 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         if ((budget->device_bytes && plan.device_peak_bytes > budget->device_bytes) ||
             (budget->host_bytes && plan.host_peak_bytes > budget->host_bytes))
             note_least(candidates, &plan, budget);
-        else
+        else if (!predictor->policy->first_fit || !found[plan.checkpoint > 0]) {
+            found[plan.checkpoint > 0] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
+        }
     }
     return AH_OK;
 }

@@ -13,5 +13,6 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
+    .first_fit = false,
     .placement = ah__placement_search,
 };

@@ -53,5 +53,6 @@ const struct ah_policy ah__policy_l2l = {
     .may_fetch = entered_alone,
     .may_offload = alone_group,
     .may_update = alone_group,
+    .first_fit = false,
     .placement = one_block,
 };

@@ -5,19 +5,23 @@
  * host, update, parameters back. */
 #include "sched/internal.h"
 
-static bool device_idle(const struct ah_sched *sched)
+/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. */
+static bool forward_after_updates(const struct ah_sched *sched, const struct ah_item *item)
 {
-    return ah__sched_idle(sched, AH_LANE_COMPUTE);
+    for (int g = 0; item->kind == AH_ITEM_FORWARD && item->partition == 0 && g < sched->partitions; g++)
+        if (sched->groups[g].on_host && sched->groups[g].ready_for < item->iteration)
+            return false;
+    return true;
 }
 
-/* On demand: the compute lane stands before the block (forward of blocks that stayed: right after their update). */
+/* On demand: the compute lane stands before the block. Blocks that stay: right after their update. */
 static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
 {
     const struct step *next = ah__walk_next(&sched->compute);
     bool entered = sched->compute.iteration == item->iteration && next->partition == item->partition;
     if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
-        return item->iteration == sched->first || !sched->groups[item->partition].pooled || device_idle(sched);
-    return entered && device_idle(sched);
+        return true;
+    return entered && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }
 
 /* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward unless
@@ -58,9 +62,10 @@ const struct ah_policy ah__policy_patrickstar = {
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
-    .may_compute = ah__gate_open_item,
+    .may_compute = forward_after_updates,
     .may_fetch = fetch_on_demand,
     .may_offload = one_at_a_time,
     .may_update = update_after_backward,
+    .first_fit = true,
     .placement = chunks,
 };

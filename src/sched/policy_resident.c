@@ -20,5 +20,6 @@ const struct ah_policy ah__policy_resident = {
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
+    .first_fit = false,
     .placement = everything_on_the_device,
 };

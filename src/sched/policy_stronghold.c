@@ -52,5 +52,6 @@ const struct ah_policy ah__policy_stronghold = {
     .may_fetch = window_reached,
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
+    .first_fit = false,
     .placement = windows,
 };

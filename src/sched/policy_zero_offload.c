@@ -47,6 +47,7 @@ const struct ah_policy ah__policy_zero_offload = {
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = ah__sched_backward_over,
+    .first_fit = false,
     .placement = all_states_on_the_host,
 };
 
@@ -62,5 +63,6 @@ const struct ah_policy ah__policy_zero_offload_dpu = {
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = update_when_copied,
+    .first_fit = false,
     .placement = all_states_on_the_host,
 };

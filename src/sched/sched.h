@@ -58,7 +58,9 @@ struct ah_policy {
     bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
-    /* The index-th placement this system would consider, false after the last. Always false: the planner searches them all. */
+    /* The index-th placement this system would consider, false after the last. Always false: the planner searches them all.
+     * `first_fit`: it takes the first that fits (with and without checkpointing), else the fastest is taken for it. */
+    bool first_fit;
     bool (*placement)(struct ah_placement *out, int layers, int index);
 };
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_fifo, ah__policy_resident, ah__policy_zero_offload,

@@ -1,0 +1,77 @@
+#include "paper/grid.h"
+
+#include <math.h>
+
+#include "bench.h"
+
+const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo", "autohete"};
+const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
+
+struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer)
+{
+    return (struct paper_point){.billions = billions, .ranks = ranks, .batch = batch, .optimizer = optimizer,
+                                .compute = 1, .link = 1, .host = 1};
+}
+
+/* The kinds whose time each rate divides. */
+static void scale(struct ah_profile *profile, const struct paper_point *point)
+{
+    const struct {
+        enum ah_item_kind kind;
+        double rate;
+    } scaled[] = {
+        {AH_ITEM_FORWARD, point->compute}, {AH_ITEM_BACKWARD, point->compute}, {AH_ITEM_PREFETCH, point->link},
+        {AH_ITEM_REFETCH, point->link},    {AH_ITEM_OFFLOAD, point->link},     {AH_ITEM_UPDATE_HOST, point->host},
+    };
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int64_t *recompute = &profile->costs.recompute_ns[class];
+        for (size_t i = 0; i < AH_LENGTH(scaled); i++) {
+            int64_t *ns = &profile->costs.ns[scaled[i].kind][class];
+            *ns = llround((double)*ns / scaled[i].rate);
+        }
+        *recompute = llround((double)*recompute / point->compute);
+    }
+}
+
+static void describe(struct paper_cell *cell, const struct bench *bench)
+{
+    const struct ah_partition *partition = bench->partition;
+    const struct ah_param *norm = &partition->params[partition->groups[partition->layers + 1].first_param];
+    cell->layers = partition->layers;
+    cell->hidden = norm->shape.dim[0];
+    for (int g = 0; g < partition->group_count; g++)
+        cell->params += partition->groups[g].count;
+}
+
+void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
+{
+    char model[64];
+    struct bench road = {0};
+    struct ah_hardware *hardware;
+    struct ah_hardware_info info;
+    struct ah_estimate_options options = {point->ranks, point->optimizer};
+    snprintf(model, sizeof model, "models/gpt-%db.json", point->billions);
+    BENCH(ah_hardware_load(&hardware, point->ranks == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
+    ah_hardware_get(&info, hardware);
+    BENCH(ah_model_load(&road.model, model));
+    BENCH(ah_model_record(&road.graph, road.model, point->batch / point->ranks, PAPER_SEQ, AH_BF16));
+    BENCH(ah_partition_new(&road.partition, road.graph));
+    BENCH(ah_profile_estimate(&road.profile, road.partition, hardware, &options));
+    scale(road.profile, point);
+    struct ah_budget budget = {info.device_bytes, info.host_bytes / point->ranks};
+    if (point->device_bytes && point->device_bytes < budget.device_bytes)
+        budget.device_bytes = point->device_bytes;
+    *out = (struct paper_cell){.point = *point};
+    out->point.device_bytes = budget.device_bytes;
+    describe(out, &road);
+    for (int p = 0; p < PAPER_POLICIES; p++)
+        BENCH(ah_plan_evaluate(&out->of[p], road.partition, road.profile, &budget, paper_policies[p]));
+    bench_close(&road);
+    ah_hardware_free(hardware);
+}
+
+double paper_ratio(const struct paper_cell *cell, enum paper_policy policy)
+{
+    const struct ah_evaluation *ours = &cell->of[PAPER_AUTOHETE], *theirs = &cell->of[policy];
+    return ours->fits && theirs->fits ? ours->tokens_per_s / theirs->tokens_per_s : NAN;
+}

@@ -1,0 +1,35 @@
+/* The paper's experiments as points: a model, a machine, a batch, a budget; each evaluated under the systems it compares.
+ * Takes points, gives evaluations. Prints nothing; exits with a message when a call of the library fails. */
+#ifndef AH_BENCH_PAPER_GRID_H
+#define AH_BENCH_PAPER_GRID_H
+
+#include "autohete.h"
+
+enum paper_policy { PAPER_ZERO, PAPER_PATRICKSTAR, PAPER_STRONGHOLD, PAPER_FIFO, PAPER_AUTOHETE, PAPER_POLICIES };
+extern const char *const paper_policies[PAPER_POLICIES]; /* as `--policy` knows them */
+
+enum { PAPER_MODELS = 11, PAPER_SEQ = 1024 };
+extern const int paper_billions[PAPER_MODELS]; /* table 1 */
+
+struct paper_point {
+    int billions, ranks;
+    int64_t batch;        /* of all ranks */
+    int64_t device_bytes; /* at most the machine's; 0: the machine's */
+    const char *optimizer; /* whose host Adam */
+    double compute, link, host; /* rates times this: device, both directions, host optimizer */
+};
+
+struct paper_cell {
+    struct paper_point point;
+    int layers;
+    int64_t params, hidden;
+    struct ah_evaluation of[PAPER_POLICIES];
+};
+
+/* With all rates as the machine's file has them. */
+struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer);
+void paper_evaluate(struct paper_cell *out, const struct paper_point *point);
+/* Tokens per second of autohete over a policy's; NaN when either does not fit. */
+double paper_ratio(const struct paper_cell *cell, enum paper_policy policy);
+
+#endif

@@ -43,7 +43,7 @@ static void run_sweeps(int optimizer)
         struct paper_sweep *batch = &results.batch[optimizer][s], *memory = &results.memory[optimizer][s];
         batch->billions = swept[0][s];
         memory->billions = swept[1][s];
-        for (int64_t b = 4; b <= 32; b += 4) {
+        for (int64_t b = 4; b <= 48; b += 4) {
             struct paper_point point = paper_point(batch->billions, 1, b, paper_optimizers[optimizer]);
             batch->x[batch->count] = (double)b;
             paper_evaluate(&batch->cells[batch->count++], &point);
@@ -197,6 +197,7 @@ int main(int argc, char **argv)
         }
     }
     save_variants(folder);
+    paper_memory_save(folder);
     snprintf(path, sizeof path, "%s/summary.md", folder);
     BENCH(paper_summary_save(&results, path));
     printf("%s\n", path);

@@ -120,6 +120,8 @@ static void legend(struct ah_buf *buf, const struct plot *plot)
         text(buf, x + 18, 76, style, plot->series[s].name);
         x += 18 + 7.2 * (double)strlen(plot->series[s].name) + 22;
     }
+    if (plot->all_fit)
+        return;
     cross(buf, x + 6, 72, faint);
     text(buf, x + 18, 76, style, "does not fit");
 }

@@ -2,6 +2,7 @@
 #ifndef AH_BENCH_PLOT_H
 #define AH_BENCH_PLOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { PLOT_SERIES_MOST = 8 };
@@ -16,6 +17,7 @@ struct plot {
     const char *const *x_names; /* grouped bars; null: lines over x */
     const double *x;            /* ascending */
     size_t points, series_count;
+    bool all_fit; /* nothing is NaN: the legend does not explain it */
     struct plot_series series[PLOT_SERIES_MOST];
 };
 

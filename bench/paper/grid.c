@@ -43,6 +43,19 @@ static void describe(struct paper_cell *cell, const struct bench *bench)
         cell->params += partition->groups[g].count;
 }
 
+/* Without priorities, the plan that was made for them. */
+static double same_plan(const struct ah_evaluation *ours, const struct bench *road)
+{
+    struct ah_predictor predictor;
+    int64_t step_ns;
+    if (!ours->fits)
+        return NAN;
+    BENCH(ah__predictor_init(&predictor, road->partition, road->profile, paper_policies[PAPER_FIFO]));
+    BENCH(ah__plan_step_ns(&step_ns, &ours->plan, &predictor, 8));
+    ah__predictor_fini(&predictor);
+    return (double)step_ns / (double)ours->plan.step_ns;
+}
+
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
 {
     char model[64];
@@ -66,6 +79,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     describe(out, &road);
     for (int p = 0; p < PAPER_POLICIES; p++)
         BENCH(ah_plan_evaluate(&out->of[p], road.partition, road.profile, &budget, paper_policies[p]));
+    out->same_plan = same_plan(&out->of[PAPER_AUTOHETE], &road);
     bench_close(&road);
     ah_hardware_free(hardware);
 }

@@ -24,6 +24,7 @@ struct paper_cell {
     int layers;
     int64_t params, hidden;
     struct ah_evaluation of[PAPER_POLICIES];
+    double same_plan; /* step of autohete's plan run without priorities / its step; NaN when it does not fit */
 };
 
 /* With all rates as the machine's file has them. */

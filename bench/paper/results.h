@@ -29,6 +29,8 @@ struct paper_results {
     struct paper_cell varied[PAPER_OPTIMIZERS][PAPER_VARIANTS][PAPER_MODELS]; /* one device, batch 8 */
 };
 
+/* The appendix's example of memory over a step, three SVG files. */
+void paper_memory_save(const char *folder);
 /* summary.md. AH_EIO. */
 int paper_summary_save(const struct paper_results *results, const char *path);
 

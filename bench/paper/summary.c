@@ -29,6 +29,14 @@ static void spread_add(struct spread *spread, double ratio)
     spread->count++;
 }
 
+static struct spread spread_of_same_plan(const struct paper_cell *cells)
+{
+    struct spread spread = {0};
+    for (int model = 0; model < PAPER_MODELS; model++)
+        spread_add(&spread, cells[model].same_plan);
+    return spread;
+}
+
 static struct spread spread_of(const struct paper_cell *cells, enum paper_policy policy)
 {
     struct spread spread = {0};
@@ -66,6 +74,12 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
                            machine ? "four GPUs" : "one GPU", names[p], reported[machine][p].mean, reported[machine][p].most,
                            ours.mean, ours.most, slow.mean, slow.most);
         }
+    for (int machine = 0; machine < PAPER_MACHINES; machine++) {
+        struct spread ours = spread_of_same_plan(results->models[0][machine][1]);
+        struct spread slow = spread_of_same_plan(results->models[1][machine][1]);
+        ah__buf_printf(buf, "| %s, batch 8 | itself without priorities, same plan | | %.2f, at most %.2f | %.2f, at most %.2f |\n",
+                       machine ? "four GPUs" : "one GPU", ours.mean, ours.most, slow.mean, slow.most);
+    }
     for (enum paper_policy p = 0; p < AH_LENGTH(range); p++) {
         struct spread ours = spread_of_other_batches(results, 0, p), slow = spread_of_other_batches(results, 1, p);
         ah__buf_printf(buf, "| both, batch 4 and 16 | %s | %.2f to %.2f | %.2f to %.2f | %.2f to %.2f |\n", names[p],
@@ -158,6 +172,14 @@ static void cell_text(struct ah_buf *buf, const struct paper_cell *cell, enum pa
         ah__buf_printf(buf, " %.0f (%.2fx) |", of->tflops_model, ratio);
 }
 
+static void table_1(struct ah_buf *buf, const struct paper_cell *cells)
+{
+    ah__buf_printf(buf, "| model | blocks | width | parameters |\n|---|---|---|---|\n");
+    for (int model = 0; model < PAPER_MODELS; model++)
+        ah__buf_printf(buf, "| %dB | %d | %lld | %.2f billion |\n", paper_billions[model], cells[model].layers,
+                       (long long)cells[model].hidden, (double)cells[model].params / 1e9);
+}
+
 static void models(struct ah_buf *buf, const struct paper_results *results)
 {
     for (int optimizer = 0; optimizer < PAPER_OPTIMIZERS; optimizer++)
@@ -201,6 +223,8 @@ int paper_summary_save(const struct paper_results *results, const char *path)
     ratios(&buf, results);
     feasibility(&buf, results);
     ah__buf_printf(&buf, "\n## Where the two differ, and why\n\n%s", paper_notes_causes);
+    ah__buf_printf(&buf, "\n## Table 1\n\n");
+    table_1(&buf, results->models[0][0][1]);
     ah__buf_printf(&buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it.\n");
     models(&buf, results);
     ah__buf_printf(&buf, "\n## How much depends on the figures chosen\n\nMean and largest ratio over the models, one GPU, batch 8, "

@@ -329,7 +329,7 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
             status = show_point(compare, i, text, kept);
     }
     if (status == AH_OK)
-        ah__evaluation_foot(text);
+        ah__evaluation_foot(text, compare->policies);
     if (kept)
         fclose(kept);
     if (status == AH_OK && line)

@@ -75,7 +75,7 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
     }
 }
 
-void ah__evaluation_foot(FILE *to)
+void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
           "c,p,o     blocks that recompute, that give their parameters back after forward, whose optimizer is on the host\n"
@@ -87,6 +87,11 @@ void ah__evaluation_foot(FILE *to)
           "busy      compute / host to device / device to host / host optimizer / between ranks, of a steady step\n"
           "speedup   tokens/s of autohete / tokens/s of this policy\n",
           to);
+    if (!policies[0] || !policies[1])
+        return;
+    fputc('\n', to);
+    for (int i = 0; policies[i]; i++)
+        fprintf(to, "%-17s %s\n", policies[i], ah_policy_description(policies[i]));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */

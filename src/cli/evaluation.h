@@ -9,8 +9,8 @@ int ah__evaluation_count(const char *const *policies);
 void ah__evaluation_head(FILE *to, const char *swept);
 /* One row for each, with `label` in the first column ("": none). */
 void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label);
-/* What the columns mean. */
-void ah__evaluation_foot(FILE *to);
+/* What the columns mean, and the policies when there are several. */
+void ah__evaluation_foot(FILE *to, const char *const *policies);
 /* An array. */
 void ah__evaluation_json(FILE *to, const struct ah_evaluation *evaluations, int count);
 

@@ -26,6 +26,7 @@ struct group {
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
+    int64_t param_iteration; /* the iteration param_slot was claimed for */
     int64_t ready_for; /* the iteration the host parameters are up to date for */
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
     struct mark offload[AH_SCHED_MOST_TILES];

@@ -181,6 +181,8 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_work *work, con
     int64_t iteration = work->item.iteration;
     work->item.tile = group->fetched;
     work->item.tiles = sched->config.tiles;
+    if (group->pooled && group->param_slot >= 0 && group->fetched == 0)
+        return false; /* an iteration early: its slot is still in use */
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
     if (sched->config.policy->delay && !sched->forward_only)
         return used && group->ready_for >= iteration - sched->config.policy->delay;
@@ -195,14 +197,12 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
            sched->lowest_backward - partition <= sched->config.refetch_ahead;
 }
 
-static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
+/* One fetch, if its data are there and its policy lets it go; `kept`: slots that must stay free beside its own. */
+static bool fetch_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step, int64_t iteration,
+                        int kept)
 {
-    const struct walk *walk = &sched->fetch;
-    if (walk->count == 0 || barred(sched, walk->iteration))
-        return false;
-    const struct step *step = ah__walk_next(walk);
     const struct group *group = &sched->groups[step->partition];
-    work_init(work, step->kind, AH_LANE_H2D, step->partition, walk->iteration);
+    work_init(work, step->kind, AH_LANE_H2D, step->partition, iteration);
     if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, work, group) : !refetch_due(sched, step->partition))
         return false;
     if (!sched->config.policy->may_fetch(sched, &work->item))
@@ -213,7 +213,82 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
         work->item.param_slot = group->param_slot;
         return true;
     }
-    return sched->free_slots - 1 >= slots_kept(sched, step) && slot_take(sched, work, &work->item.param_slot);
+    return sched->free_slots - 1 >= kept && slot_take(sched, work, &work->item.param_slot);
+}
+
+/* Slots that blocks hold parameters in, claimed for an iteration. */
+static int slots_for(const struct ah_sched *sched, int64_t iteration)
+{
+    int count = 0;
+    for (int g = 1; g <= sched->config.layers; g++)
+        count += sched->groups[g].param_slot >= 0 && sched->groups[g].param_iteration == iteration;
+    return count;
+}
+
+/* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its parameters
+ * where they must be fetched or cast again. */
+static int backward_needs(const struct ah_sched *sched, int64_t iteration)
+{
+    const struct ah_sched_config *config = &sched->config;
+    int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
+    if (lowest <= 1)
+        return 0;
+    int device = config->offload_optimizer < config->layers ? ah__sched_device_slots(config, true) : 0;
+    int again = config->offload_params && sched->fetch.iteration < iteration ? 2 : 1;
+    return device > again ? device : again;
+}
+
+/* Whether a fetch for `iteration` may take a slot before those that are needed earlier: what is left, once all that this
+ * iteration's backward holds has come back, must be enough for them. */
+static bool may_overtake(const struct ah_sched *sched, int partition, int64_t iteration)
+{
+    const struct ah_sched_config *config = &sched->config;
+    int kept = config->slots - slots_for(sched, iteration) - 1, staying = 0, passing = 0;
+    for (int g = config->layers - config->offload_optimizer + 1; g < partition; g++) {
+        const struct group *group = &sched->groups[g];
+        bool holds = group->param_slot >= 0 && group->param_iteration == iteration;
+        bool over = group->fetch.submitted && group->fetch.iteration == iteration;
+        staying += !holds && !over && !group->refetches;
+        passing |= !holds && !over && group->refetches;
+    }
+    int forward = staying + passing + ah__sched_device_slots(config, false);
+    int backward = sched->compute.iteration < iteration
+                       ? slots_for(sched, iteration - 1) + backward_needs(sched, iteration)
+                       : 0;
+    return kept >= forward && kept >= backward;
+}
+
+/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. */
+static bool overtaking_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    const struct walk *walk = &sched->fetch;
+    bool refetching = walk->at >= walk->forward_count;
+    int64_t iteration = walk->iteration + (refetching ? 1 : 0);
+    if (sched->forward_only || barred(sched, iteration))
+        return false;
+    for (int i = refetching ? 0 : walk->at + 1; i < walk->forward_count; i++) {
+        const struct step *step = &walk->steps[i];
+        const struct group *group = &sched->groups[step->partition];
+        bool over = group->fetch.submitted && group->fetch.iteration == iteration;
+        if (over || (group->ready_for < iteration && group->updated <= group->fetched))
+            continue; /* a cheap look first: this runs whenever the link might have work */
+        if (group->pooled && group->fetched == 0 && !may_overtake(sched, step->partition, iteration))
+            continue;
+        if (fetch_ready(sched, work, step, iteration, 0))
+            return true;
+    }
+    return false;
+}
+
+static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
+{
+    const struct walk *walk = &sched->fetch;
+    if (walk->count == 0)
+        return false;
+    const struct step *step = ah__walk_next(walk);
+    if (!barred(sched, walk->iteration) && fetch_ready(sched, work, step, walk->iteration, slots_kept(sched, step)))
+        return true;
+    return sched->config.policy->overtakes && overtaking_next(sched, work);
 }
 
 static bool h2d_next(const struct ah_sched *sched, struct ah_work *work)

@@ -3,7 +3,7 @@
 #include "sched/internal.h"
 
 const struct ah_policy *const ah__policies[] = {
-    &ah__policy_autohete,    &ah__policy_autohete_fifo, &ah__policy_stronghold, &ah__policy_patrickstar,
+    &ah__policy_autohete,    &ah__policy_autohete_paper, &ah__policy_autohete_fifo, &ah__policy_stronghold, &ah__policy_patrickstar,
     &ah__policy_zero_offload, &ah__policy_zero_offload_dpu, &ah__policy_l2l, &ah__policy_resident, NULL,
 };
 
@@ -23,7 +23,7 @@ bool ah__policy_is_placed(const struct ah_policy *policy)
 
 const char *ah__policy_names(void)
 {
-    return "autohete, autohete-fifo, stronghold, patrickstar, zero-offload, zero-offload-dpu, l2l or resident";
+    return "autohete, autohete-paper, autohete-fifo, stronghold, patrickstar, zero-offload, zero-offload-dpu, l2l or resident";
 }
 
 /* The next iteration needs blocks in this order. */

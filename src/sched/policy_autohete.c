@@ -1,12 +1,34 @@
-/* The paper's priority scheduling: gradients leave, and groups are updated, earliest block first, because the next iteration
- * needs them in that order; the next iteration starts while this one's updates still run. */
+/* Priority scheduling: gradients leave, and groups are updated, earliest block first, because the next iteration needs them in that
+ * order; the next iteration starts while this one's updates still run.
+ *
+ * One step beyond the paper: parameters are fetched for the next iteration in forward order, but when the next in order is not
+ * updated yet, one that is may overtake it, memory permitting. Backward finishes the last blocks first, so without this the link to the
+ * device lies idle through backward and is the bottleneck in forward. `autohete-paper` is the rule without it. */
 #include "sched/internal.h"
 
 const struct ah_policy ah__policy_autohete = {
     .name = "autohete",
-    .description = "earliest block first, iterations overlap",
+    .description = "earliest block first, fetches overtake, iterations overlap",
     .keeps_semantics = true,
     .barrier = false,
+    .overtakes = true,
+    .delay = 0,
+    .offload_key = ah__key_earliest_block,
+    .update_key = ah__key_earliest_block,
+    .may_compute = ah__gate_open_item,
+    .may_fetch = ah__gate_open_item,
+    .may_offload = ah__gate_open_group,
+    .may_update = ah__gate_open_group,
+    .first_fit = false,
+    .placement = ah__placement_search,
+};
+
+const struct ah_policy ah__policy_autohete_paper = {
+    .name = "autohete-paper",
+    .description = "earliest block first, fetches in forward order, iterations overlap",
+    .keeps_semantics = true,
+    .barrier = false,
+    .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,

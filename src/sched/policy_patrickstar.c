@@ -59,6 +59,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .description = "chunks fetched on demand, updated one at a time after backward",
     .keeps_semantics = true,
     .barrier = false,
+    .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,

@@ -333,16 +333,29 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
         iteration_submitted(sched, item, event);
 }
 
+/* The walk stands at a prefetch that was submitted, in its turn or having overtaken others. */
+static bool fetch_done(const struct ah_sched *sched)
+{
+    const struct step *step = ah__walk_next(&sched->fetch);
+    const struct mark *fetch = &sched->groups[step->partition].fetch;
+    return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->iteration == sched->fetch.iteration;
+}
+
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled && item->tile == 0)
+    if (group->pooled && item->tile == 0) {
         claim(sched, &group->param_slot, item->param_slot);
+        group->param_iteration = item->iteration;
+    }
     if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.tiles)
         return;
     group->fetched = 0;
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
-    walk_on(sched, &sched->fetch);
+    if (item->kind == AH_ITEM_REFETCH)
+        walk_on(sched, &sched->fetch);
+    while (fetch_done(sched))
+        walk_on(sched, &sched->fetch);
 }
 
 static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)

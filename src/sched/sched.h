@@ -48,6 +48,7 @@ struct ah_policy {
     const char *description;
     bool keeps_semantics; /* the same training, bit for bit, as resident */
     bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
+    bool overtakes;       /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts candidates in
      * the order they became ready. */
@@ -63,7 +64,7 @@ struct ah_policy {
     bool first_fit;
     bool (*placement)(struct ah_placement *out, int layers, int index);
 };
-extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_fifo, ah__policy_resident, ah__policy_zero_offload,
+extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo, ah__policy_resident, ah__policy_zero_offload,
     ah__policy_zero_offload_dpu, ah__policy_patrickstar, ah__policy_stronghold, ah__policy_l2l;
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);

@@ -172,6 +172,19 @@ static void bad_command_lines(void **state)
         {"plan --batch 4", "--model: found nothing"},
         {"plan --model x --seq many", "--seq: found 'many'"},
         {"simulate --model x --iterations 0", "--iterations: found '0', expected a whole number from 1 to 10000"},
+        {"simulate --model x --ranks 2", "--ranks: found it without --hardware"},
+        {"simulate --model x --dtype bf16", "--dtype: found it without --hardware"},
+        {"simulate --model x --hardware y --profile z", "--profile: found it beside --hardware"},
+        {"simulate --model x --hardware y --link 4GB/s", "--link: found it beside --hardware"},
+        {"simulate --model x --hardware y --dtype fp8", "--dtype: found 'fp8', expected bf16 or fp32"},
+        {"simulate --model x --hardware y --policy autohete,stronghld", "did you mean 'stronghold'?"},
+        {"simulate --model x --hardware y --policy autohete,", "--policy: found ''"},
+        {"simulate --model x --hardware y --ranks 4 --batch 6", "--batch: found 6 for 4 ranks"},
+        {"simulate --model x --hardware y --ranks 4 --sweep batch=4:8:2", "--batch: found 6 for 4 ranks"},
+        {"simulate --model x --hardware y --sweep batch=4:8", "--sweep: found 'batch=4:8'"},
+        {"simulate --model x --hardware y --sweep seq=8:16:8 --seq 8", "--seq: found it beside --sweep seq"},
+        {"simulate --model x --hardware /no/such.json", "/no/such.json"},
+        {"simulate --model x --policy all --svg y", "--svg: found it with several policies"},
         {"generate", "--model: found nothing"},
         {"inspect", "--model: found nothing, expected either --model or --checkpoint"},
         {"inspect --model x --checkpoint x", "found --checkpoint as well"},
@@ -262,6 +275,107 @@ static void artefacts_travel(void **state)
     assert_refused("expected at least");
 }
 
+static const char *hardware(void)
+{
+    static char path[4200];
+    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    return path;
+}
+
+static const cJSON *entry(const cJSON *policies, const char *policy)
+{
+    const cJSON *each;
+    cJSON_ArrayForEach(each, policies) if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(each, "policy")), policy) == 0)
+        return each;
+    fail_msg("no policy '%s'", policy);
+    return NULL;
+}
+
+/* One entry: consistent with itself and with the autohete entry beside it. */
+static void check_entry(const cJSON *of, const cJSON *ours, int layers)
+{
+    const cJSON *plan = cJSON_GetObjectItem(of, "plan");
+    assert_true(number(plan, "c") <= layers && number(plan, "p") <= number(plan, "o") && number(plan, "o") <= layers);
+    assert_true(number(of, "device_peak_bytes") > 0 && number(of, "host_peak_bytes") > 0);
+    if (!cJSON_IsTrue(cJSON_GetObjectItem(of, "fits"))) {
+        assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(of, "reason")), " too much"));
+        assert_true(number(of, "over_bytes") > 0 && cJSON_IsNull(cJSON_GetObjectItem(of, "step_ns")));
+        return;
+    }
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(of, "reason")), "");
+    assert_true(number(of, "step_ns") >= number(of, "bound_ns") && number(of, "bound_ns") > 0);
+    assert_true(number(of, "tflops_hardware") >= number(of, "tflops_model") && number(of, "tflops_model") > 0);
+    double expected = number(ours, "tokens_per_s") / number(of, "tokens_per_s");
+    assert_true(number(of, "speedup") > 0.999 * expected && number(of, "speedup") < 1.001 * expected);
+}
+
+static void policies_on_a_machine(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy all --json", at, hardware());
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, "TFLOPS = flops of forward and backward"));
+    cJSON *tree = last_line_object();
+    const cJSON *policies = cJSON_GetObjectItem(tree, "policies"), *each;
+    int count = 0;
+    for (const char *const *policy = ah_policy_names(); *policy; policy++, count++)
+        entry(policies, *policy);
+    assert_int_equal(cJSON_GetArraySize(policies), count);
+    cJSON_ArrayForEach(each, policies) check_entry(each, entry(policies, "autohete"), 3);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(entry(policies, "resident"), "fits")));
+    double needed = number(entry(policies, "resident"), "device_peak_bytes");
+    cJSON_Delete(tree);
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy autohete,resident --device-memory %.0f --json",
+        at, hardware(), needed - 1);
+    assert_ran(0);
+    tree = last_line_object();
+    policies = cJSON_GetObjectItem(tree, "policies");
+    assert_int_equal(cJSON_GetArraySize(policies), 2);
+    assert_true(number(entry(policies, "resident"), "over_bytes") == 1);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(entry(policies, "resident"), "reason")),
+                        "device memory: 1 B too much");
+    cJSON_Delete(tree);
+}
+
+static void sweeps_of_a_machine(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("simulate --model %s/model.json --hardware %s --seq 32 --policy autohete,l2l --sweep batch=2:6:2 --json", at,
+        hardware());
+    assert_ran(0);
+    cJSON *tree = last_line_object();
+    const cJSON *sweep = cJSON_GetObjectItem(tree, "sweep"), *point;
+    int64_t batch = 2;
+    assert_int_equal(cJSON_GetArraySize(sweep), 3);
+    cJSON_ArrayForEach(point, sweep)
+    {
+        const cJSON *policies = cJSON_GetObjectItem(point, "policies");
+        assert_true(number(point, "batch") == (double)batch);
+        assert_int_equal(cJSON_GetArraySize(policies), 2);
+        check_entry(entry(policies, "l2l"), entry(policies, "autohete"), 3);
+        double step_s = number(entry(policies, "l2l"), "step_ns") / 1e9;
+        double tokens = number(entry(policies, "l2l"), "tokens_per_s") * step_s;
+        assert_true(tokens > (double)(batch * 32) - 1e-6 && tokens < (double)(batch * 32) + 1e-6);
+        batch += 2;
+    }
+    cJSON_Delete(tree);
+    run("simulate --model %s/model.json --hardware %s --seq 32 --batch 3 --svg %s/paper.svg --trace %s/paper.json", at,
+        hardware(), at, at);
+    assert_ran(0);
+    char path[160];
+    snprintf(path, sizeof path, "%s/paper.svg", at);
+    assert_int_equal(access(path, R_OK), 0);
+    snprintf(path, sizeof path, "%s/paper.json", at);
+    assert_int_equal(access(path, R_OK), 0);
+    run("simulate --model %s/model.json --hardware %s --seq 32 --plan c=1,p=1,o=2 --json", at, hardware());
+    assert_ran(0);
+    tree = last_line_object();
+    assert_true(number(tree, "checkpoint") == 1 && number(tree, "offload_optimizer") == 2);
+    cJSON_Delete(tree);
+}
+
 static pid_t start(char *const words[], const char *out)
 {
     pid_t child = fork();
@@ -324,4 +438,5 @@ static void signal_saves_and_exits(void **state)
 
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
+              cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits))

@@ -42,7 +42,7 @@ static void random_config(struct ah_sched_config *config)
         .ranks = draw(0, 2) ? 1 : 4,
         .tiles = draw(0, 1) ? 1 : draw(2, 5),
         .refetch_ahead = draw(1, layers),
-        .policy = draw(0, 1) ? &ah__policy_autohete : &ah__policy_autohete_fifo,
+        .policy = draw(0, 1) ? &ah__policy_autohete : draw(0, 1) ? &ah__policy_autohete_paper : &ah__policy_autohete_fifo,
     };
     config->slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
 }

@@ -54,11 +54,21 @@ struct walk {
     int64_t iteration;
 };
 
+/* Groups in ascending order; what the pickers look through instead of all groups. */
+struct group_set {
+    int *groups;
+    int count;
+};
+
 struct ah_sched {
     struct ah_sched_config config;
     int partitions;
     struct group *groups;
     struct slot *slots;
+    struct group_set leaving;  /* a gradient on the device with tiles that have not been sent home */
+    struct group_set updating; /* tiles of a gradient sent home that have no update yet */
+    struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
+    int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
     int free_slots; /* not claimed; their release may still be under way */
 
     struct walk compute; /* forwards, backwards, casts and device updates, in the only order there is */

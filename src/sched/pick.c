@@ -216,15 +216,6 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_work *work, cons
     return sched->free_slots - 1 >= kept && slot_take(sched, work, &work->item.param_slot);
 }
 
-/* Slots that blocks hold parameters in, claimed for an iteration. */
-static int slots_for(const struct ah_sched *sched, int64_t iteration)
-{
-    int count = 0;
-    for (int g = 1; g <= sched->config.layers; g++)
-        count += sched->groups[g].param_slot >= 0 && sched->groups[g].param_iteration == iteration;
-    return count;
-}
-
 /* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its parameters
  * where they must be fetched or cast again. */
 static int backward_needs(const struct ah_sched *sched, int64_t iteration)
@@ -238,43 +229,48 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     return device > again ? device : again;
 }
 
-/* Whether a fetch for `iteration` may take a slot before those that are needed earlier: what is left, once all that this
- * iteration's backward holds has come back, must be enough for them. */
-static bool may_overtake(const struct ah_sched *sched, int partition, int64_t iteration)
+/* A block's parameters for an iteration have a slot, or have had one. */
+static bool param_claimed(const struct group *group, int64_t iteration)
 {
-    const struct ah_sched_config *config = &sched->config;
-    int kept = config->slots - slots_for(sched, iteration) - 1, staying = 0, passing = 0;
-    for (int g = config->layers - config->offload_optimizer + 1; g < partition; g++) {
-        const struct group *group = &sched->groups[g];
-        bool holds = group->param_slot >= 0 && group->param_iteration == iteration;
-        bool over = group->fetch.submitted && group->fetch.iteration == iteration;
-        staying += !holds && !over && !group->refetches;
-        passing |= !holds && !over && group->refetches;
-    }
-    int forward = staying + passing + ah__sched_device_slots(config, false);
-    int backward = sched->compute.iteration < iteration
-                       ? slots_for(sched, iteration - 1) + backward_needs(sched, iteration)
-                       : 0;
-    return kept >= forward && kept >= backward;
+    return (group->param_slot >= 0 && group->param_iteration == iteration) ||
+           (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
-/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. */
+/* Whether `kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays until
+ * backward one, those that pass one between them. */
+static bool enough_for_earlier(const struct ah_sched *sched, int partition, int64_t iteration, int kept)
+{
+    int passing = 0;
+    kept -= ah__sched_device_slots(&sched->config, false);
+    for (int g = sched->config.layers - sched->config.offload_optimizer + 1; g < partition && kept >= passing; g++) {
+        const struct group *group = &sched->groups[g];
+        if (param_claimed(group, iteration))
+            continue;
+        kept -= !group->refetches;
+        passing |= group->refetches;
+    }
+    return kept >= passing;
+}
+
+/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take a slot if
+ * what is left, once all that this iteration's backward holds has come back, is enough for those that are needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_work *work)
 {
     const struct walk *walk = &sched->fetch;
-    bool refetching = walk->at >= walk->forward_count;
-    int64_t iteration = walk->iteration + (refetching ? 1 : 0);
-    if (sched->forward_only || barred(sched, iteration))
+    int64_t iteration = walk->iteration + (walk->at >= walk->forward_count ? 1 : 0);
+    if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
-    for (int i = refetching ? 0 : walk->at + 1; i < walk->forward_count; i++) {
-        const struct step *step = &walk->steps[i];
-        const struct group *group = &sched->groups[step->partition];
-        bool over = group->fetch.submitted && group->fetch.iteration == iteration;
-        if (over || (group->ready_for < iteration && group->updated <= group->fetched))
-            continue; /* a cheap look first: this runs whenever the link might have work */
-        if (group->pooled && group->fetched == 0 && !may_overtake(sched, step->partition, iteration))
+    int kept = sched->config.slots - sched->param_slots[ah__sched_ring(iteration)] - 1, backward = 0;
+    if (sched->compute.iteration < iteration)
+        backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
+    for (int i = 0; i < sched->updated.count; i++) {
+        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], false};
+        const struct group *group = &sched->groups[step.partition];
+        bool needs_slot = group->pooled && group->fetched == 0;
+        if (needs_slot && (sched->free_slots == 0 || kept < backward ||
+                           !enough_for_earlier(sched, step.partition, iteration, kept)))
             continue;
-        if (fetch_ready(sched, work, step, iteration, 0))
+        if (fetch_ready(sched, work, &step, iteration, 0))
             return true;
     }
     return false;
@@ -342,12 +338,11 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
 static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
 {
     struct choice best = {.group = -1};
-    for (int g = 0; g < sched->partitions; g++) {
+    for (int i = 0; i < sched->leaving.count; i++) {
+        int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);
-        if (group->on_host && source->submitted && source->iteration == group->ready_for &&
-            group->offloaded < sched->config.tiles &&
-            sched->config.policy->may_offload(sched, g))
+        if (source->submitted && source->iteration == group->ready_for && sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, source, sched->config.policy->offload_key);
     }
     if (best.group < 0)
@@ -374,7 +369,8 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
     if (sched->in_flight[AH_LANE_HOST] >= HOST_DEPTH)
         return false;
     struct choice best = {.group = -1};
-    for (int g = 0; g < sched->partitions; g++) {
+    for (int i = 0; i < sched->updating.count; i++) {
+        int g = sched->updating.groups[i];
         const struct group *group = &sched->groups[g];
         if (group->updating < group->offloaded && sched->config.policy->may_update(sched, g))
             consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);

@@ -29,6 +29,27 @@ int ah__sched_min_slots(const struct ah_sched_config *config)
     return least > device ? least : device > 0 ? device : 1;
 }
 
+static void set_add(struct group_set *set, int group)
+{
+    int at = set->count;
+    while (at > 0 && set->groups[at - 1] >= group)
+        at--;
+    if (at < set->count && set->groups[at] == group)
+        return;
+    memmove(&set->groups[at + 1], &set->groups[at], (size_t)(set->count - at) * sizeof *set->groups);
+    set->groups[at] = group;
+    set->count++;
+}
+
+static void set_remove(struct group_set *set, int group)
+{
+    int kept = 0;
+    for (int i = 0; i < set->count; i++)
+        if (set->groups[i] != group)
+            set->groups[kept++] = set->groups[i];
+    set->count = kept;
+}
+
 static void groups_init(struct ah_sched *sched)
 {
     const struct ah_sched_config *config = &sched->config;
@@ -121,7 +142,10 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->gather.steps, 2 * partitions, sizeof *sched->gather.steps) ||
-        ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps)) {
+        ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps) ||
+        ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->updating.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->updated.groups, partitions, sizeof(int))) {
         ah__sched_free(sched);
         return AH_ENOMEM;
     }
@@ -144,6 +168,9 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->fetch.steps);
     ah__free(sched->gather.steps);
     ah__free(sched->reduce.steps);
+    ah__free(sched->leaving.groups);
+    ah__free(sched->updating.groups);
+    ah__free(sched->updated.groups);
     ah__free(sched);
 }
 
@@ -201,6 +228,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     walk_restart(&sched->reduce, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = first;
+    sched->leaving.count = sched->updating.count = sched->updated.count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         sched->groups[g].ready_for = first;
@@ -260,6 +288,14 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
     *held = -1;
 }
 
+/* Casts hold slots too, but only between two items of the compute lane: they are not counted. */
+static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
+{
+    if (group->param_slot >= 0 && group->on_host)
+        sched->param_slots[ah__sched_ring(group->param_iteration)]--;
+    release(sched, &group->param_slot, event);
+}
+
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
@@ -269,7 +305,7 @@ static void forward_submitted(struct ah_sched *sched, const struct ah_item *item
         sched->head_iteration++;
     }
     if (group->refetches || group->casts || sched->forward_only)
-        release(sched, &group->param_slot, event);
+        release_params(sched, group, event);
 }
 
 /* A gradient has got its slot: by the backward that writes it. */
@@ -291,8 +327,10 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     mark_set(sched, &group->backward, event, item->iteration);
     group->fetch = group->refetch = group->reduce = group->update = (struct mark){0};
     gradient_claimed(sched, item);
-    release(sched, &group->param_slot, event);
+    release_params(sched, group, event);
     sched->lowest_backward = item->partition;
+    if (group->on_host)
+        set_add(&sched->leaving, item->partition);
 }
 
 static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -347,10 +385,12 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
     if (group->pooled && item->tile == 0) {
         claim(sched, &group->param_slot, item->param_slot);
         group->param_iteration = item->iteration;
+        sched->param_slots[ah__sched_ring(item->iteration)]++;
     }
     if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.tiles)
         return;
     group->fetched = 0;
+    set_remove(&sched->updated, item->partition);
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)
         walk_on(sched, &sched->fetch);
@@ -362,8 +402,11 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 {
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
-    if (group->offloaded == sched->config.tiles)
-        release(sched, &group->grad_slot, event);
+    set_add(&sched->updating, item->partition);
+    if (group->offloaded < sched->config.tiles)
+        return;
+    set_remove(&sched->leaving, item->partition);
+    release(sched, &group->grad_slot, event);
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -397,7 +440,8 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, str
         offload_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-        group->updating++;
+        if (++group->updating == sched->config.tiles)
+            set_remove(&sched->updating, item->partition);
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->recompute], event, item->iteration);
@@ -428,8 +472,11 @@ static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
     }
 }
 
-static void tile_updated(const struct ah_sched *sched, struct group *group, int64_t iteration)
+static void tile_updated(struct ah_sched *sched, int index, int64_t iteration)
 {
+    struct group *group = &sched->groups[index];
+    if (sched->config.policy->overtakes)
+        set_add(&sched->updated, index);
     if (++group->updated < sched->config.tiles)
         return;
     group->offloaded = group->updating = group->updated = 0;
@@ -441,6 +488,6 @@ void ah__sched_complete(struct ah_sched *sched, const struct ah_done *done)
     sched->in_flight[done->lane]--;
     sched->passed[done->lane]++;
     if (done->item.kind == AH_ITEM_UPDATE_HOST)
-        tile_updated(sched, &sched->groups[done->item.partition], done->item.iteration);
+        tile_updated(sched, done->item.partition, done->item.iteration);
     iteration_item_done(sched, done->item.iteration);
 }

@@ -101,7 +101,7 @@ static int note(int64_t iteration, double loss, double norm, int64_t now_ns, voi
     return 0;
 }
 
-void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps)
+void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps, bool random)
 {
     static struct record record;
     struct ah_run_hooks hooks = {random_batch, constant_adam, note, &record};
@@ -113,7 +113,8 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
     record = (struct record){.bench = bench};
     BENCH(ah_dev_open(&dev, "cpu", &bench->dev));
     BENCH(ah__run_new(&run, bench->partition, plan, dev, &hooks));
-    BENCH(ah__run_init(run, 1));
+    if (random)
+        BENCH(ah__run_init(run, 1));
     BENCH(ah__run_steps(run, steps, &done));
     for (size_t i = SKIPPED; i < record.count; i++)
         step[count++] = record.ends[i] - record.ends[i - 1];

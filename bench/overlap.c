@@ -34,7 +34,7 @@ static void row(const struct bench *bench, const char *text, int rounds)
     BENCH(ah_plan_parse(&plan[1], text, bench->partition, bench->profile, &budget, "autohete-fifo"));
     for (int r = 0; r < rounds; r++) {
         for (int policy = 0; policy < 2; policy++) {
-            bench_run(&steps, bench, &plan[policy], STEPS);
+            bench_run(&steps, bench, &plan[policy], STEPS, false);
             median[policy][r] = steps.median_ns;
             if (policy == 0)
                 last = steps;

@@ -57,7 +57,7 @@ static int budget_table(const struct bench *bench, int64_t bytes, int rounds)
     for (int r = 0; r < rounds; r++)
         for (int i = 0; i < count; i++)
             if (entries[i].fits) {
-                bench_run(&entries[i].steps, bench, &entries[i].plan, STEPS);
+                bench_run(&entries[i].steps, bench, &entries[i].plan, STEPS, true);
                 entries[i].median_ns[r] = entries[i].steps.median_ns;
             }
     for (int i = 0; i < count; i++)

@@ -195,7 +195,8 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
         const struct figure_row *small = &figure_table[rules[i].small], *large = &figure_table[rules[i].large];
         if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
             return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path,
-                            group_names[small->group], small->key, hardware->origin[rules[i].small].written, hardware->origin[rules[i].small].unit,
+                            group_names[small->group], small->key, hardware->origin[rules[i].small].written,
+                            hardware->origin[rules[i].small].unit,
                             group_names[large->group], large->key);
     }
     return AH_OK;

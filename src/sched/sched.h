@@ -64,8 +64,8 @@ struct ah_policy {
     bool first_fit;
     bool (*placement)(struct ah_placement *out, int layers, int index);
 };
-extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo, ah__policy_resident, ah__policy_zero_offload,
-    ah__policy_zero_offload_dpu, ah__policy_patrickstar, ah__policy_stronghold, ah__policy_l2l;
+extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
+    ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar, ah__policy_stronghold, ah__policy_l2l;
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);
 extern const struct ah_policy *const ah__policies[];

@@ -223,7 +223,8 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
         const struct ah_span *span = &timeline->spans[i];
         bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
-            &c.found[(again ? one : span->item.tile * one) + (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+            &c.found[(again ? one : span->item.tile * one) +
+                     (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)span->item.kind];
         if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);

@@ -216,6 +216,7 @@ struct ah_plan {
     bool head_on_host;         /* optimizer states of the head partition */
     int tiles;                 /* pieces in which gradient, host update and fetch of a group follow each other; 1: whole */
     int slots;                 /* block-sized device slots shared by parameters and gradients */
+    int overtaking;            /* slots up to which fetches that are ready may overtake those needed earlier; 0: forward order */
     int refetch_ahead;         /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
     int64_t device_peak_bytes; /* predicted, exact */
     int64_t host_peak_bytes;   /* predicted, exact */

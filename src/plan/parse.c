@@ -77,6 +77,9 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (spec)
         AH_TRY(complete(plan, given, predictor, budget));
     AH_TRY(check_policy(plan, predictor));
+    int64_t step_ns;
+    if (spec && !(given & AH_PLAN_GIVEN_OVERTAKING))
+        AH_TRY(ah__plan_choose_overtaking(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
     bool fits = (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
                 (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);

@@ -5,7 +5,7 @@
 #include "plan/plan_internal.h"
 #include "sched/sched.h"
 
-enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096 };
+enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096, SLOTS_MOST = 2 * LAYERS_MOST + 16 };
 static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles */
 
 enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
@@ -21,6 +21,7 @@ static const struct field {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, layers), 1, LAYERS_MOST, false},
     {"ranks", FIELD_INT, offsetof(struct ah_plan, ranks), 1, RANKS_MOST, false},
+    {"overtaking", FIELD_INT, offsetof(struct ah_plan, overtaking), 0, SLOTS_MOST, false},
     {"tiles", FIELD_INT, offsetof(struct ah_plan, tiles), 1, AH_SCHED_MOST_TILES, false},
     {"checkpoint", FIELD_INT, offsetof(struct ah_plan, checkpoint), 0, LAYERS_MOST, false},
     {"offload_params", FIELD_INT, offsetof(struct ah_plan, offload_params), 0, LAYERS_MOST, false},

@@ -19,6 +19,7 @@ static const struct key {
     {"slots", offsetof(struct ah_plan, slots), 1, AH_PLAN_GIVEN_SLOTS, false},
     {"ahead", offsetof(struct ah_plan, refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
     {"tiles", offsetof(struct ah_plan, tiles), 1, AH_PLAN_GIVEN_TILES, false},
+    {"overtaking", offsetof(struct ah_plan, overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
     {"embedding", offsetof(struct ah_plan, embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
     {"head", offsetof(struct ah_plan, head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
 };
@@ -64,7 +65,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     int name_length = (int)(equals - text), value_length = length - name_length - 1;
     const struct key *key = key_find(text, (size_t)name_length);
     if (!key)
-        return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, embedding, head",
+        return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, embedding, head",
                         name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

@@ -46,6 +46,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan
         .casts = partition->compute != AH_F32,
         .ranks = plan->ranks > 1 ? plan->ranks : 1,
         .tiles = plan->tiles > 1 ? plan->tiles : 1,
+        .overtaking = plan->overtaking,
         .slots = plan->slots,
         .refetch_ahead = plan->refetch_ahead,
         .policy = policy,
@@ -247,8 +248,9 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
     if (iterations > PREDICT_ITERATIONS)
         iterations = PREDICT_ITERATIONS;
     AH_TRY(simulate(&drive, plan, predictor, iterations));
-    int half = iterations / 2; /* the first iterations fill the lanes */
-    *step_ns = (ends.end_ns[iterations - 1] - ends.end_ns[half - 1]) / (iterations - half);
+    /* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
+    int from = iterations / 2 - 1, to = iterations - 2;
+    *step_ns = (ends.end_ns[to] - ends.end_ns[from]) / (to - from);
     return AH_OK;
 }
 

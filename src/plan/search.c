@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "plan/search.h"
 
-enum { SEARCH_ITERATIONS = 4, SEARCH_PARTITIONS = 100000, SEARCH_WHOLE_LAYERS = 6 };
+enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 60000, SEARCH_WHOLE_LAYERS = 6 };
 enum { TILES_TRIED = 8, TILES_MUST_GAIN = 500 }; /* a five-hundredth of the step, or the group stays whole */
 
 struct candidates {
@@ -189,6 +189,23 @@ static int by_bound(const void *left, const void *right)
     return a->device_peak_bytes < b->device_peak_bytes ? -1 : a->device_peak_bytes > b->device_peak_bytes;
 }
 
+int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    int64_t with;
+    struct ah_plan overtaking = *plan;
+    plan->overtaking = 0;
+    AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, SEARCH_ITERATIONS));
+    if (!predictor->policy->overtakes || plan->offload_optimizer == 0)
+        return AH_OK;
+    overtaking.overtaking = overtaking.slots;
+    AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, SEARCH_ITERATIONS));
+    if (with < *step_ns) {
+        plan->overtaking = plan->slots;
+        *step_ns = with;
+    }
+    return AH_OK;
+}
+
 static int visit(struct ah_plan *best, struct ah_search_report *report, const struct candidates *candidates,
                  const struct ah_predictor *predictor)
 {
@@ -202,7 +219,7 @@ static int visit(struct ah_plan *best, struct ah_search_report *report, const st
             report->open_bound_ns = candidates->plans[i].step_ns;
             break;
         }
-        AH_TRY(ah__plan_step_ns(&step_ns, &candidates->plans[i], predictor, SEARCH_ITERATIONS));
+        AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidates->plans[i], predictor));
         report->simulated++;
         if (step_ns >= best_ns)
             continue;
@@ -223,7 +240,7 @@ static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_se
     plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
     if (!possible || !ah__plan_fit(&plan, predictor->partition, budget))
         return AH_OK;
-    AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+    AH_TRY(ah__plan_choose_overtaking(&step_ns, &plan, predictor));
     report->simulated++;
     if (step_ns >= best->step_ns)
         return AH_OK;
@@ -270,7 +287,8 @@ static int try_tiles(struct ah_plan *best, struct ah_search_report *report, cons
     return AH_OK;
 }
 
-/* The fewest slots, and then the shortest fetch distance, that keep the best time: memory that buys nothing is not taken. */
+/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys nothing is
+ * not taken. */
 static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
 {
     int64_t step_ns;
@@ -285,6 +303,16 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
             low = plan.slots + 1;
     }
     plan.slots = best->slots = high;
+    if (best->overtaking > best->slots)
+        plan.overtaking = best->overtaking = best->slots;
+    for (plan.overtaking = 1; plan.overtaking < best->overtaking; plan.overtaking *= 2) {
+        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+        if (step_ns > best->step_ns)
+            continue;
+        best->overtaking = plan.overtaking;
+        best->step_ns = step_ns;
+    }
+    plan.overtaking = best->overtaking;
     for (plan.refetch_ahead = 1; plan.refetch_ahead < best->refetch_ahead; plan.refetch_ahead++) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         if (step_ns <= best->step_ns)

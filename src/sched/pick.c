@@ -260,14 +260,14 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_work *work)
     int64_t iteration = walk->iteration + (walk->at >= walk->forward_count ? 1 : 0);
     if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
-    int kept = sched->config.slots - sched->param_slots[ah__sched_ring(iteration)] - 1, backward = 0;
+    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.slots - held - 1, backward = 0;
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], false};
         const struct group *group = &sched->groups[step.partition];
         bool needs_slot = group->pooled && group->fetched == 0;
-        if (needs_slot && (sched->free_slots == 0 || kept < backward ||
+        if (needs_slot && (sched->free_slots == 0 || held >= sched->config.overtaking || kept < backward ||
                            !enough_for_earlier(sched, step.partition, iteration, kept)))
             continue;
         if (fetch_ready(sched, work, &step, iteration, 0))
@@ -284,7 +284,7 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
     const struct step *step = ah__walk_next(walk);
     if (!barred(sched, walk->iteration) && fetch_ready(sched, work, step, walk->iteration, slots_kept(sched, step)))
         return true;
-    return sched->config.policy->overtakes && overtaking_next(sched, work);
+    return sched->config.policy->overtakes && sched->config.overtaking && overtaking_next(sched, work);
 }
 
 static bool h2d_next(const struct ah_sched *sched, struct ah_work *work)

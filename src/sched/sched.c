@@ -475,7 +475,7 @@ static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
 static void tile_updated(struct ah_sched *sched, int index, int64_t iteration)
 {
     struct group *group = &sched->groups[index];
-    if (sched->config.policy->overtakes)
+    if (sched->config.policy->overtakes && sched->config.overtaking)
         set_add(&sched->updated, index);
     if (++group->updated < sched->config.tiles)
         return;

@@ -24,6 +24,7 @@ struct ah_sched_config {
      * rest, and a REDUCE leaves this rank's part of the summed gradient before it goes home or is used. */
     int ranks;
     int tiles; /* gradient, host update and fetch of a group in so many pieces, each following the one before; 1: whole */
+    int overtaking; /* as many slots may hold an iteration's parameters when a fetch overtakes; policies that overtake */
     int slots;
     int refetch_ahead;
     const struct ah_policy *policy;

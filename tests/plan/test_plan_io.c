@@ -13,6 +13,7 @@ static const struct ah_plan example = {
     .layers = 8,
     .ranks = 4,
     .tiles = 2,
+    .overtaking = 3,
     .checkpoint = 4,
     .offload_params = 2,
     .offload_optimizer = 6,
@@ -42,6 +43,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->refetch_ahead, b->refetch_ahead);
     assert_int_equal(a->ranks, b->ranks);
     assert_int_equal(a->tiles, b->tiles);
+    assert_int_equal(a->overtaking, b->overtaking);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -152,7 +154,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 23);
+    assert_int_equal(keys, 24);
     cJSON_Delete(tree);
 }
 

@@ -66,6 +66,7 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
     ah__sched_config_of(&config, &plan, tiny->partition, ah__policy_find(policy));
     plan.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
+    plan.overtaking = draw(0, 1) * plan.slots;
     plan.refetch_ahead = draw(1, TINY_LAYERS + 1);
     plan.tiles = draw(0, 1) ? 1 : draw(2, 5);
     plan.embedding_on_host = draw(0, 1);

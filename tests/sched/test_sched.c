@@ -45,6 +45,7 @@ static void random_config(struct ah_sched_config *config)
         .policy = draw(0, 1) ? &ah__policy_autohete : draw(0, 1) ? &ah__policy_autohete_paper : &ah__policy_autohete_fifo,
     };
     config->slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
+    config->overtaking = draw(0, 3) ? config->slots : draw(0, config->slots);
 }
 
 /* One of the published systems, in any of its placements. */

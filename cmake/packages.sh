@@ -20,6 +20,7 @@ mandoc           command:mandoc
 packages_full='
 clang            command:clang
 libomp-dev       package
+libclang-rt-dev  package
 '
 packages_quickstart='
 bible-kjv        command:bible

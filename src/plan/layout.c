@@ -131,6 +131,13 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
 
 /* ---- totals ---- */
 
+/* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part there,
+ * which has the size of its gradient's. */
+static int shard_count(const struct ah_plan *plan)
+{
+    return plan->ranks > 1 ? plan->offload_optimizer - plan->offload_params : 0;
+}
+
 /* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
 static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
@@ -161,7 +168,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
 {
     struct sizes sizes;
     measure(&sizes, partition, plan);
-    *device = plan->slots * sizes.buffer[AH_CLASS_BLOCK] +
+    *device = plan->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(plan) * sizes.host_grad[AH_CLASS_BLOCK] +
               3 * sizes.state[AH_CLASS_BLOCK] * (plan->layers - plan->offload_optimizer) +
               (plan->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
     *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.host_grad[AH_CLASS_BLOCK]) * plan->offload_optimizer +
@@ -245,6 +252,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     layout->results_bytes = sizes.results;
     layout->host_staging_bytes = sizes.staging;
     layout->slots_offset = place(&layout->device_bytes, plan->slots * layout->slot_bytes);
+    layout->shards_offset = place(&layout->device_bytes, shard_count(plan) * sizes.host_grad[AH_CLASS_BLOCK]);
     for (int group = 0; group < plan->layers + 2; group++)
         place_group(layout, group, plan, &sizes);
     place_device(layout, plan, &sizes);

@@ -27,6 +27,7 @@ struct ah_layout_group {
 
 struct ah_layout {
     int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
+    int64_t shards_offset;                 /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t inputs_offset, input_bytes;    /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
     int64_t saved_offset, saved_bytes;     /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
     int saved_sets;

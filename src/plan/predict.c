@@ -88,20 +88,21 @@ static int64_t on_device_ns(const struct ah_plan *plan, struct triple t)
            (plan->head_on_host ? 0 : t.h);
 }
 
-/* Each block optimized on the device has its parameters cast before forward and before backward. */
+/* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for backward. */
 static int64_t casts_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    bool casts = predictor->partition->compute != AH_F32 || plan->ranks > 1;
-    return casts ? 2 * (plan->layers - plan->offload_optimizer) * times(predictor, AH_ITEM_CAST).b : 0;
+    int64_t cast = times(predictor, AH_ITEM_CAST).b;
+    if (plan->ranks > 1)
+        return 2 * (plan->layers - plan->offload_params) * cast;
+    return predictor->partition->compute != AH_F32 ? 2 * (plan->layers - plan->offload_optimizer) * cast : 0;
 }
 
 static int64_t comm_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
-    int64_t again = plan->offload_params + plan->layers - plan->offload_optimizer;
     if (plan->ranks <= 1)
         return 0;
-    return gather.e + gather.h + reduce.e + reduce.h + plan->layers * (gather.b + reduce.b) + again * gather.b;
+    return gather.e + gather.h + reduce.e + reduce.h + plan->layers * (2 * gather.b + reduce.b);
 }
 
 static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_lane lane)

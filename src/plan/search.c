@@ -11,6 +11,7 @@
 #include "plan/search.h"
 
 enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 60000, SEARCH_WHOLE_LAYERS = 6 };
+enum { GATHERED_AHEAD = 2 };
 enum { TILES_TRIED = 8, TILES_MUST_GAIN = 500 }; /* a five-hundredth of the step, or the group stays whole */
 
 struct candidates {
@@ -154,7 +155,9 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
                                .slots = placement.slots,
                                .refetch_ahead = placement.refetch_ahead};
         int least = min_slots(&plan, predictor->partition);
-        plan.slots = plan.slots > least ? plan.slots : least; /* half-precision copies, several ranks */
+        if (plan.ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+            plan.slots = least + GATHERED_AHEAD;
+        plan.slots = plan.slots > least ? plan.slots : least; /* half-precision copies */
         ah__layout_bytes(&plan.device_peak_bytes, &plan.host_peak_bytes, predictor->partition, &plan);
         if ((budget->device_bytes && plan.device_peak_bytes > budget->device_bytes) ||
             (budget->host_bytes && plan.host_peak_bytes > budget->host_bytes))

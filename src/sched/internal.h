@@ -115,6 +115,8 @@ bool ah__placement_search(struct ah_placement *out, int layers, int index);
 bool ah__sched_backward_over(const struct ah_sched *sched, int group);
 /* The parameters of all groups on the host have arrived for the iteration the compute lane is in. */
 bool ah__sched_all_fetched(const struct ah_sched *sched);
+/* The compute lane stands before (or, its casts being ahead, just beyond) the step that a fetch is for. */
+bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch);
 /* The host update that follows the group's last backward has completed. */
 bool ah__sched_update_over(const struct ah_sched *sched, int group);
 /* Nothing runs or is queued on a lane. */

@@ -119,6 +119,18 @@ static bool update_ready(const struct ah_sched *sched, struct ah_work *work)
     return group->reduce.submitted;
 }
 
+static bool cast_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step)
+{
+    const struct group *group = &sched->groups[step->partition];
+    work->item.recompute = step->backward;
+    if (group->on_host) { /* this rank's part, fetched once for both */
+        if (!group->fetch.submitted || group->fetch.iteration != work->item.iteration)
+            return false;
+        wait_for(sched, work, &group->fetch);
+    }
+    return slot_take(sched, work, &work->item.param_slot);
+}
+
 static bool compute_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step)
 {
     switch (step->kind) {
@@ -127,8 +139,7 @@ static bool compute_ready(const struct ah_sched *sched, struct ah_work *work, co
     case AH_ITEM_BACKWARD:
         return backward_ready(sched, work);
     case AH_ITEM_CAST:
-        work->item.recompute = step->backward;
-        return slot_take(sched, work, &work->item.param_slot);
+        return cast_ready(sched, work, step);
     default:
         return update_ready(sched, work);
     }
@@ -165,7 +176,8 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
     int64_t iteration = sched->fetch.iteration;
     if (step->kind == AH_ITEM_REFETCH) {
         bool gradients_left = sched->gradient_iteration < iteration || sched->lowest_gradient > step->partition + 1;
-        return gradients_left ? 1 : 0;
+        int casts = sched->config.ranks > 1 ? ah__sched_device_slots(&sched->config, true) : 0;
+        return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
     bool last_backward_left = !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
     if (last_backward_left)
@@ -207,7 +219,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_work *work, cons
         return false;
     if (!sched->config.policy->may_fetch(sched, &work->item))
         return false;
-    if (!group->pooled)
+    if (!group->pooled || group->casts)
         return true;
     if (work->item.tile > 0) {
         work->item.param_slot = group->param_slot;
@@ -224,7 +236,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
-    int device = config->offload_optimizer < config->layers ? ah__sched_device_slots(config, true) : 0;
+    int device = ah__sched_device_slots(config, true);
     int again = config->offload_params && sched->fetch.iteration < iteration ? 2 : 1;
     return device > again ? device : again;
 }
@@ -244,7 +256,7 @@ static bool enough_for_earlier(const struct ah_sched *sched, int partition, int6
     kept -= ah__sched_device_slots(&sched->config, false);
     for (int g = sched->config.layers - sched->config.offload_optimizer + 1; g < partition && kept >= passing; g++) {
         const struct group *group = &sched->groups[g];
-        if (param_claimed(group, iteration))
+        if (group->casts || param_claimed(group, iteration))
             continue;
         kept -= !group->refetches;
         passing |= group->refetches;
@@ -266,7 +278,7 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_work *work)
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], false};
         const struct group *group = &sched->groups[step.partition];
-        bool needs_slot = group->pooled && group->fetched == 0;
+        bool needs_slot = group->pooled && !group->casts && group->fetched == 0;
         if (needs_slot && (sched->free_slots == 0 || held >= sched->config.overtaking || kept < backward ||
                            !enough_for_earlier(sched, step.partition, iteration, kept)))
             continue;
@@ -390,9 +402,11 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
 /* What a gather reads: this rank's part, fetched, cast, or (embedding and head on the device) updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
+    if (group->casts)
+        return &group->cast[step->backward];
     if (group->on_host)
         return step->backward ? &group->refetch : &group->fetch;
-    return group->casts ? &group->cast[step->backward] : &group->update;
+    return &group->update;
 }
 
 static bool gather_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)

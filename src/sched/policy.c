@@ -64,6 +64,16 @@ bool ah__sched_backward_over(const struct ah_sched *sched, int group)
            ah__sched_passed(sched, &sched->last_compute[ah__sched_ring(iteration)]);
 }
 
+bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch)
+{
+    const struct step *next = ah__walk_next(&sched->compute);
+    if (sched->compute.iteration != fetch->iteration)
+        return false;
+    if (fetch->kind == AH_ITEM_PREFETCH)
+        return next->backward || next->partition >= fetch->partition;
+    return next->backward && next->partition <= fetch->partition;
+}
+
 bool ah__sched_update_over(const struct ah_sched *sched, int group)
 {
     const struct group *g = &sched->groups[group];

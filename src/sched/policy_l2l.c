@@ -18,9 +18,7 @@ static bool alone_item(const struct ah_sched *sched, const struct ah_item *item)
 /* When its block is entered. */
 static bool entered_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
-    const struct step *next = ah__walk_next(&sched->compute);
-    bool entered = sched->compute.iteration == item->iteration && next->partition == item->partition;
-    return nothing_runs(sched) && entered;
+    return nothing_runs(sched) && ah__sched_entered(sched, item);
 }
 
 static bool alone_group(const struct ah_sched *sched, int group)

@@ -17,11 +17,9 @@ static bool forward_after_updates(const struct ah_sched *sched, const struct ah_
 /* On demand: the compute lane stands before the block. Blocks that stay: right after their update. */
 static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *item)
 {
-    const struct step *next = ah__walk_next(&sched->compute);
-    bool entered = sched->compute.iteration == item->iteration && next->partition == item->partition;
     if (item->kind == AH_ITEM_PREFETCH && !sched->groups[item->partition].refetches)
         return true;
-    return entered && ah__sched_idle(sched, AH_LANE_COMPUTE);
+    return ah__sched_entered(sched, item) && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }
 
 /* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward unless

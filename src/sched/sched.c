@@ -7,13 +7,12 @@ int ah__sched_ring(int64_t iteration)
     return (int)(iteration % ITERATION_RING);
 }
 
-/* How many slots the blocks optimized on the device need at once, between them, in a forward or backward. */
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 {
+    if (config->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
+        return config->offload_params == config->layers ? 0 : backward ? 4 : 2;
     if (config->offload_optimizer == config->layers)
         return 0;
-    if (config->ranks > 1)
-        return backward ? 4 : 2; /* parameters of this block and the next; gradients being reduced and being written */
     return (backward ? 1 : 0) + (config->casts ? 1 : 0);
 }
 
@@ -21,9 +20,9 @@ int ah__sched_min_slots(const struct ah_sched_config *config)
 {
     int held = config->offload_optimizer - config->offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_slots(config, true);
+    if (config->ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
+        return device + (config->offload_params ? device ? 2 : 3 : 0);
     int least = config->offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
-    if (config->offload_optimizer && config->ranks > 1)
-        least++; /* the next block's cast is claimed ahead */
     if (config->offload_optimizer && device)
         device = device > 2 ? device : 2;
     return least > device ? least : device > 0 ? device : 1;
@@ -59,7 +58,7 @@ static void groups_init(struct ah_sched *sched)
         group->pooled = g >= 1 && g <= layers;
         group->on_host = g == 0 ? config->embedding_on_host : g > layers ? config->head_on_host : g >= first_on_host;
         group->refetches = group->pooled && group->on_host && g < first_on_host + config->offload_params;
-        group->casts = group->pooled && !group->on_host && (config->casts || config->ranks > 1);
+        group->casts = group->pooled && (config->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
         group->param_slot = group->grad_slot = -1;
     }
 }
@@ -291,7 +290,7 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
 /* Casts hold slots too, but only between two items of the compute lane: they are not counted. */
 static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
 {
-    if (group->param_slot >= 0 && group->on_host)
+    if (group->param_slot >= 0 && group->on_host && !group->casts)
         sched->param_slots[ah__sched_ring(group->param_iteration)]--;
     release(sched, &group->param_slot, event);
 }
@@ -382,7 +381,7 @@ static bool fetch_done(const struct ah_sched *sched)
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled && item->tile == 0) {
+    if (group->pooled && !group->casts && item->tile == 0) {
         claim(sched, &group->param_slot, item->param_slot);
         group->param_iteration = item->iteration;
         sched->param_slots[ah__sched_ring(item->iteration)]++;

@@ -17,11 +17,12 @@ struct ah_sched_config {
     int checkpoint, offload_params, offload_optimizer; /* c, p, o */
     bool embedding_on_host, head_on_host;
     bool shared_embedding; /* the head reads group 0 as well */
-    /* The compute dtype is not the master's, or the model data are sharded: a block optimized on the device has its parameters in
-     * a slot only around its forward and its backward, put there by a CAST. */
+    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around its forward
+     * and its backward, put there by a CAST. */
     bool casts;
-    /* Devices the model data are sharded over. More than one: every fetch or cast fills this rank's part of a slot, a GATHER the
-     * rest, and a REDUCE leaves this rank's part of the summed gradient before it goes home or is used. */
+    /* Devices the model data are sharded over. More than one: only this rank's part stays on the device, a CAST (of what stays) or a
+     * fetch (of what does not) puts it into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves
+     * this rank's part of the summed gradient before it goes home or is used. */
     int ranks;
     int tiles; /* gradient, host update and fetch of a group in so many pieces, each following the one before; 1: whole */
     int overtaking; /* as many slots may hold an iteration's parameters when a fetch overtakes; policies that overtake */

@@ -76,6 +76,10 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < plan->slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
                  partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
+    int64_t part = (partition->groups[1].count + plan->ranks - 1) / plan->ranks * (partition->compute == AH_F32 ? 4 : 2);
+    int shards = plan->ranks > 1 ? plan->offload_optimizer - plan->offload_params : 0;
+    for (int i = 0; i < shards; i++)
+        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN), part);
     for (int i = 0; i <= plan->layers; i++)
         area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
     for (int i = 0; i < layout->saved_sets; i++)

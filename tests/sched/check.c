@@ -69,7 +69,9 @@ static void after_span(const struct ah_span *later, const struct ah_span *earlie
 
 static bool casts(const struct ah_sched_config *config, int g)
 {
-    return g >= 1 && g <= config->layers && !on_host(config, g) && (config->casts || config->ranks > 1);
+    if (g < 1 || g > config->layers)
+        return false;
+    return config->ranks > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
 }
 
 static void check_casts(const struct checker *c, int64_t k, int g)
@@ -77,7 +79,9 @@ static void check_casts(const struct checker *c, int64_t k, int g)
     const struct ah_span *cast = get(c, k, g, AH_ITEM_CAST), *again = get_again(c, k, g, AH_ITEM_CAST);
     after_span(get(c, k, g, AH_ITEM_FORWARD), cast, "forward after its cast");
     after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its cast");
-    if (k > 0)
+    if (on_host(c->config, g))
+        after_span(cast, get_tile(c, k, g, AH_ITEM_PREFETCH, c->config->tiles - 1), "cast after the fetch");
+    else if (k > 0)
         after_span(cast, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "cast after the last update");
 }
 
@@ -95,7 +99,8 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
         after_span(gather, get(c, k, g, AH_ITEM_CAST), "gather after the cast");
     if (brought_again) {
         after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its gather");
-        after_span(again, host ? get(c, k, g, AH_ITEM_REFETCH) : get_again(c, k, g, AH_ITEM_CAST), "gather again");
+        after_span(again, refetches(c->config, g) ? get(c, k, g, AH_ITEM_REFETCH) : get_again(c, k, g, AH_ITEM_CAST),
+                   "gather again");
     }
     if (g == 0 && c->config->shared_embedding)
         after_span(get(c, k, c->config->layers + 1, AH_ITEM_FORWARD), gather, "head after the embedding's gather");

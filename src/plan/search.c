@@ -196,9 +196,10 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 {
     int64_t with;
     struct ah_plan overtaking = *plan;
-    plan->overtaking = 0;
+    bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
+    plan->overtaking = placed && predictor->policy->overtakes ? plan->slots : 0;
     AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, SEARCH_ITERATIONS));
-    if (!predictor->policy->overtakes || plan->offload_optimizer == 0)
+    if (placed || !predictor->policy->overtakes || plan->offload_optimizer == 0)
         return AH_OK;
     overtaking.overtaking = overtaking.slots;
     AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, SEARCH_ITERATIONS));

@@ -5,9 +5,12 @@
  * host, update, parameters back. */
 #include "sched/internal.h"
 
-/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. */
-static bool forward_after_updates(const struct ah_sched *sched, const struct ah_item *item)
+/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. In backward, a
+ * gradient that leaves does so to make room: evicting is a copy that computing waits for. */
+static bool computes_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
+    if (item->kind == AH_ITEM_BACKWARD && !ah__sched_idle(sched, AH_LANE_D2H))
+        return false;
     for (int g = 0; item->kind == AH_ITEM_FORWARD && item->partition == 0 && g < sched->partitions; g++)
         if (sched->groups[g].on_host && sched->groups[g].ready_for < item->iteration)
             return false;
@@ -57,11 +60,11 @@ const struct ah_policy ah__policy_patrickstar = {
     .description = "chunks fetched on demand, updated one at a time after backward",
     .keeps_semantics = true,
     .barrier = false,
-    .overtakes = false,
+    .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
-    .may_compute = forward_after_updates,
+    .may_compute = computes_alone,
     .may_fetch = fetch_on_demand,
     .may_offload = one_at_a_time,
     .may_update = update_after_backward,

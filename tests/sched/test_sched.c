@@ -70,6 +70,7 @@ static void random_baseline(struct ah_sched_config *config)
     config->refetch_ahead = placement.refetch_ahead;
     int least = ah__sched_min_slots(config);
     config->slots = placement.slots > least ? placement.slots : least;
+    config->overtaking = config->slots;
 }
 
 static void random_any(struct ah_sched_config *config)

@@ -265,6 +265,20 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
     return AH_OK;
 }
 
+void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition, const struct ah_plan *plan,
+                           bool predicted)
+{
+    int64_t host;
+    struct ah_plan without_slots = *plan;
+    without_slots.slots = 0;
+    timeline->predicted = predicted;
+    ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, plan);
+    ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots);
+    timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->slots;
+    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy, plan->checkpoint,
+             plan->offload_params, plan->offload_optimizer, plan->slots);
+}
+
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
                       int iterations)
 {

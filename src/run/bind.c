@@ -6,6 +6,11 @@
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 enum { NORMS_OFFSET = 64 }; /* of the squared norms behind the loss, see plan/layout.h */
 
+int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
+{
+    return run->trained + iteration - run->iteration;
+}
+
 static char *tokens(const struct ah_run *run, char *base, int64_t offset, int64_t iteration)
 {
     return base + offset + iteration % 2 * run->layout->tokens_bytes;

@@ -51,11 +51,6 @@ void ah__run_free(struct ah_run *run)
     ah__free(run);
 }
 
-int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
-{
-    return run->trained + iteration - run->iteration;
-}
-
 /* The global norm: squares of all groups, summed in order of the groups. */
 static double global_norm(const struct ah_run *run, int64_t iteration)
 {

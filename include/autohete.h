@@ -225,8 +225,8 @@ struct ah_plan {
     int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
     int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
     int bound_lane;            /* enum ah_lane: the busiest lane */
-    char policy[24];           /* "autohete", "autohete-fifo", "resident" */
-    uint64_t signature;        /* of block structure, batch, dtype, device, version; 0 until planned */
+    char policy[24];           /* one of ah_policy_names() */
+    uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
 
 struct ah_budget {
@@ -237,7 +237,8 @@ struct ah_budget {
 /* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=..,ahead=..,embedding=host|device,head=host|device]", or a JSON file):
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,
+ * embedding=host|device,head=host|device]", or a JSON file):
  * completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
@@ -350,7 +351,7 @@ struct ah_train_options {
     const char *schedule;        /* * "cosine" (default), "linear", "constant" */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
-    const char *policy;          /* "autohete" (default), "autohete-fifo", "resident" */
+    const char *policy;          /* one of ah_policy_names(); default "autohete" */
     const char *profile_path;    /* a saved profile, or null: measure */
     const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of the
                                   * training that is resumed, else nothing is written */

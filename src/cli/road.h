@@ -43,7 +43,7 @@ void ah__cli_road_free(struct ah_cli_road *road);
      "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile)                                                                   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},         \
-    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "autohete, autohete-fifo or resident", 0, 0, false},        \
+    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "the policy; `autohete simulate --policy all` lists them", 0, 0, false},        \
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}

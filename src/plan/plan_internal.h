@@ -13,11 +13,18 @@ void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partit
 int ah__plan_switches(const struct ah_plan *plan);
 
 /* What a spec may leave open; a set bit of *given says that the spec decided it. Open numbers are 0. */
-enum { AH_PLAN_GIVEN_SLOTS = 1, AH_PLAN_GIVEN_AHEAD = 2, AH_PLAN_GIVEN_EMBEDDING = 4, AH_PLAN_GIVEN_HEAD = 8, AH_PLAN_GIVEN_TILES = 16, AH_PLAN_GIVEN_OVERTAKING = 32 };
+enum {
+    AH_PLAN_GIVEN_SLOTS = 1,
+    AH_PLAN_GIVEN_AHEAD = 2,
+    AH_PLAN_GIVEN_EMBEDDING = 4,
+    AH_PLAN_GIVEN_HEAD = 8,
+    AH_PLAN_GIVEN_TILES = 16,
+    AH_PLAN_GIVEN_OVERTAKING = 32,
+};
 
-/* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N, ahead=N, tiles=N, overtaking=N,
- * embedding=host|device, head=host|device, in any order, for a model of `layers` blocks. Fills all switches of *out, zeroes the
- * predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
+/* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N, ahead=N,
+ * tiles=N, overtaking=N, embedding=host|device, head=host|device, in any order, for a model of `layers` blocks. Fills all
+ * switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.

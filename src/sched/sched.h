@@ -35,7 +35,7 @@ enum { AH_SCHED_MOST_TILES = 16 };
 
 struct ah_sched;
 
-/* Where a published system puts things: the plans it may choose from. Slots of 0: as many as fit. */
+/* Where a published system puts things: the plans it may choose from. Slots below what cannot deadlock are raised to that. */
 struct ah_placement {
     int checkpoint, offload_params, offload_optimizer;
     bool embedding_on_host, head_on_host;
@@ -67,7 +67,8 @@ struct ah_policy {
     bool (*placement)(struct ah_placement *out, int layers, int index);
 };
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
-    ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar, ah__policy_stronghold, ah__policy_l2l;
+    ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar,
+    ah__policy_stronghold, ah__policy_l2l;
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);
 extern const struct ah_policy *const ah__policies[];

@@ -135,6 +135,7 @@ static int run_stretch(struct ah_loop *loop)
     int64_t save = next_point(loop->step, settings->save_every, settings->schedule.steps);
     int64_t val = next_point(loop->step, settings->val_every, settings->schedule.steps), done = 0;
     loop->last_ns = loop->dev->ops->now_ns(loop->dev);
+    ah__run_busy(loop->busy_ns, loop->run); /* an evaluation's work is no step's */
     int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
     loop->step += done;
     AH_TRY(status);

@@ -89,7 +89,7 @@ static void leaves_everything(void **state)
 
 struct watch {
     int64_t steps, vals, allocations, last_val_step;
-    double first_loss, last_loss, val_loss;
+    double first_loss, last_loss, val_loss, compute_busy;
 };
 
 static int watch_step(const struct ah_step *step, void *context)
@@ -104,7 +104,7 @@ static int watch_step(const struct ah_step *step, void *context)
     watch->last_loss = step->loss;
     for (int lane = 0; lane < AH_LANE_SLOTS; lane++)
         assert_true(step->lane_busy[lane] >= 0 && step->lane_busy[lane] <= 1);
-    assert_true(step->step < 3 || step->lane_busy[0] > 0);
+    watch->compute_busy += step->lane_busy[0]; /* of one step it may be 0: compute may have run ahead of a late result */
     assert_true(step->tokens_per_s > 0 && step->eta_s >= 0 && (step->eta_s > 0) == (step->step < STEPS));
     assert_int_equal(ah__alloc_count(), watch->allocations);
     return 0;
@@ -137,6 +137,7 @@ static void callbacks_and_no_allocation(void **state)
     assert_int_equal(watch.vals, 3);
     assert_int_equal(watch.last_val_step, STEPS);
     assert_true(watch.val_loss == result.val_loss && watch.last_loss == result.final_loss);
+    assert_true(watch.compute_busy > 0);
     assert_true(fabs(watch.first_loss - log(128)) < 0.1); /* an untrained model knows nothing */
     assert_true(watch.last_loss < watch.first_loss - 0.5);
     assert_false(ah__path_exists(place.out));

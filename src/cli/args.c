@@ -133,7 +133,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_SEED: return parse_seed(to, text);
     case AH_ARG_REAL: return parse_real(to, option, text);
     case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
-    case AH_ARG_RATE: return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0;
+    case AH_ARG_RATE: return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0 && (double)*(int64_t *)to >= option->min;
     }
     return false;
 }
@@ -146,7 +146,9 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_COUNT] = "a whole number",  [AH_ARG_SEED] = "a whole number",  [AH_ARG_REAL] = "a number",
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
     };
-    if (option->min != 0 || option->max != 0)
+    if (option->kind == AH_ARG_RATE && option->min > 0)
+        snprintf(text, size, "%s, at least %.15g bytes a second", kinds[option->kind], option->min);
+    else if (option->min != 0 || option->max != 0)
         snprintf(text, size, "%s from %.15g to %.15g", kinds[option->kind], option->min, option->max);
     else
         snprintf(text, size, "%s", kinds[option->kind]);

@@ -13,7 +13,7 @@ enum ah_arg_kind {
     AH_ARG_SEED,  /* uint64_t */
     AH_ARG_REAL,  /* double, in [min, max] */
     AH_ARG_SIZE,  /* int64_t, bytes, above zero */
-    AH_ARG_RATE,  /* int64_t, bytes per second, above zero */
+    AH_ARG_RATE,  /* int64_t, bytes per second, above zero and at least min */
 };
 
 struct ah_arg {
@@ -23,7 +23,7 @@ struct ah_arg {
     const char *meta;    /* what help calls the value */
     const char *initial; /* value when absent; null: the struct is left as it is */
     const char *help;    /* null: not shown in help */
-    double min, max;     /* both 0: any */
+    double min, max;     /* both 0: any; of a rate only min counts */
     bool required;
 };
 

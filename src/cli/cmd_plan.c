@@ -41,7 +41,9 @@ static int run(const void *given)
 {
     const struct plan_args *args = given;
     struct ah_cli_road road = {0};
-    int status = ah__cli_road_plan(&road, &args->road);
+    int status = ah__out_check("out", args->out);
+    if (status == AH_OK)
+        status = ah__cli_road_plan(&road, &args->road);
     if (status == AH_OK)
         status = show(&road, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

@@ -39,7 +39,9 @@ static int run(const void *given)
 {
     const struct profile_args *args = given;
     struct ah_cli_road road = {0};
-    int status = ah__cli_road_profile(&road, &args->road);
+    int status = ah__out_check("out", args->out);
+    if (status == AH_OK)
+        status = ah__cli_road_profile(&road, &args->road);
     if (status == AH_OK)
         status = show(&road, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

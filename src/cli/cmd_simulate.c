@@ -132,7 +132,11 @@ static int run(const void *given)
 {
     const struct simulate_args *args = given;
     bool compares = ah__compare_wanted(&args->road, &args->compare);
-    int status = compares ? compare_policies(args) : simulate(args);
+    int status = ah__out_check("svg", args->svg);
+    if (status == AH_OK)
+        status = ah__out_check("trace", args->trace);
+    if (status == AH_OK)
+        status = compares ? compare_policies(args) : simulate(args);
     return status == AH_OK ? 0 : ah__out_fail(status);
 }
 

@@ -1,5 +1,6 @@
 /* autohete COMMAND [option ...]: a client of the public interface. Exit status 0, 1 (the run failed) or 2 (bad input). */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -75,6 +76,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    /* a file that may not grow is a failed write with a message, as a full disk is */
+    signal(SIGXFSZ, SIG_IGN);
     int status = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "autohete: standard output: %s\n", strerror(errno));

@@ -17,6 +17,8 @@ int ah__out_plan(FILE *to, const struct ah_plan *plan);
 
 /* A fault in the input that the command found itself, as one line; gives AH_EINPUT, for ah__out_fail to print. */
 int ah__out_fault(const char *format, ...) AH_PRINTF(1, 2);
+/* Whether a file could be written to path (null: fine), asked before the work that fills it. As ah__out_fault. */
+int ah__out_check(const char *option, const char *path);
 /* Prints ah_error() and gives the exit status that goes with a status of the library. */
 int ah__out_fail(int status);
 

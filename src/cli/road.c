@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "cli/out.h"
+
 int ah__cli_road_graph(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
     int status = ah_model_load(&road->model, args->model);
@@ -29,9 +31,22 @@ int ah__cli_road_profile(struct ah_cli_road *road, const struct ah_cli_road_args
     return status != AH_OK ? status : ah_profile_measure(&road->profile, road->partition, road->dev);
 }
 
+/* The planner knows this too, but it is asked only after everything was timed. */
+static int check_policy(const char *policy)
+{
+    char list[224] = "";
+    if (ah_policy_description(policy))
+        return AH_OK;
+    for (const char *const *each = ah_policy_names(); *each; each++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "", *each);
+    return ah__out_fault("--policy: found '%.40s', expected one of %s", policy, list);
+}
+
 int ah__cli_road_plan(struct ah_cli_road *road, const struct ah_cli_road_args *args)
 {
-    int status = ah__cli_road_profile(road, args);
+    int status = check_policy(args->policy);
+    if (status == AH_OK)
+        status = ah__cli_road_profile(road, args);
     if (status != AH_OK)
         return status;
     if (strcmp(args->plan, "auto") == 0)

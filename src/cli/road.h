@@ -31,7 +31,7 @@ void ah__cli_road_free(struct ah_cli_road *road);
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
     {"device", AH_ARG_TEXT, at_device, "NAME", "cpu", "the device", 0, 0, false},                                      \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 0, 0, false},                           \
+     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                           \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
      "threads of the device (default: one per core)", 1, 4096, false},                                                 \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \

@@ -116,6 +116,7 @@ struct ah_dev_info {
     int64_t align_bytes;             /* slots start at multiples of this */
     int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
     int64_t host_bytes;              /* host memory handed out by host_memory */
+    int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
     uint64_t signature;              /* of what timings depend on: kind, cpu, threads, link */
 };
 

@@ -21,6 +21,22 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     }
 }
 
+int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
+{
+    enum { COPIES = 3 }; /* parameters and the two moments, in fp32 for every dtype */
+    char need[32], have[32];
+    int64_t count = 0;
+    struct ah_dev_info info;
+    dev->ops->info(dev, &info);
+    for (int i = 0; i < partition->group_count; i++)
+        count += partition->groups[i].count;
+    int64_t bytes = COPIES * (int64_t)sizeof(float) * count;
+    if (!info.machine_bytes || bytes <= info.machine_bytes)
+        return AH_OK;
+    return ah__fail(AH_ENOMEM, "model: found %s of parameters and optimizer, expected at most the %s available on this machine",
+                    ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
+}
+
 /* After a failure items may still be on their way; memory can only go when they have come in. */
 static void drain(struct ah_dev *dev, int status)
 {
@@ -61,6 +77,7 @@ int ah_profile_measure(struct ah_profile **out, const struct ah_partition *parti
     if (partition->compute != AH_F32)
         return ah__fail(AH_EINPUT, "profile: found a model in %s, expected F32, which is what devices compute in",
                         ah__dtype_name(partition->compute));
+    AH_TRY(ah__profile_fits(partition, dev));
     AH_TRY(ah__new(&profile, 1, sizeof *profile));
     int status = profile_measure(profile, partition, dev);
     if (status != AH_OK)

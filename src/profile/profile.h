@@ -24,4 +24,8 @@ struct ah_profile {
     uint64_t device_signature;
 };
 
+/* Whether the machine could hold the model's parameters and optimizer at all, wherever they lie. Asked before anything is
+ * timed: a block of a model that can never run here may take minutes. AH_ENOMEM says what is needed and what there is. */
+int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
+
 #endif

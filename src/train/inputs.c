@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "io/folder.h"
+#include "sched/sched.h"
 #include "train/road.h"
 
 /* Of the data, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for bit. */
@@ -53,7 +54,7 @@ static bool same_folder(const char *a, const char *b)
     return same;
 }
 
-static int holds_training(bool *out, const char *dir)
+int ah__road_holds_training(bool *out, const char *dir)
 {
     static const char *const traces[] = {"metrics.jsonl", "checkpoint"};
     *out = false;
@@ -74,22 +75,32 @@ static int choose_out(struct ah_road *road)
     if (road->options->out_dir)
         AH_TRY(ah__strdup(&road->out_dir, road->options->out_dir));
     else if (resumed) {
-        AH_TRY(holds_training(&occupied, resumed));
+        AH_TRY(ah__road_holds_training(&occupied, resumed));
         if (occupied)
             AH_TRY(ah__strdup(&road->out_dir, resumed));
     }
     if (!road->out_dir)
         return AH_OK;
     AH_TRY(ah__folder_check(road->out_dir));
-    AH_TRY(holds_training(&occupied, road->out_dir));
+    AH_TRY(ah__road_lock(road));
+    AH_TRY(ah__road_holds_training(&occupied, road->out_dir));
     if (occupied && !(resumed && same_folder(road->out_dir, resumed)))
         return ah__fail(AH_EINPUT, "%s: found a training there, expected another folder, or --resume to continue it",
                         road->out_dir);
     return AH_OK;
 }
 
+/* The planner knows this too, but it is asked only after everything was timed. */
+static int check_policy(const char *policy)
+{
+    if (policy && !ah__policy_find(policy))
+        return ah__fail(AH_EINPUT, "policy: found '%.40s', expected %s", policy, ah__policy_names());
+    return AH_OK;
+}
+
 int ah__road_inputs(struct ah_road *road)
 {
+    AH_TRY(check_policy(road->options->policy));
     if (road->options->resume_dir)
         AH_TRY(ah__checkpoint_open(&road->resumed, road->options->resume_dir));
     AH_TRY(open_model(road));
@@ -112,6 +123,7 @@ int ah__road_profile(struct ah_road *road)
     struct ah_dev_info info;
     if (!path)
         return ah_profile_measure(&road->profile, road->partition, road->dev);
+    AH_TRY(ah__profile_fits(road->partition, road->dev));
     AH_TRY(ah_profile_load(&road->profile, path));
     road->dev->ops->info(road->dev, &info);
     if (road->profile->device_signature != info.signature)

@@ -1,4 +1,8 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "train/road.h"
@@ -54,12 +58,48 @@ static int prepare_state(struct ah_road *road)
     return ah__new(&road->save_buffer, (size_t)ah__checkpoint_buffer(road->partition), sizeof *road->save_buffer);
 }
 
+int ah__road_lock(struct ah_road *road)
+{
+    if (road->out_fd >= 0)
+        return AH_OK;
+    int fd = open(road->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return AH_OK; /* not there yet, or what the first write will complain about */
+    /* File systems that cannot lock do without. */
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        return ah__fail(AH_EINPUT, "%s: found another training at work there, expected a folder of its own", road->out_dir);
+    }
+    road->out_fd = fd;
+    return AH_OK;
+}
+
+void ah__road_unlock(struct ah_road *road)
+{
+    if (road->out_fd >= 0)
+        close(road->out_fd);
+    road->out_fd = -1;
+}
+
+/* A folder that was not there when the inputs were checked: another training may have made it and even be done. */
+static int take_out(struct ah_road *road)
+{
+    bool locked = road->out_fd >= 0, taken = false;
+    AH_TRY(ah__folder_make(road->out_dir));
+    AH_TRY(ah__road_lock(road));
+    if (!locked)
+        AH_TRY(ah__road_holds_training(&taken, road->out_dir));
+    return taken ? ah__fail(AH_EINPUT, "%s: found a training there that began meanwhile, expected another folder",
+                            road->out_dir)
+                 : AH_OK;
+}
+
 int ah__road_open_out(struct ah_road *road)
 {
     if (!road->out_dir)
         return AH_OK;
     AH_TRY(prepare_state(road));
-    AH_TRY(ah__folder_make(road->out_dir));
+    AH_TRY(take_out(road));
     AH_TRY(save(road, "profile.json", save_profile));
     AH_TRY(save(road, "plan.json", save_plan));
     AH_TRY(ah__metrics_open(&road->metrics, road->out_dir, road->resumed.step));

@@ -15,6 +15,7 @@ struct ah_road {
     struct ah_tokens *tokens;
     struct ah_settings settings;
     char *out_dir; /* null: nothing is written */
+    int out_fd;    /* of out_dir, locked; -1: not open */
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_dev *dev;
@@ -31,6 +32,8 @@ struct ah_road {
 
 /* Checkpoint, model, data and settings, each checked against the others, and whether out_dir may be used; writes nothing. */
 int ah__road_inputs(struct ah_road *road);
+/* Whether dir has what a training leaves. */
+int ah__road_holds_training(bool *out, const char *dir);
 /* Measured, or loaded and known to be of this device. */
 int ah__road_profile(struct ah_road *road);
 /* Searched for, or given; with the timeline it predicts. Tells on_plan. */
@@ -38,6 +41,9 @@ int ah__road_plan(struct ah_road *road);
 
 /* Makes out_dir, writes what is known before training and readies metrics and checkpoints. Nothing to do without out_dir. */
 int ah__road_open_out(struct ah_road *road);
+/* Keeps out_dir for this training until unlock; nothing to do while it does not exist. AH_EINPUT when another has it. */
+int ah__road_lock(struct ah_road *road);
+void ah__road_unlock(struct ah_road *road);
 /* The loop's save and stretch hooks; context: the road. */
 int ah__road_save(int64_t step, double loss, void *context);
 int ah__road_pictures(int64_t steps, void *context);

@@ -83,7 +83,7 @@ static int resolve_real(struct ah_settings *out, const struct real_row *row, con
         value = *(const double *)((const char *)saved + row->setting);
     if (!isnan(asked)) {
         if (asked < row->min || asked > row->max)
-            return ah__fail(AH_EINPUT, "%s: found %g, expected %g to %g", row->name, asked, row->min, row->max);
+            return ah__fail(AH_EINPUT, "%s: found %.10g, expected %.10g to %.10g", row->name, asked, row->min, row->max);
         value = asked;
     }
     *(double *)((char *)out + row->setting) = value;

@@ -21,6 +21,7 @@ static int walk(struct ah_road *road)
 static void leave(struct ah_road *road)
 {
     ah__metrics_close(&road->metrics);
+    ah__road_unlock(road);
     ah__free(road->save_buffer);
     ah__free(road->state.data_path);
     ah__run_free(road->run);
@@ -59,7 +60,7 @@ static void fill_result(struct ah_train_result *result, struct ah_road *road)
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
 {
-    struct ah_road road = {.options = options};
+    struct ah_road road = {.options = options, .out_fd = -1};
     int status = walk(&road);
     if (status == AH_OK)
         fill_result(result, &road);

@@ -169,7 +169,16 @@ static void bad_command_lines(void **state)
         {"train --modle x", "did you mean --model?"},
         {"train --model x --data x --device-memory 64Mib", "--device-memory: found '64Mib', expected a size like 64MiB"},
         {"train --model x --data x --steps 0", "--steps: found '0'"},
+        {"train --model x --data x --link 999999B/s",
+         "--link: found '999999B/s', expected a rate like 4GB/s, at least 1000000 bytes a second"},
+        {"train --model x --data x --beta1 1", "--beta1: found '1', expected a number from 0 to 0.999999999"},
         {"plan --batch 4", "--model: found nothing"},
+        {"plan --model x --policy best", "--policy: found 'best', expected one of autohete, "},
+        {"plan --model x --out /no/such/plan.json", "--out: found '/no/such/plan.json', expected a path in a folder"},
+        {"plan --model x --out /", "--out: found the folder '/', expected a file name"},
+        {"profile --model x --out /no/such/profile.json", "--out: found '/no/such/profile.json'"},
+        {"simulate --model x --svg /no/such/x.svg", "--svg: found '/no/such/x.svg'"},
+        {"simulate --model x --trace /no/such/x.json", "--trace: found '/no/such/x.json'"},
         {"plan --model x --seq many", "--seq: found 'many'"},
         {"simulate --model x --iterations 0", "--iterations: found '0', expected a whole number from 1 to 10000"},
         {"simulate --model x --ranks 2", "--ranks: found it without --hardware"},
@@ -235,6 +244,26 @@ static void train_json(void **state)
     assert_true(number(cJSON_GetObjectItem(tree, "config"), "n_embd") == 32);
     assert_true(cJSON_IsObject(cJSON_GetObjectItem(tree, "partition")));
     cJSON_Delete(tree);
+}
+
+/* A checkpoint larger than files may be: a failed write with its message, not the end by a signal. */
+static void file_size_limit(void **state)
+{
+    (void)state;
+    char line[8192];
+    snprintf(line, sizeof line,
+             "ulimit -f 100; '%s' train --model %s/model.json --data %s/text --batch 1 --seq 16 --steps 1 --val-batches 0"
+             " --threads 1 --out %s/limited --quiet >%s/out 2>%s/err",
+             program(), folder(), folder(), folder(), folder(), folder());
+    int status = system(line);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    slurp(ran.err, sizeof ran.err, folder(), "err");
+    assert_non_null(strstr(ran.err, "cannot write: File too large\n"));
+    snprintf(line, sizeof line, "%s/limited/checkpoint", folder());
+    assert_int_not_equal(access(line, F_OK), 0);
+    snprintf(line, sizeof line, "%s/limited/step-00000001.tmp", folder());
+    assert_int_not_equal(access(line, F_OK), 0);
 }
 
 static void quiet_says_nothing(void **state)
@@ -338,6 +367,17 @@ static void policies_on_a_machine(void **state)
     cJSON_Delete(tree);
 }
 
+/* The same question about the device at hand, which is measured. */
+static void policies_on_the_device(void **state)
+{
+    (void)state;
+    run("simulate --model %s/model.json --batch 1 --seq 16 --threads 1 --policy autohete,resident --json", folder());
+    assert_ran(0);
+    cJSON_Delete(last_line_object());
+    assert_non_null(strstr(ran.err, "autohete"));
+    assert_non_null(strstr(ran.err, "resident"));
+}
+
 static void sweeps_of_a_machine(void **state)
 {
     (void)state;
@@ -438,5 +478,6 @@ static void signal_saves_and_exits(void **state)
 
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
-              cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(sweeps_of_a_machine),
-              cmocka_unit_test(signal_saves_and_exits))
+              cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(policies_on_the_device),
+              cmocka_unit_test(sweeps_of_a_machine),
+              cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(file_size_limit))

@@ -9,10 +9,8 @@
 #include "base/file.h"
 #include "profile/profile.h"
 
-static struct ah_partition *tiny_partition(void)
+static struct ah_partition *partition_of(const char *config)
 {
-    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
-                                 " \"n_layer\": 3, \"n_head\": 4}";
     char path[160];
     struct ah_model *model = NULL;
     struct ah_graph *graph = NULL;
@@ -25,6 +23,12 @@ static struct ah_partition *tiny_partition(void)
     ah_graph_free(graph);
     ah_model_free(model);
     return partition;
+}
+
+static struct ah_partition *tiny_partition(void)
+{
+    return partition_of("{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 32,"
+                        " \"n_layer\": 3, \"n_head\": 4}");
 }
 
 /* Every number different, so that one in another's place is seen. */
@@ -296,8 +300,25 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
     ah_partition_free(partition);
 }
 
+/* 96 blocks of width 65536: some 60 TB of parameters and moments. */
+static void a_model_beyond_the_machine_is_not_timed(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 65536,"
+                                 " \"n_layer\": 96, \"n_head\": 64}";
+    struct ah_partition *partition = partition_of(config);
+    struct ah_profile *profile = NULL;
+    struct ah_dev *dev = NULL;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
+    assert_fails(ah_profile_measure(&profile, partition, dev), AH_ENOMEM, "of parameters and optimizer, expected at most the ");
+    assert_null(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
 AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
               cmocka_unit_test(prints_a_table), cmocka_unit_test(needs_the_device_for_itself),
-              cmocka_unit_test(a_failed_measurement_leaves_nothing_behind))
+              cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
+              cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))

@@ -98,6 +98,42 @@ static void out_dirs(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "found a training there");
 }
 
+/* Two trainings into one folder: whoever is second is refused, whether the folder was there or not. */
+static int train_again(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
+{
+    (void)plan;
+    (void)budget;
+    struct ah_train_result result;
+    assert_ok(ah_train(&result, context));
+    return AH_OK;
+}
+
+static int refuse_again(const struct ah_step *step, void *context)
+{
+    (void)step;
+    struct ah_train_result result;
+    assert_fails(ah_train(&result, context), AH_EINPUT, "found another training at work there");
+    return 0;
+}
+
+static void two_trainings_in_one_folder(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options first = options_of(&place), second = first;
+    first.on_plan = train_again;
+    first.context = &second;
+    assert_fails(ah_train(&result, &first), AH_EINPUT, "found a training there that began meanwhile");
+    first = second = resume_of(&place);
+    first.steps = second.steps = 2 * STEPS;
+    first.on_step = refuse_again;
+    first.context = &second;
+    assert_ok(ah_train(&result, &first));
+    assert_int_equal(result.steps_done, 2 * STEPS);
+}
+
 static void bad_input_leaves_nothing(void **state)
 {
     (void)state;
@@ -115,7 +151,11 @@ static void bad_input_leaves_nothing(void **state)
     assert_int_equal(ah_train(&result, &options), AH_EINPUT);
     options = options_of(&place);
     options.policy = "best";
-    assert_int_equal(ah_train(&result, &options), AH_EINPUT);
+    options.profile_path = "none"; /* is not reached */
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "policy: found 'best', expected autohete, ");
+    options = options_of(&place);
+    options.beta1 = 1;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "beta1: found 1, expected 0 to 0.999999999");
     options = options_of(&place);
     options.seq = 17;
     assert_fails(ah_train(&result, &options), AH_EINPUT, "seq: found 17, expected at most 16");
@@ -135,4 +175,5 @@ static void bad_input_leaves_nothing(void **state)
 }
 
 AH_TEST_SUITE("train/refused", cmocka_unit_test(damaged_checkpoints), cmocka_unit_test(other_model_data_batch),
-              cmocka_unit_test(out_dirs), cmocka_unit_test(bad_input_leaves_nothing))
+              cmocka_unit_test(out_dirs), cmocka_unit_test(two_trainings_in_one_folder),
+              cmocka_unit_test(bad_input_leaves_nothing))

@@ -141,6 +141,7 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
         .align_bytes = AH_CPU_ALIGN,
         .device_high_water_bytes = atomic_load(&cpu->high_water),
         .host_bytes = host_bytes,
+        .machine_bytes = cpu->machine_bytes,
         .signature = cpu->signature,
     };
 }
@@ -210,6 +211,7 @@ static int lanes_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
     cpu->threads = options->threads ? options->threads : cores;
     cpu->host_threads = options->host_threads ? options->host_threads : 1;
     cpu->signature = signature_make(cpu, cores);
+    cpu->machine_bytes = ah__cpu_memory_available();
     bool pinned = in_order && cpu->threads + cpu->host_threads <= cores;
     AH_TRY(ah__pool_new(&cpu->lanes[AH_LANE_COMPUTE].pool, cpu->threads, pinned ? 0 : -1));
     AH_TRY(ah__pool_new(&cpu->lanes[AH_LANE_HOST].pool, cpu->host_threads, pinned ? cpu->threads : -1));

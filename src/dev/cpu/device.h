@@ -49,7 +49,7 @@ struct ah_cpu_lane {
 struct ah_cpu {
     struct ah_dev dev;
     int threads, host_threads;
-    int64_t link_bytes_per_s;
+    int64_t link_bytes_per_s, machine_bytes;
     uint64_t jitter_seed, signature;
     struct ah_cpu_region device;
     struct ah_cpu_region host[AH_CPU_REGIONS];
@@ -69,6 +69,8 @@ struct ah_cpu {
 
 /* Zeroed, prefaulted memory; `what` is for the message. AH_ENOMEM, also when the machine has less than `bytes` available. */
 int ah__cpu_region_new(struct ah_cpu_region *out, int64_t bytes, const char *what);
+/* What the kernel says can be had without swapping; INT64_MAX when it does not say. */
+int64_t ah__cpu_memory_available(void);
 void ah__cpu_region_free(struct ah_cpu_region *region);
 
 /* ---- check.c */

@@ -8,8 +8,7 @@
 /* Large pages keep the address translation of a big region cheap. */
 static const size_t huge_bytes = (size_t)2 << 20;
 
-/* What the kernel says can be had without swapping; INT64_MAX when it does not say. */
-static int64_t memory_available(void)
+int64_t ah__cpu_memory_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");
     if (!file)
@@ -45,7 +44,7 @@ int ah__cpu_region_new(struct ah_cpu_region *out, int64_t bytes, const char *wha
 {
     if (bytes < 0)
         return ah__fail(AH_EINTERNAL, "%s: %lld bytes asked for", what, (long long)bytes);
-    int64_t available = memory_available();
+    int64_t available = ah__cpu_memory_available();
     if (bytes > available)
         return region_refuse(bytes, available, what);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -5,7 +5,7 @@
 #ifndef AH_DEV_DEV_H
 #define AH_DEV_DEV_H
 
-#include "op/op.h"
+#include "op/program.h"
 
 enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
 extern const char *const ah__lane_names[AH_LANE_COUNT];

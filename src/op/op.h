@@ -89,43 +89,4 @@ int64_t ah__dtype_bytes(enum ah_dtype dtype);
 const char *ah__dtype_name(enum ah_dtype dtype);                   /* "F32" as in safetensors */
 char *ah__shape_format(char *text, size_t size, const struct ah_shape *shape); /* "[4,256,768]" */
 
-/* ---- compiled programs: what a device executes -------------------------------------------------------------------- */
-
-/* An operand lives at a byte offset in one of these spaces; the runtime binds each space to an address per work item. */
-enum ah_space {
-    AH_SPACE_NONE = 0,    /* absent optional operand */
-    AH_SPACE_PARAM,       /* parameters of the partition's own group */
-    AH_SPACE_SHARED,      /* parameters of the group it shares (tied embedding) */
-    AH_SPACE_GRAD,        /* gradients, laid out as PARAM */
-    AH_SPACE_SHARED_GRAD, /* gradients, laid out as SHARED */
-    AH_SPACE_INPUT,       /* activation that enters (token ids for the embedding) */
-    AH_SPACE_OUTPUT,      /* activation that leaves */
-    AH_SPACE_SAVED,       /* what backward reads besides INPUT */
-    AH_SPACE_WORK,        /* scratch, dead between work items */
-    AH_SPACE_BOUNDARY,    /* gradient of the output on entry to backward, of the input on exit */
-    AH_SPACE_TARGETS,     /* target ids */
-    AH_SPACE_LOSS,        /* one float */
-    AH_SPACE_COUNT
-};
-
-struct ah_operand {
-    enum ah_space space;
-    int64_t offset; /* bytes */
-    struct ah_meta meta;
-};
-
-struct ah_call {
-    enum ah_op op;
-    struct ah_attr attr;
-    struct ah_operand in[AH_OP_MAX_INPUTS];
-    struct ah_operand out[AH_OP_MAX_OUTPUTS];
-};
-
-struct ah_program {
-    int count;
-    const struct ah_call *calls;
-    int64_t work_bytes; /* of AH_SPACE_WORK */
-    double flops;
-};
-
 #endif

@@ -6,7 +6,7 @@
 #define AH_PARTITION_PARTITION_H
 
 #include "base/alloc.h"
-#include "op/op.h"
+#include "op/program.h"
 
 struct ah_param {
     const char *name; /* as in checkpoints */

@@ -5,7 +5,7 @@
 #ifndef AH_PROFILE_ROOFLINE_H
 #define AH_PROFILE_ROOFLINE_H
 
-#include "op/op.h"
+#include "op/program.h"
 #include "profile/hardware.h"
 
 struct ah_roofline {

@@ -47,7 +47,7 @@ static void draw_machine(struct ah_profile *profile, const struct ah_partition *
     }
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            profile->costs.slowdown[a][b] = 1;
+            profile->costs.lanes.slowdown[a][b] = 1;
 }
 
 int main(int argc, char **argv)

@@ -78,7 +78,7 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
     ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions, cell->layers,
                    (long long)cell->hidden, (long long)cell->params, cell->point.ranks, (long long)cell->point.batch,
                    (long long)cell->point.device_bytes, cell->point.optimizer, of->policy, of->fits ? "yes" : "no", of->reason,
-                   plan->checkpoint, plan->offload_params, plan->offload_optimizer, plan->slots);
+                   plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
     if (of->fits)
         ah__buf_printf(buf, "%.3f,%.3f,%.2f,%.2f,%.1f,", (double)plan->step_ns / 1e6, (double)plan->bound_ns / 1e6,
                        of->tflops_model, of->tflops_hardware, of->tokens_per_s);

@@ -38,7 +38,7 @@ static void print_entry(const struct entry *entry, double autohete_ns, double lo
     }
     double ns = (double)entry->steps.median_ns;
     printf("  %-14s %2d %2d %2d %3d %3d %9.2f %9.2f %6.1f%% %7.2fx  %3.0f %3.0f %3.0f %3.0f  %s\n", entry->policy->name,
-           plan->checkpoint, plan->offload_params, plan->offload_optimizer, plan->slots, plan->tiles,
+           plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots, plan->switches.tiles,
            (double)plan->step_ns / 1e6, ns / 1e6, 100 * ((double)plan->step_ns / ns - 1), ns / autohete_ns,
            100 * entry->steps.busy[0], 100 * entry->steps.busy[1], 100 * entry->steps.busy[2], 100 * entry->steps.busy[3],
            !entry->policy->keeps_semantics ? "delayed" : entry->steps.loss == loss ? "same" : "DIFFERENT");

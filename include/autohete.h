@@ -179,6 +179,12 @@ AH_API int ah_partition_save(const struct ah_partition *partition, const char *p
 
 struct ah_dev;
 
+/* What a device does at the same time: its arithmetic, copies to it and from it, the host's arithmetic (the optimizer), and
+ * collectives between ranks. Work of one lane runs in order. */
+enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
+/* "compute", "h2d", "d2h", "host", "comm". */
+AH_API const char *ah_lane_name(enum ah_lane lane);
+
 struct ah_dev_options {
     int threads;             /* device compute threads; 0: one per core */
     int host_threads;        /* host optimizer threads; 0: 1 */
@@ -203,28 +209,34 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 
 /* ---- plan ---------------------------------------------------------------------------------------------------------- */
 
-/* What is recomputed, what lives where, and how many slots there are. Plain data. Blocks are numbered 1..layers; blocks
- * 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
- * offload_params of those give their parameters back between forward and backward (PAPER: c, p, o). */
-struct ah_plan {
+/* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered 1..layers;
+ * blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the
+ * first offload_params of those give their parameters back between forward and backward (the paper's c, p, o). */
+struct ah_switches {
     int layers;
-    int ranks;                 /* devices the model data are sharded over (ZeRO-3); 1: none */
-    int checkpoint;            /* c */
-    int offload_params;        /* p <= o */
-    int offload_optimizer;     /* o */
-    bool embedding_on_host;    /* optimizer states of the embedding partition */
-    bool head_on_host;         /* optimizer states of the head partition */
-    int tiles;                 /* pieces in which gradient, host update and fetch of a group follow each other; 1: whole */
-    int slots;                 /* block-sized device slots shared by parameters and gradients */
-    int overtaking;            /* slots up to which fetches that are ready may overtake those needed earlier; 0: forward order */
-    int refetch_ahead;         /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
+    int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
+    int checkpoint;         /* c */
+    int offload_params;     /* p <= o */
+    int offload_optimizer;  /* o */
+    bool embedding_on_host; /* optimizer states of the embedding partition */
+    bool head_on_host;      /* optimizer states of the head partition */
+    int tiles;              /* pieces in which gradient, host update and fetch of a group follow each other; 1: whole */
+    int slots;              /* block-sized device slots shared by parameters and gradients */
+    int overtaking;    /* slots up to which fetches that are ready may overtake those needed earlier; 0: forward order */
+    int refetch_ahead; /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
+};
+
+/* Plain data: switches, and what they are predicted to lead to. */
+struct ah_plan {
+    struct ah_switches switches;
+    int64_t workspace_bytes;   /* scratch that the device asked for, inside its memory */
     int64_t device_peak_bytes; /* predicted, exact */
     int64_t host_peak_bytes;   /* predicted, exact */
     int64_t step_ns;           /* predicted by the simulator, steady state */
     int64_t bound_ns;          /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
     int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
     int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
-    int bound_lane;            /* enum ah_lane: the busiest lane */
+    enum ah_lane bound_lane;   /* the busiest lane */
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
@@ -308,7 +320,7 @@ struct ah_evaluation {
     double tflops_model;    /* model flops (forward + backward, no recomputation) per second and rank / 1e12 */
     double tflops_hardware; /* the same with recomputation counted */
     double tokens_per_s;    /* of all ranks */
-    double lane_busy[5];    /* compute, h2d, d2h, host, comm: fraction of a steady step */
+    double lane_busy[AH_LANE_COUNT]; /* fraction of a steady step */
 };
 AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
                             const struct ah_budget *budget, const char *policy);
@@ -319,8 +331,6 @@ AH_API const char *ah_policy_description(const char *name);
 
 /* ---- training ------------------------------------------------------------------------------------------------------ */
 
-enum { AH_LANE_SLOTS = 5 }; /* compute, h2d, d2h, host, comm */
-
 struct ah_step {
     int64_t step; /* 1-based */
     int64_t steps;
@@ -329,7 +339,7 @@ struct ah_step {
     double lr;
     double tokens_per_s;
     double eta_s;
-    double lane_busy[AH_LANE_SLOTS]; /* fraction of a step each lane was busy, in the last step recorded */
+    double lane_busy[AH_LANE_COUNT]; /* fraction of a step each lane was busy, in the last step recorded */
 };
 
 /* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it

@@ -149,7 +149,7 @@ static void feasibility(struct ah_buf *buf, const struct paper_results *results)
               first_that_fits(&memory[0], PAPER_ZERO));
     statement(buf, "least device memory of ZeRO-Offload with 6B", "24", "%g", first_that_fits(&memory[1], PAPER_ZERO));
     statement(buf, "blocks of 4B (of 21) whose optimizer AutoHete puts on the host, 40 GB", "13", "%d",
-              one[1].of[PAPER_AUTOHETE].plan.offload_optimizer);
+              one[1].of[PAPER_AUTOHETE].plan.switches.offload_optimizer);
     for (int s = 0; s < PAPER_SWEPT; s++) {
         char what[96];
         snprintf(what, sizeof what, "AutoHete with 12 GB over the best baseline with 40 GB, %dB", memory[s].billions);
@@ -193,8 +193,8 @@ static void models(struct ah_buf *buf, const struct paper_results *results)
                 ah__buf_printf(buf, "| %dB |", paper_billions[model]);
                 for (enum paper_policy p = 0; p < PAPER_POLICIES; p++)
                     cell_text(buf, &cells[model], p);
-                ah__buf_printf(buf, " %d, %d, %d of %d | %.3f |\n", plan->checkpoint, plan->offload_params,
-                               plan->offload_optimizer, plan->layers, (double)plan->step_ns / (double)plan->bound_ns);
+                ah__buf_printf(buf, " %d, %d, %d of %d | %.3f |\n", plan->switches.checkpoint, plan->switches.offload_params,
+                               plan->switches.offload_optimizer, plan->switches.layers, (double)plan->step_ns / (double)plan->bound_ns);
             }
         }
 }

@@ -48,8 +48,8 @@ static void row(FILE *to, const struct ah_evaluation *evaluation, double faster)
 {
     const struct ah_plan *plan = &evaluation->plan;
     char switches[48], device[32], host[32];
-    snprintf(switches, sizeof switches, "%d,%d,%d", plan->checkpoint, plan->offload_params, plan->offload_optimizer);
-    fprintf(to, "%-17s %11s %5d  ", evaluation->policy, switches, plan->slots);
+    snprintf(switches, sizeof switches, "%d,%d,%d", plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer);
+    fprintf(to, "%-17s %11s %5d  ", evaluation->policy, switches, plan->switches.slots);
     if (!evaluation->fits) {
         fprintf(to, "does not fit; %s\n", evaluation->reason);
         return;
@@ -110,8 +110,8 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     ah__out_string(to, evaluation->reason);
     fprintf(to, ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"p\": %d, \"o\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
                 "\"embedding_on_host\": %s, \"head_on_host\": %s}",
-            (long long)evaluation->over_bytes, plan->checkpoint, plan->offload_params, plan->offload_optimizer, plan->slots,
-            plan->refetch_ahead, plan->embedding_on_host ? "true" : "false", plan->head_on_host ? "true" : "false");
+            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots,
+            plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false", plan->switches.head_on_host ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);
     number(to, "bound_ratio", fits ? (double)plan->step_ns / (double)plan->bound_ns : NAN);

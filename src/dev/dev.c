@@ -7,11 +7,10 @@ const char *const ah__lane_names[AH_LANE_COUNT] = {
     [AH_LANE_HOST] = "host",       [AH_LANE_COMM] = "comm",
 };
 
-const char *const ah__item_names[AH_ITEM_COUNT] = {
-#define AH_ITEM_NAME(id, lane, name) [AH_ITEM_##id] = name,
-    AH_ITEM_TABLE(AH_ITEM_NAME)
-#undef AH_ITEM_NAME
-};
+const char *ah_lane_name(enum ah_lane lane)
+{
+    return (unsigned)lane < AH_LANE_COUNT ? ah__lane_names[lane] : "unknown lane";
+}
 
 /* A device without an opener is known but not part of this build. */
 static const struct device_row {

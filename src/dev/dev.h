@@ -1,53 +1,27 @@
 /* The device seam: bounded memory, lanes that run work in order, events between lanes.
  *
- * Takes work items with bound addresses, gives completions. Decides nothing: which item runs next is the scheduler's.
+ * Takes work with bound addresses, gives completions. Decides nothing: what runs next is the scheduler's.
  * Must not know plans, graphs or training. Three devices stand behind it: cpu, sim, cuda. */
 #ifndef AH_DEV_DEV_H
 #define AH_DEV_DEV_H
 
+#include "comm/comm.h"
 #include "op/program.h"
 
-enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
 extern const char *const ah__lane_names[AH_LANE_COUNT];
-
-/* What a work item is. kind, lane, name */
-#define AH_ITEM_TABLE(X)                                                                                               \
-    X(INPUT, AH_LANE_H2D, "input")                  /* token ids and targets of an iteration */                        \
-    X(FORWARD, AH_LANE_COMPUTE, "forward")                                                                             \
-    X(BACKWARD, AH_LANE_COMPUTE, "backward")        /* with recompute where the plan says so */                        \
-    X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update")                                                                        \
-    X(CAST, AH_LANE_COMPUTE, "cast")                /* half-precision copy of a device-optimized group */              \
-    X(PREFETCH, AH_LANE_H2D, "prefetch")            /* updated parameters for forward */                               \
-    X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
-    X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
-    X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
-    X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
-    X(GATHER, AH_LANE_COMM, "all-gather")           /* full parameters from every rank's shard */                      \
-    X(REDUCE, AH_LANE_COMM, "reduce-scatter")       /* every rank's shard of the summed gradient */
-
-enum ah_item_kind {
-#define AH_ITEM_ENUM(id, lane, name) AH_ITEM_##id,
-    AH_ITEM_TABLE(AH_ITEM_ENUM)
-#undef AH_ITEM_ENUM
-        AH_ITEM_COUNT
-};
-extern const char *const ah__item_names[AH_ITEM_COUNT];
-
-struct ah_item {
-    enum ah_item_kind kind;
-    int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int micro;         /* micro-batch */
-    int tile, tiles;   /* PREFETCH, OFFLOAD, UPDATE_HOST: which of how many equal pieces of the group; 0 tiles: whole */
-    int64_t iteration; /* 0-based since the run began */
-    bool recompute;    /* BACKWARD: recompute first; FORWARD: drop activations */
-    int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
-    int grad_slot;     /* slot with the gradient, -1: none or dedicated */
-};
 
 /* A point on a lane: it has passed when the lane has finished its `sequence`-th item (1-based). {0,0} has always passed. */
 struct ah_event {
     enum ah_lane lane;
     uint64_t sequence;
+};
+
+/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text. Devices do not
+ * look at it otherwise. */
+struct ah_label {
+    const char *what;
+    int partition;
+    int64_t iteration;
 };
 
 /* AdamW as in PyTorch with per-step constants precomputed on the host, so that every device does the same float arithmetic:
@@ -60,15 +34,31 @@ struct ah_adam {
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
 };
 
-enum ah_task_type { AH_TASK_PROGRAM, AH_TASK_COPY, AH_TASK_ADAM, AH_TASK_SQNORM };
+/* A program as a device keeps it, ready to run: kernels, tilings, algorithms and scratch are chosen once, from shapes, device
+ * and library version alone, so that the same program gives the same bits whenever it runs. Every device's own begins with
+ * this. */
+struct ah_prepared {
+    const struct ah_program *program; /* must outlive this */
+    int64_t workspace_bytes;          /* of AH_SPACE_WORKSPACE while it runs */
+};
 
-/* One thing a lane does; a work item is a short sequence of them. Addresses must stay valid until the item completes. */
+enum ah_task_type {
+    AH_TASK_PROGRAM,
+    AH_TASK_COPY,
+    AH_TASK_CAST,
+    AH_TASK_ADAM,
+    AH_TASK_SQNORM,
+    AH_TASK_COLLECTIVE,
+    AH_TASK_DELAY
+};
+
+/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the item completes. */
 struct ah_task {
     enum ah_task_type type;
     union {
         struct {
-            const struct ah_program *program;
-            char *base[AH_SPACE_COUNT]; /* unused spaces may be null */
+            const struct ah_prepared *prepared; /* by the device that runs it */
+            char *base[AH_SPACE_COUNT];         /* unused spaces may be null */
         } program;
         struct {
             void *to;
@@ -76,12 +66,20 @@ struct ah_task {
             int64_t bytes; /* direction is the lane's: H2D lane copies to the device, D2H lane from it */
         } copy;
         struct {
+            void *to; /* never where `from` is */
+            const void *from;
+            enum ah_dtype to_dtype, from_dtype; /* AH_F32 and AH_BF16; rounds to nearest even */
+            int64_t count;
+        } cast;
+        struct {
             float *p, *m, *v;
             const void *g;       /* dtype `grad_dtype` */
             void *half;          /* half-precision copy of p written along, or null (F32) */
             enum ah_dtype grad_dtype;
             int64_t count, decayed; /* elements [0, decayed) take weight decay */
             struct ah_adam adam;
+            /* The gradient is multiplied by it; read when the task executes, from where its lane may read. Null: 1. */
+            const float *scale;
         } adam;
         struct {
             const void *g;
@@ -89,24 +87,33 @@ struct ah_task {
             int64_t count;
             double *out; /* sum of squares, in a fixed order; NaN or infinity pass through */
         } sqnorm;
+        struct {
+            enum ah_collective kind;
+            void *buffer;       /* ranks * part_count elements, parts in order of ranks */
+            int64_t part_count; /* elements of each rank's part */
+            enum ah_dtype dtype;
+        } collective;
+        struct {
+            int64_t ns; /* of the lane's time at full speed, for nothing: what simulated devices run, and only they */
+        } delay;
     } as;
 };
 
 enum { AH_WORK_MAX_WAITS = 8, AH_WORK_MAX_TASKS = 6 };
 
 struct ah_work {
-    struct ah_item item;
+    struct ah_label label;
     enum ah_lane lane;
     int waits, tasks;
     struct ah_event wait[AH_WORK_MAX_WAITS]; /* all must have passed before the first task starts */
-    struct ah_task task[AH_WORK_MAX_TASKS];  /* none on a simulated device */
+    struct ah_task task[AH_WORK_MAX_TASKS];
 };
 
+/* Work has completed: the oldest of its lane. */
 struct ah_done {
-    struct ah_item item;
     enum ah_lane lane;
     int64_t start_ns, end_ns; /* by the device's clock; start is after the waits */
-    int status;               /* AH_OK or why the item failed; the message is ah_error() of the caller of wait_any */
+    int status;               /* AH_OK or why it failed; the message is ah_error() of the caller of wait_any */
 };
 
 struct ah_dev_info {
@@ -128,6 +135,10 @@ struct ah_dev_ops {
     int (*host_memory)(struct ah_dev *dev, int64_t bytes, char **base);
     /* Frees all device and host memory handed out; no work may be in flight. */
     int (*memory_release)(struct ah_dev *dev);
+    /* Chooses how to run a program. The caller gives *out back with prepared_free, before close and while it is not in flight.
+     * AH_EDEVICE names the operator the device does not know or cannot run in this shape or dtype; AH_ENOMEM. */
+    int (*prepare)(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out);
+    void (*prepared_free)(struct ah_dev *dev, struct ah_prepared *prepared); /* null is fine */
     /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier items of the lane are done
      * and its waits have passed. *done names its completion. No heap allocation. */
     int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);

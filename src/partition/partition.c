@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "dev/sim.h"
 #include "partition/compile.h"
 
 /* ---- parameters and groups --------------------------------------------------------------------------------------------- */
@@ -106,11 +105,11 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
 
 static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class, const int *param_of)
 {
-    const int numbers[AH_CLASS_COUNT] = {0, 1, cut->layers + 1};
+    int number = ah__class_representative(class, cut->layers);
     struct ah_section section;
-    int status = ah__section_init(&section, cut, numbers[class]);
+    int status = ah__section_init(&section, cut, number);
     if (status == AH_OK)
-        status = ah__code_compile(&partition->code[class], partition, &section, numbers[class], param_of);
+        status = ah__code_compile(&partition->code[class], partition, &section, number, param_of);
     ah__section_fini(&section);
     return status;
 }
@@ -130,10 +129,10 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
 
 static void add_flops(struct ah_partition *partition)
 {
-    const int times[AH_CLASS_COUNT] = {1, partition->layers, 1};
-    for (int i = 0; i < AH_CLASS_COUNT; i++) {
-        partition->flops_forward += times[i] * partition->code[i].forward.flops;
-        partition->flops_backward += times[i] * partition->code[i].backward.flops;
+    for (enum ah_class class = 0; class < AH_CLASS_COUNT; class++) {
+        int size = ah__class_size(class, partition->layers);
+        partition->flops_forward += size * partition->code[class].forward.flops;
+        partition->flops_backward += size * partition->code[class].backward.flops;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "op/program.h"
+#include "partition/class.h"
 
 struct ah_param {
     const char *name; /* as in checkpoints */
@@ -42,7 +43,7 @@ struct ah_partition {
     enum ah_dtype compute;
     int layers;
     int64_t batch, seq, vocab;    /* vocab: rows of the logits */
-    struct ah_code code[3];       /* indexed by enum ah_class: embedding, block, head */
+    struct ah_code code[AH_CLASS_COUNT];
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "dev/sim.h"
 #include "partition/partition.h"
 
 static const char *const space_names[AH_SPACE_COUNT] = {
@@ -23,8 +22,7 @@ static const struct ah_program *program_of(const struct ah_code *code, int which
 
 static const struct ah_group *group_of(const struct ah_partition *partition, int class)
 {
-    const int numbers[AH_CLASS_COUNT] = {0, 1, partition->layers + 1};
-    return &partition->groups[numbers[class]];
+    return &partition->groups[ah__class_representative((enum ah_class)class, partition->layers)];
 }
 
 static int64_t work_bytes(const struct ah_code *code)

@@ -11,7 +11,7 @@ static void speeds(struct ah_evaluation *out, const struct ah_predictor *predict
     const struct ah_partition *partition = predictor->partition;
     double seconds = (double)out->plan.step_ns / 1e9;
     double model = partition->flops_forward + partition->flops_backward;
-    double again = out->plan.checkpoint * partition->code[AH_CLASS_BLOCK].recompute.flops;
+    double again = out->plan.switches.checkpoint * partition->code[AH_CLASS_BLOCK].recompute.flops;
     out->tflops_model = model / seconds / 1e12;
     out->tflops_hardware = (model + again) / seconds / 1e12;
     out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * partition->batch * partition->seq) / seconds;
@@ -33,7 +33,7 @@ static int refuse(struct ah_evaluation *out, const struct ah_search_report *repo
     int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};
     size_t length = 0;
     out->plan = report->least;
-    out->plan.refetch_ahead = out->plan.refetch_ahead < 1 ? 1 : out->plan.refetch_ahead;
+    out->plan.switches.refetch_ahead = out->plan.switches.refetch_ahead < 1 ? 1 : out->plan.switches.refetch_ahead;
     for (size_t i = 0; i < AH_LENGTH(over); i++) {
         char size[32];
         if (over[i] == 0)

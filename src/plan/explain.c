@@ -10,18 +10,17 @@ struct row {
 
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
-    fprintf(to, "  %-24s %3d %3d %3d %5d %5d  %-6s %-6s", what, plan->checkpoint, plan->offload_params,
-            plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->embedding_on_host ? "host" : "device",
-            plan->head_on_host ? "host" : "device");
+    const struct ah_switches *switches = &plan->switches;
+    fprintf(to, "  %-24s %3d %3d %3d %5d %5d  %-6s %-6s", what, switches->checkpoint, switches->offload_params,
+            switches->offload_optimizer, switches->slots, switches->refetch_ahead,
+            switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
 }
 
-static bool possible(const struct ah_plan *plan, const struct ah_predictor *predictor)
+static bool possible(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_sched_config config;
-    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
-    return plan->checkpoint >= 0 && plan->checkpoint <= plan->layers && plan->offload_params >= 0 &&
-           plan->offload_params <= plan->offload_optimizer && plan->offload_optimizer <= plan->layers &&
-           plan->refetch_ahead >= 1 && plan->slots >= ah__sched_min_slots(&config);
+    ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
+    return ah__switches_valid(switches) && switches->refetch_ahead >= 1 && switches->slots >= ah__sched_min_slots(&config);
 }
 
 /* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
@@ -59,16 +58,16 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
     for (size_t i = 0; i < AH_LENGTH(moves); i++) {
         const struct row *move = &moves[i];
         struct ah_plan plan = *chosen;
-        plan.checkpoint += move->c;
-        plan.offload_params += move->p;
-        plan.offload_optimizer += move->o;
-        plan.slots += move->slots;
-        plan.refetch_ahead += move->ahead;
-        plan.embedding_on_host ^= move->embedding;
-        plan.head_on_host ^= move->head;
-        if ((move->p || move->o) && possible(&plan, predictor))
+        plan.switches.checkpoint += move->c;
+        plan.switches.offload_params += move->p;
+        plan.switches.offload_optimizer += move->o;
+        plan.switches.slots += move->slots;
+        plan.switches.refetch_ahead += move->ahead;
+        plan.switches.embedding_on_host ^= move->embedding;
+        plan.switches.head_on_host ^= move->head;
+        if ((move->p || move->o) && possible(&plan.switches, predictor))
             ah__plan_fit(&plan, predictor->partition, budget);
-        if (possible(&plan, predictor))
+        if (possible(&plan.switches, predictor))
             AH_TRY(print_row(to, move->what, plan, chosen, predictor, budget));
     }
     return AH_OK;
@@ -88,11 +87,11 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     }
     AH_TRY(status);
     struct ah_plan plan = *chosen;
-    plan.checkpoint = cpo.c;
-    plan.offload_params = cpo.p;
-    plan.offload_optimizer = cpo.o;
-    plan.embedding_on_host = plan.head_on_host = false;
-    plan.refetch_ahead = 1;
+    plan.switches.checkpoint = cpo.c;
+    plan.switches.offload_params = cpo.p;
+    plan.switches.offload_optimizer = cpo.o;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = false;
+    plan.switches.refetch_ahead = 1;
     ah__plan_fit(&plan, predictor->partition, budget);
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,

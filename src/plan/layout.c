@@ -1,9 +1,10 @@
 #include "plan/layout.h"
 
-#include "dev/sim.h"
+#include "bind/bind.h"
 #include "plan/plan_internal.h"
+#include "sched/switches.h"
 
-enum { STAGING_MOST_BYTES = 1 << 20, RESULT_NORMS_OFFSET = 64 };
+enum { STAGING_MOST_BYTES = 1 << 20 };
 
 /* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
 struct sizes {
@@ -13,7 +14,7 @@ struct sizes {
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
     int64_t embedding_grad;         /* not rounded: the region ends with it */
-    int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging;
+    int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging, workspace;
     int saved_sets;
 };
 
@@ -27,22 +28,6 @@ static int64_t round_up(int64_t bytes)
     return (bytes + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN;
 }
 
-/* The group that stands for a class, whose sizes all groups of the class share. */
-static int group_of_class(enum ah_class class, int layers)
-{
-    return class == AH_CLASS_EMBEDDING ? 0 : class == AH_CLASS_BLOCK ? 1 : layers + 1;
-}
-
-/* Whether the optimizer states of a group are on the host. */
-static bool group_on_host(const struct ah_plan *plan, int group)
-{
-    if (group == 0)
-        return plan->embedding_on_host;
-    if (group > plan->layers)
-        return plan->head_on_host;
-    return group > plan->layers - plan->offload_optimizer;
-}
-
 static int64_t largest_param_bytes(const struct ah_partition *partition, int group)
 {
     const struct ah_group *g = &partition->groups[group];
@@ -53,15 +38,13 @@ static int64_t largest_param_bytes(const struct ah_partition *partition, int gro
 }
 
 /* Loading and saving goes through host memory in pieces; states that are on the host need none. */
-static int64_t staging_bytes(const struct ah_partition *partition, const struct ah_plan *plan)
+static int64_t staging_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
+    const int lowest[AH_CLASS_COUNT] = {0, 1, switches->layers + 1}; /* of each class, the last to go to the host */
     int64_t largest = 0;
-    if (!plan->embedding_on_host)
-        largest = max_bytes(largest, largest_param_bytes(partition, 0));
-    if (plan->offload_optimizer < plan->layers)
-        largest = max_bytes(largest, largest_param_bytes(partition, 1));
-    if (!plan->head_on_host)
-        largest = max_bytes(largest, largest_param_bytes(partition, plan->layers + 1));
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        if (!ah__on_host(switches, lowest[class]))
+            largest = max_bytes(largest, largest_param_bytes(partition, lowest[class]));
     return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
 }
 
@@ -71,71 +54,71 @@ static int64_t embedding_work_bytes(const struct ah_code *code)
 }
 
 /* Evaluation runs forward_drop under every plan. */
-static int64_t block_work_bytes(const struct ah_code *code, const struct ah_plan *plan)
+static int64_t block_work_bytes(const struct ah_code *code, const struct ah_switches *switches)
 {
     int64_t work = max_bytes(code->forward_drop.work_bytes, code->backward.work_bytes);
-    if (plan->checkpoint < plan->layers)
+    if (switches->checkpoint < switches->layers)
         work = max_bytes(work, code->forward.work_bytes);
-    if (plan->checkpoint > 0)
+    if (switches->checkpoint > 0)
         work = max_bytes(work, code->recompute.work_bytes);
     return work;
 }
 
 /* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks, behind the
  * scratch of its own two programs. */
-static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
     const struct ah_code *head = &partition->code[AH_CLASS_HEAD];
     sizes->head_saved = round_up(max_bytes(head->forward.work_bytes, head->backward.work_bytes));
     int64_t work = max_bytes(sizes->head_saved + head->saved_bytes, head->forward_drop.work_bytes);
     work = max_bytes(work, embedding_work_bytes(&partition->code[AH_CLASS_EMBEDDING]));
-    work = max_bytes(work, block_work_bytes(&partition->code[AH_CLASS_BLOCK], plan));
+    work = max_bytes(work, block_work_bytes(&partition->code[AH_CLASS_BLOCK], switches));
     sizes->work = round_up(work);
 }
 
-static void measure_groups(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+static void measure_groups(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
-        int group = group_of_class(class, plan->layers);
-        int64_t count = partition->groups[group].count, ranks = plan->ranks > 1 ? plan->ranks : 1;
+        int group = ah__class_representative(class, switches->layers);
+        int64_t count = partition->groups[group].count, ranks = ah__ranks(switches);
         int64_t part = (count + ranks - 1) / ranks;
-        sizes->on_host[class] = group_on_host(plan, group);
+        sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(part * (int64_t)sizeof(float));
         sizes->buffer[class] = round_up(count * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
-    sizes->copies = partition->compute != AH_F32 || plan->ranks > 1;
+    sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
     sizes->embedding_grad = partition->groups[0].count * element_bytes;
 }
 
-static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_plan *plan)
+static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches,
+                    int64_t workspace_bytes)
 {
     const struct ah_code *code = partition->code;
     *sizes = (struct sizes){0};
-    measure_groups(sizes, partition, plan);
+    measure_groups(sizes, partition, switches);
     sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
     sizes->saved = round_up(code[AH_CLASS_BLOCK].saved_bytes);
-    sizes->saved_sets = plan->layers - plan->checkpoint;
-    if (sizes->saved_sets == 0)
-        sizes->saved_sets = 1; /* all recompute: one after the other, into one set */
+    sizes->saved_sets = ah__saved_sets(switches);
     sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++)
         sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
     sizes->boundary = round_up(sizes->boundary);
-    measure_work(sizes, partition, plan);
+    measure_work(sizes, partition, switches);
+    sizes->workspace = round_up(workspace_bytes);
     sizes->tokens = 2 * round_up(partition->batch * partition->seq * (int64_t)sizeof(int32_t));
-    sizes->results = round_up(RESULT_NORMS_OFFSET + (int64_t)sizeof(double) * (plan->layers + 2));
-    sizes->staging = staging_bytes(partition, plan);
+    sizes->results = round_up(AH_RESULTS_NORMS + (int64_t)sizeof(double) * (switches->layers + 2));
+    sizes->staging = staging_bytes(partition, switches);
 }
 
 /* ---- totals ---- */
 
 /* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part there,
  * which has the size of its gradient's. */
-static int shard_count(const struct ah_plan *plan)
+static int shard_count(const struct ah_switches *switches)
 {
-    return plan->ranks > 1 ? plan->offload_optimizer - plan->offload_params : 0;
+    return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
 /* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
@@ -150,7 +133,7 @@ static int64_t outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + 2 * sizes->tokens + 2 * sizes->results;
+    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */
@@ -164,22 +147,23 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
     return bytes;
 }
 
-void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition, const struct ah_plan *plan)
+void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                      const struct ah_switches *switches, int64_t workspace_bytes)
 {
     struct sizes sizes;
-    measure(&sizes, partition, plan);
-    *device = plan->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(plan) * sizes.host_grad[AH_CLASS_BLOCK] +
-              3 * sizes.state[AH_CLASS_BLOCK] * (plan->layers - plan->offload_optimizer) +
-              (plan->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
-    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.host_grad[AH_CLASS_BLOCK]) * plan->offload_optimizer +
+    measure(&sizes, partition, switches, workspace_bytes);
+    *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
+              3 * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
+              (switches->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
+    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.host_grad[AH_CLASS_BLOCK]) * switches->offload_optimizer +
             host_outside_bytes(&sizes);
 }
 
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)
 {
-    struct ah_plan all_recompute = {.layers = partition->layers, .checkpoint = partition->layers};
+    struct ah_switches all_recompute = {.layers = partition->layers, .checkpoint = partition->layers};
     struct sizes sizes;
-    measure(&sizes, partition, &all_recompute);
+    measure(&sizes, partition, &all_recompute, 0);
     *device = outside_bytes(&sizes);
     *host = host_outside_bytes(&sizes);
 }
@@ -194,12 +178,12 @@ static int64_t place(int64_t *end, int64_t bytes)
     return offset;
 }
 
-static void place_group(struct ah_layout *layout, int group, const struct ah_plan *plan, const struct sizes *sizes)
+static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches, const struct sizes *sizes)
 {
-    enum ah_class class = ah__class_of(group, plan->layers);
+    enum ah_class class = ah__class_of(group, switches->layers);
     struct ah_layout_group *g = &layout->groups[group];
     *g = (struct ah_layout_group){.host_grad_offset = -1, .param_offset = -1, .grad_offset = -1};
-    g->on_host = group_on_host(plan, group);
+    g->on_host = ah__on_host(switches, group);
     g->state_bytes = sizes->state[class];
     g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
     if (g->on_host)
@@ -210,15 +194,16 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_pla
         g->grad_offset = place(&layout->device_bytes, sizes->buffer[class]);
 }
 
-static void place_device(struct ah_layout *layout, const struct ah_plan *plan, const struct sizes *sizes)
+static void place_device(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->device_bytes;
-    layout->inputs_offset = place(end, (plan->layers + 1) * sizes->input);
+    layout->inputs_offset = place(end, (switches->layers + 1) * sizes->input);
     layout->saved_offset = place(end, sizes->saved_sets * sizes->saved);
     layout->embedding_saved_offset = place(end, sizes->embedding_saved);
     layout->boundary_offset = place(end, sizes->boundary);
     layout->work_offset = place(end, sizes->work);
     layout->head_saved_offset = layout->work_offset + sizes->head_saved;
+    layout->workspace_offset = place(end, sizes->workspace);
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
@@ -232,17 +217,18 @@ static void place_host(struct ah_layout *layout, const struct sizes *sizes)
     layout->host_staging_offset = place(end, sizes->staging);
 }
 
-int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_plan *plan)
+int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,
+                   int64_t workspace_bytes)
 {
     struct ah_layout *layout = NULL;
     AH_TRY(ah__new(&layout, 1, sizeof *layout));
-    int status = ah__new(&layout->groups, (size_t)plan->layers + 2, sizeof *layout->groups);
+    int status = ah__new(&layout->groups, (size_t)switches->layers + 2, sizeof *layout->groups);
     if (status != AH_OK) {
         ah__layout_free(layout);
         return status;
     }
     struct sizes sizes;
-    measure(&sizes, partition, plan);
+    measure(&sizes, partition, switches, workspace_bytes);
     layout->slot_bytes = sizes.buffer[AH_CLASS_BLOCK];
     layout->input_bytes = sizes.input;
     layout->saved_bytes = sizes.saved;
@@ -251,11 +237,11 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     layout->tokens_bytes = sizes.tokens;
     layout->results_bytes = sizes.results;
     layout->host_staging_bytes = sizes.staging;
-    layout->slots_offset = place(&layout->device_bytes, plan->slots * layout->slot_bytes);
-    layout->shards_offset = place(&layout->device_bytes, shard_count(plan) * sizes.host_grad[AH_CLASS_BLOCK]);
-    for (int group = 0; group < plan->layers + 2; group++)
-        place_group(layout, group, plan, &sizes);
-    place_device(layout, plan, &sizes);
+    layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
+    layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK]);
+    for (int group = 0; group < switches->layers + 2; group++)
+        place_group(layout, group, switches, &sizes);
+    place_device(layout, switches, &sizes);
     place_host(layout, &sizes);
     *out = layout;
     return AH_OK;

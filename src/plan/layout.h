@@ -1,6 +1,7 @@
-/* Where everything lies: the device region cut into pools, and host memory, from partition and plan alone.
+/* Where everything lies: the device region cut into pools, and host memory, from partition, switches and the
+ * device's own scratch alone.
  *
- * Takes a partition and a checked plan, gives byte offsets. The prediction of both peaks is this layout's size; the runtime
+ * Takes a partition and checked switches, gives byte offsets. The prediction of both peaks is this layout's size; the runtime
  * places memory by the same numbers. Must not know devices, times or which plan is good.
  *
  * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two iterations
@@ -32,9 +33,10 @@ struct ah_layout {
     int64_t saved_offset, saved_bytes;     /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
     int saved_sets;
     int64_t embedding_saved_offset;        /* what the embedding's backward reads besides the ids (mostly nothing) */
-    int64_t boundary_offset;               /* gradient that walks backward */
+    int64_t boundary_offset;               /* gradient that crosses from block to block */
     int64_t work_offset, work_bytes;       /* scratch; the head's saved set lies in it, above its programs' own scratch */
     int64_t head_saved_offset;             /* in the region, not in work */
+    int64_t workspace_offset;              /* scratch of the device's own, as large as its programs asked for */
     int64_t tokens_offset, tokens_bytes;   /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
     int64_t results_offset, results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
     int64_t device_bytes;
@@ -45,10 +47,12 @@ struct ah_layout {
 };
 
 /* The caller frees *out with ah__layout_free. AH_ENOMEM. */
-int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_plan *plan);
+int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,
+                   int64_t workspace_bytes);
 void ah__layout_free(struct ah_layout *layout);
 
 /* The same two totals without placing anything, for the search. */
-void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition, const struct ah_plan *plan);
+void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                      const struct ah_switches *switches, int64_t workspace_bytes);
 
 #endif

@@ -13,8 +13,8 @@ static int over_budget(const struct ah_plan *plan, const struct ah_budget *budge
     ah_size_format(have, sizeof have, found);
     ah_size_format(need, sizeof need, expected);
     return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
-                    device ? "device" : "host", have, (long long)expected, need, plan->checkpoint, plan->offload_params,
-                    plan->offload_optimizer);
+                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint, plan->switches.offload_params,
+                    plan->switches.offload_optimizer);
 }
 
 /* Decides what a spec left open: places on the host where blocks are on the host, the most slots that fit. */
@@ -23,34 +23,33 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
 {
     struct ah_plan fitted = *plan;
     if (!(given & AH_PLAN_GIVEN_EMBEDDING))
-        fitted.embedding_on_host = plan->offload_optimizer == plan->layers;
+        fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers;
     if (!(given & AH_PLAN_GIVEN_HEAD))
-        fitted.head_on_host = plan->offload_optimizer > 0;
+        fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!(given & AH_PLAN_GIVEN_AHEAD))
-        fitted.refetch_ahead = ah__plan_farthest_refetch(plan);
+        fitted.switches.refetch_ahead = ah__plan_farthest_refetch(&plan->switches);
     if (!ah__plan_fit(&fitted, predictor->partition, budget))
         return over_budget(&fitted, budget);
     if (!(given & AH_PLAN_GIVEN_TILES))
-        fitted.tiles = 1;
+        fitted.switches.tiles = 1;
     if (given & AH_PLAN_GIVEN_SLOTS)
-        fitted.slots = plan->slots;
+        fitted.switches.slots = plan->switches.slots;
     *plan = fitted;
     return AH_OK;
 }
 
 static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    bool offloads = plan->offload_optimizer || plan->embedding_on_host || plan->head_on_host;
-    if (predictor->policy == &ah__policy_resident && offloads)
+    if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
         return ah__fail(AH_EINPUT, "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
-    if (plan->tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->tiles, plan->tiles,
+    if (plan->switches.tiles > AH_SCHED_MOST_TILES)
+        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles, plan->switches.tiles,
                         AH_SCHED_MOST_TILES);
     struct ah_sched_config config;
-    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
-    if (plan->slots < ah__sched_min_slots(&config))
-        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d", plan->slots,
-                        plan->slots, ah__sched_min_slots(&config), plan->offload_params, plan->offload_optimizer);
+    ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
+    if (plan->switches.slots < ah__sched_min_slots(&config))
+        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d", plan->switches.slots,
+                        plan->switches.slots, ah__sched_min_slots(&config), plan->switches.offload_params, plan->switches.offload_optimizer);
     return AH_OK;
 }
 
@@ -72,8 +71,13 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
         AH_TRY(from_file(plan, text, predictor->partition));
     if (strcmp(text, "resident") == 0)
         given |= AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD;
-    if (spec)
-        plan->ranks = ah__predictor_ranks(predictor);
+    if (spec) {
+        plan->switches.ranks = ah__predictor_ranks(predictor);
+        plan->workspace_bytes = predictor->profile->workspace_bytes;
+    }
+    if (plan->workspace_bytes != predictor->profile->workspace_bytes)
+        return ah__fail(AH_ESTALE, "%s: key 'workspace_bytes': found %lld, expected %lld, what this device's programs need",
+                        text, (long long)plan->workspace_bytes, (long long)predictor->profile->workspace_bytes);
     if (spec)
         AH_TRY(complete(plan, given, predictor, budget));
     AH_TRY(check_policy(plan, predictor));
@@ -81,9 +85,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (spec && !(given & AH_PLAN_GIVEN_OVERTAKING))
         AH_TRY(ah__plan_choose_overtaking(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
-    bool fits = (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
-                (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
-    return fits ? AH_OK : over_budget(plan, budget);
+    return ah__plan_within(plan, budget) ? AH_OK : over_budget(plan, budget);
 }
 
 int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,

@@ -19,22 +19,23 @@ static const struct field {
     bool again; /* an earlier row gave this member a value: it must be the same */
 } fields[] = {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
-    {"layers", FIELD_INT, offsetof(struct ah_plan, layers), 1, LAYERS_MOST, false},
-    {"ranks", FIELD_INT, offsetof(struct ah_plan, ranks), 1, RANKS_MOST, false},
-    {"overtaking", FIELD_INT, offsetof(struct ah_plan, overtaking), 0, SLOTS_MOST, false},
-    {"tiles", FIELD_INT, offsetof(struct ah_plan, tiles), 1, AH_SCHED_MOST_TILES, false},
-    {"checkpoint", FIELD_INT, offsetof(struct ah_plan, checkpoint), 0, LAYERS_MOST, false},
-    {"offload_params", FIELD_INT, offsetof(struct ah_plan, offload_params), 0, LAYERS_MOST, false},
-    {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, offload_optimizer), 0, LAYERS_MOST, false},
-    {"c", FIELD_INT, offsetof(struct ah_plan, checkpoint), 0, LAYERS_MOST, true},
-    {"p", FIELD_INT, offsetof(struct ah_plan, offload_params), 0, LAYERS_MOST, true},
-    {"o", FIELD_INT, offsetof(struct ah_plan, offload_optimizer), 0, LAYERS_MOST, true},
-    {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, embedding_on_host), 0, 0, false},
-    {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, head_on_host), 0, 0, false},
-    {"slots", FIELD_INT, offsetof(struct ah_plan, slots), 1, INT32_MAX, false},
-    {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, refetch_ahead), 1, INT32_MAX, false},
+    {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false},
+    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.ranks), 1, RANKS_MOST, false},
+    {"overtaking", FIELD_INT, offsetof(struct ah_plan, switches.overtaking), 0, SLOTS_MOST, false},
+    {"tiles", FIELD_INT, offsetof(struct ah_plan, switches.tiles), 1, AH_SCHED_MOST_TILES, false},
+    {"checkpoint", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, false},
+    {"offload_params", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, false},
+    {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, false},
+    {"c", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, true},
+    {"p", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, true},
+    {"o", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, true},
+    {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false},
+    {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false},
+    {"slots", FIELD_INT, offsetof(struct ah_plan, switches.slots), 1, INT32_MAX, false},
+    {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, switches.refetch_ahead), 1, INT32_MAX, false},
     {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false},
     {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false},
+    {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false},
     {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false},
     {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false},
     {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false},
@@ -56,15 +57,15 @@ static int check_most(const char *name, int value, int most, const char *what)
 
 int ah__plan_switches(const struct ah_plan *plan)
 {
-    AH_TRY(check_most("c", plan->checkpoint, plan->layers, "layers"));
-    AH_TRY(check_most("o", plan->offload_optimizer, plan->layers, "layers"));
-    return check_most("p", plan->offload_params, plan->offload_optimizer, "o");
+    AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
+    AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
+    return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
 }
 
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition)
 {
-    if (plan->layers != partition->layers)
-        return ah__fail(AH_ESTALE, "layers: found %d, expected %d: the plan is for another model", plan->layers,
+    if (plan->switches.layers != partition->layers)
+        return ah__fail(AH_ESTALE, "layers: found %d, expected %d: the plan is for another model", plan->switches.layers,
                         partition->layers);
     if (plan->signature != partition->signature)
         return ah__fail(AH_ESTALE,
@@ -87,7 +88,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     case FIELD_BOOL:
         return ah__json_add_bool(tree, field->key, *(const bool *)from);
     case FIELD_LANE:
-        return ah__json_add_string(tree, field->key, ah__lane_names[*(const int *)from]);
+        return ah__json_add_string(tree, field->key, ah_lane_name(*(const int *)from));
     case FIELD_POLICY:
         return ah__json_add_string(tree, field->key, from);
     case FIELD_HASH:
@@ -144,7 +145,7 @@ static int read_lane(int *to, const struct ah_json *json, const char *key)
     const char *name;
     AH_TRY(ah__json_string(&name, json, key));
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
-        if (strcmp(name, ah__lane_names[lane]) == 0) {
+        if (strcmp(name, ah_lane_name(lane)) == 0) {
             *to = lane;
             return AH_OK;
         }

@@ -1,24 +1,20 @@
 #include "base/buf.h"
 #include "dev/dev.h"
 #include "plan/plan_internal.h"
+#include "sched/switches.h"
 
 /* What a table line says of one partition. */
 struct line {
     bool block, recompute, on_host, released;
 };
 
-static struct line line_of(const struct ah_plan *plan, int partition)
+static struct line line_of(const struct ah_switches *switches, int partition)
 {
-    int first_host = plan->layers - plan->offload_optimizer + 1;
-    if (partition == 0)
-        return (struct line){.on_host = plan->embedding_on_host};
-    if (partition > plan->layers)
-        return (struct line){.on_host = plan->head_on_host};
     return (struct line){
-        .block = true,
-        .recompute = partition <= plan->checkpoint,
-        .on_host = partition >= first_host,
-        .released = partition >= first_host && partition < first_host + plan->offload_params,
+        .block = ah__is_block(switches, partition),
+        .recompute = ah__recomputes(switches, partition),
+        .on_host = ah__on_host(switches, partition),
+        .released = ah__refetches(switches, partition),
     };
 }
 
@@ -35,14 +31,14 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                    line.on_host ? "to host" : "stays");
 }
 
-static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
+static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
 {
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "partition", "checkpoint", "parameters", "optimizer", "gradient");
-    print_line(buf, "embedding", line_of(plan, 0));
-    for (int first = 1, last; first <= plan->layers; first = last + 1) {
+    print_line(buf, "embedding", line_of(switches, 0));
+    for (int first = 1, last; first <= switches->layers; first = last + 1) {
         char name[40];
-        struct line line = line_of(plan, first);
-        for (last = first; last < plan->layers && line_equal(line, line_of(plan, last + 1));)
+        struct line line = line_of(switches, first);
+        for (last = first; last < switches->layers && line_equal(line, line_of(switches, last + 1));)
             last++;
         if (first == last)
             snprintf(name, sizeof name, "block %d", first);
@@ -50,7 +46,7 @@ static void print_groups(struct ah_buf *buf, const struct ah_plan *plan)
             snprintf(name, sizeof name, "blocks %d-%d", first, last);
         print_line(buf, name, line);
     }
-    print_line(buf, "head", line_of(plan, plan->layers + 1));
+    print_line(buf, "head", line_of(switches, switches->layers + 1));
 }
 
 static void print_memory(struct ah_buf *buf, const char *name, int64_t peak, int64_t budget)
@@ -88,7 +84,7 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
         return;
     ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x the bound\n", "step time", step,
                    (double)plan->step_ns / (double)plan->bound_ns);
-    const char *name = ah__lane_names[plan->bound_lane];
+    const char *name = ah_lane_name(plan->bound_lane);
     if (plan->bound_lane_ns >= plan->bound_cycle_ns)
         ah__buf_printf(buf, "  %-14s  %s lane, %s (longest cycle %s)\n", "bound by", name, lane, cycle);
     else
@@ -97,13 +93,13 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->checkpoint, plan->offload_params,
-                   plan->offload_optimizer, plan->layers, plan->policy[0] ? plan->policy : "not chosen");
-    print_groups(buf, plan);
+    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->switches.checkpoint, plan->switches.offload_params,
+                   plan->switches.offload_optimizer, plan->switches.layers, plan->policy[0] ? plan->policy : "not chosen");
+    print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
-    ah__buf_printf(buf, "  %-14s  %d of one block each, refetch up to %d step%s ahead\n", "slots", plan->slots,
-                   plan->refetch_ahead, plan->refetch_ahead == 1 ? "" : "s");
+    ah__buf_printf(buf, "  %-14s  %d of one block each, refetch up to %d step%s ahead\n", "slots", plan->switches.slots,
+                   plan->switches.refetch_ahead, plan->switches.refetch_ahead == 1 ? "" : "s");
     print_time(buf, plan);
 }
 

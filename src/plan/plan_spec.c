@@ -13,15 +13,15 @@ static const struct key {
     unsigned bit;
     bool word;
 } keys[] = {
-    {"c", offsetof(struct ah_plan, checkpoint), 0, 0, false},
-    {"p", offsetof(struct ah_plan, offload_params), 0, 0, false},
-    {"o", offsetof(struct ah_plan, offload_optimizer), 0, 0, false},
-    {"slots", offsetof(struct ah_plan, slots), 1, AH_PLAN_GIVEN_SLOTS, false},
-    {"ahead", offsetof(struct ah_plan, refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
-    {"tiles", offsetof(struct ah_plan, tiles), 1, AH_PLAN_GIVEN_TILES, false},
-    {"overtaking", offsetof(struct ah_plan, overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
-    {"embedding", offsetof(struct ah_plan, embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
-    {"head", offsetof(struct ah_plan, head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
+    {"c", offsetof(struct ah_plan, switches.checkpoint), 0, 0, false},
+    {"p", offsetof(struct ah_plan, switches.offload_params), 0, 0, false},
+    {"o", offsetof(struct ah_plan, switches.offload_optimizer), 0, 0, false},
+    {"slots", offsetof(struct ah_plan, switches.slots), 1, AH_PLAN_GIVEN_SLOTS, false},
+    {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
+    {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, false},
+    {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
+    {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
+    {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
 };
 
 static const struct key *key_find(const char *name, size_t length)
@@ -91,7 +91,7 @@ static int collect_given(unsigned *given, unsigned seen)
 
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers)
 {
-    struct ah_plan plan = {.layers = layers};
+    struct ah_plan plan = {.switches.layers = layers};
     unsigned bits = AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD, seen = 0;
     if (strcmp(text, "resident") != 0) {
         for (const char *at = text; at; at = strchr(at, ',')) {

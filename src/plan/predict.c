@@ -7,16 +7,16 @@ enum { PREDICT_ITERATIONS = 8 };
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
                        const char *policy)
 {
-    struct ah_predictor predictor = {partition, profile, ah__policy_find(policy), NULL};
+    struct ah_predictor predictor = {
+        .partition = partition, .profile = profile, .policy = ah__policy_find(policy), .costs = profile->costs};
     if (!predictor.policy)
         return ah__fail(AH_EINPUT, "--policy: found '%s', expected %s", policy, ah__policy_names());
     if (profile->partition_signature != partition->signature)
         return ah__fail(AH_ESTALE,
                         "profile: found one of another model, batch or sequence length (signature %016llx), expected %016llx",
                         (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
-    struct ah_costs costs = profile->costs;
-    costs.layers = partition->layers;
-    AH_TRY(ah__dev_sim_open(&predictor.sim, &costs));
+    predictor.costs.layers = partition->layers;
+    AH_TRY(ah__dev_sim_open(&predictor.sim, &predictor.costs.lanes));
     *out = predictor;
     return AH_OK;
 }
@@ -32,25 +32,17 @@ int ah__predictor_ranks(const struct ah_predictor *predictor)
     return predictor->profile->ranks > 1 ? predictor->profile->ranks : 1;
 }
 
-void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
-                         const struct ah_policy *policy)
+void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
+                         const struct ah_partition *partition, const struct ah_policy *policy)
 {
     *out = (struct ah_sched_config){
-        .layers = plan->layers,
-        .checkpoint = plan->checkpoint,
-        .offload_params = plan->offload_params,
-        .offload_optimizer = plan->offload_optimizer,
-        .embedding_on_host = plan->embedding_on_host,
-        .head_on_host = plan->head_on_host,
+        .switches = *switches,
         .shared_embedding = partition->shared_group == 0,
         .casts = partition->compute != AH_F32,
-        .ranks = plan->ranks > 1 ? plan->ranks : 1,
-        .tiles = plan->tiles > 1 ? plan->tiles : 1,
-        .overtaking = plan->overtaking,
-        .slots = plan->slots,
-        .refetch_ahead = plan->refetch_ahead,
         .policy = policy,
     };
+    out->switches.ranks = ah__ranks(switches);
+    out->switches.tiles = ah__tiles(switches);
 }
 
 /* ---- bounds -------------------------------------------------------------------------------------------------------- */
@@ -77,125 +69,125 @@ static int64_t min_ns(int64_t a, int64_t b)
 }
 
 /* An item kind over all groups whose optimizer is on the host. */
-static int64_t on_host_ns(const struct ah_plan *plan, struct triple t)
+static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
 {
-    return (plan->embedding_on_host ? t.e : 0) + plan->offload_optimizer * t.b + (plan->head_on_host ? t.h : 0);
+    return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b + (switches->head_on_host ? t.h : 0);
 }
 
-static int64_t on_device_ns(const struct ah_plan *plan, struct triple t)
+static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
 {
-    return (plan->embedding_on_host ? 0 : t.e) + (plan->layers - plan->offload_optimizer) * t.b +
-           (plan->head_on_host ? 0 : t.h);
+    return (switches->embedding_on_host ? 0 : t.e) + (switches->layers - switches->offload_optimizer) * t.b +
+           (switches->head_on_host ? 0 : t.h);
 }
 
 /* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for backward. */
-static int64_t casts_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     int64_t cast = times(predictor, AH_ITEM_CAST).b;
-    if (plan->ranks > 1)
-        return 2 * (plan->layers - plan->offload_params) * cast;
-    return predictor->partition->compute != AH_F32 ? 2 * (plan->layers - plan->offload_optimizer) * cast : 0;
+    if (ah__ranks(switches) > 1)
+        return 2 * (switches->layers - switches->offload_params) * cast;
+    return predictor->partition->compute != AH_F32 ? 2 * (switches->layers - switches->offload_optimizer) * cast : 0;
 }
 
-static int64_t comm_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
-    if (plan->ranks <= 1)
+    if (ah__ranks(switches) == 1)
         return 0;
-    return gather.e + gather.h + reduce.e + reduce.h + plan->layers * (2 * gather.b + reduce.b);
+    return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b);
 }
 
-static int64_t lane_ns(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_lane lane)
+static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     switch (lane) {
     case AH_LANE_COMPUTE:
-        return f.e + f.h + b.e + b.h + plan->layers * (f.b + b.b) +
-               plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] + casts_ns(plan, predictor) +
-               on_device_ns(plan, times(predictor, AH_ITEM_UPDATE_DEVICE));
+        return f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
+               switches->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] + casts_ns(switches, predictor) +
+               on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
-        return on_host_ns(plan, times(predictor, AH_ITEM_PREFETCH)) +
-               plan->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e;
+        return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
+               switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e;
     case AH_LANE_D2H:
-        return on_host_ns(plan, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
+        return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
                times(predictor, AH_ITEM_RESULT).h;
     case AH_LANE_HOST:
-        return on_host_ns(plan, times(predictor, AH_ITEM_UPDATE_HOST));
+        return on_host_ns(switches, times(predictor, AH_ITEM_UPDATE_HOST));
     default:
-        return comm_ns(plan, predictor);
+        return comm_ns(switches, predictor);
     }
 }
 
-/* The way of parameters to the device and of gradients from it: over the link, of which only the last (the first) tile counts
+/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) tile counts
  * where tiles follow each other, and between the ranks. */
-static struct triple way(const struct ah_plan *plan, const struct ah_predictor *predictor, enum ah_item_kind link,
-                         enum ah_item_kind ranks)
+static struct triple transfer(const struct ah_switches *switches, const struct ah_predictor *predictor,
+                              enum ah_item_kind link, enum ah_item_kind ranks)
 {
     struct triple t = times(predictor, link), u = times(predictor, ranks);
-    int64_t tiles = plan->tiles > 1 ? plan->tiles : 1;
+    int64_t tiles = ah__tiles(switches);
     t = (struct triple){t.e / tiles, t.b / tiles, t.h / tiles};
-    return plan->ranks > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
+    return ah__ranks(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
 /* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's parameters
  * travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and that one travels. */
-static int64_t host_cycle_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
-    struct triple fetch = way(plan, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
-    struct triple offload = way(plan, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t recompute = predictor->profile->costs.recompute_ns[AH_CLASS_BLOCK];
-    int64_t blocks = plan->layers, way_in = INT64_MAX, way_out;
-    if (plan->head_on_host)
-        way_in = fetch.h + f.h;
-    if (plan->offload_optimizer)
-        way_in = min_ns(way_in, fetch.b + f.b + f.h);
-    if (plan->embedding_on_host)
-        way_in = min_ns(way_in, fetch.e + f.e + blocks * f.b + f.h);
-    if (plan->head_on_host)
-        way_out = b.h + offload.h;
-    else if (plan->offload_optimizer)
-        way_out = b.h + b.b + (plan->checkpoint == plan->layers ? recompute : 0) + offload.b;
+    int64_t blocks = switches->layers, bring = INT64_MAX, leave;
+    if (switches->head_on_host)
+        bring = fetch.h + f.h;
+    if (switches->offload_optimizer)
+        bring = min_ns(bring, fetch.b + f.b + f.h);
+    if (switches->embedding_on_host)
+        bring = min_ns(bring, fetch.e + f.e + blocks * f.b + f.h);
+    if (switches->head_on_host)
+        leave = b.h + offload.h;
+    else if (switches->offload_optimizer)
+        leave = b.h + b.b + (switches->checkpoint == switches->layers ? recompute : 0) + offload.b;
     else
-        way_out = b.h + blocks * b.b + plan->checkpoint * recompute + b.e + offload.e;
-    return lane_ns(plan, predictor, AH_LANE_HOST) + way_in + way_out;
+        leave = b.h + blocks * b.b + switches->checkpoint * recompute + b.e + offload.e;
+    return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
-/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's way home, its update. */
-static int64_t round_ns(const struct ah_plan *plan, const struct ah_predictor *predictor)
+/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its update. */
+static int64_t round_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
-    struct triple fetch = way(plan, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
-    struct triple offload = way(plan, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
-    int64_t first = plan->layers - plan->offload_optimizer + 1; /* the lowest block on the host has the longest round */
-    int64_t recomputed = max_ns(0, plan->checkpoint - first + 1);
+    int64_t first = ah__first_on_host(switches); /* the lowest block on the host has the longest round */
+    int64_t recomputed = max_ns(0, switches->checkpoint - first + 1);
     int64_t longest = 0;
-    if (plan->embedding_on_host)
-        longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + plan->layers * (f.b + b.b) +
-                  plan->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK];
-    if (plan->offload_optimizer)
+    if (switches->embedding_on_host)
+        longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
+                  switches->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK];
+    if (switches->offload_optimizer)
         longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
-                                      plan->offload_optimizer * (f.b + b.b) +
+                                      switches->offload_optimizer * (f.b + b.b) +
                                       recomputed * costs->recompute_ns[AH_CLASS_BLOCK]);
     return longest;
 }
 
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
+    const struct ah_switches *switches = &plan->switches;
     plan->bound_lane_ns = 0;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
-        int64_t ns = lane_ns(plan, predictor, (enum ah_lane)lane);
+        int64_t ns = lane_ns(switches, predictor, (enum ah_lane)lane);
         if (ns <= plan->bound_lane_ns)
             continue;
         plan->bound_lane_ns = ns;
-        plan->bound_lane = lane;
+        plan->bound_lane = (enum ah_lane)lane;
     }
-    bool any = plan->embedding_on_host || plan->offload_optimizer || plan->head_on_host;
-    plan->bound_cycle_ns =
-        any ? max_ns(host_cycle_ns(plan, predictor), round_ns(plan, predictor)) : plan->bound_lane_ns;
+        plan->bound_cycle_ns =
+        ah__offloads(switches) ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)) : plan->bound_lane_ns;
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }
 
@@ -203,13 +195,14 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
  * group's gradient has gone through the host. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    if (!predictor->policy->barrier || plan->offload_optimizer == 0)
+    const struct ah_switches *switches = &plan->switches;
+    if (!predictor->policy->barrier || switches->offload_optimizer == 0)
         return plan->bound_ns;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
-    int64_t host = lane_ns(plan, predictor, AH_LANE_HOST) + f.e + f.h + plan->layers * f.b + b.h +
-                   (plan->head_on_host ? 0 : b.b);
-    int64_t link = plan->offload_optimizer * fetch.b + f.b + f.h + b.h + plan->layers * b.b;
+    int64_t host = lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h + switches->layers * f.b + b.h +
+                   (switches->head_on_host ? 0 : b.b);
+    int64_t link = switches->offload_optimizer * fetch.b + f.b + f.h + b.h + switches->layers * b.b;
     return max_ns(plan->bound_ns, max_ns(host, link));
 }
 
@@ -220,11 +213,11 @@ struct ends {
     int64_t end_ns[PREDICT_ITERATIONS + 1];
 };
 
-static int note_end(const struct ah_done *done, void *context)
+static int note_end(const struct ah_span *span, void *context)
 {
     struct ends *ends = context;
-    if (done->lane == AH_LANE_COMPUTE && done->item.iteration < (int64_t)AH_LENGTH(ends->end_ns))
-        ends->end_ns[done->item.iteration] = done->end_ns;
+    if (span->lane == AH_LANE_COMPUTE && span->item.iteration < (int64_t)AH_LENGTH(ends->end_ns))
+        ends->end_ns[span->item.iteration] = span->end_ns;
     return AH_OK;
 }
 
@@ -232,10 +225,12 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
                     int iterations)
 {
     struct ah_sched_config config;
-    ah__sched_config_of(&config, plan, predictor->partition, predictor->policy);
+    ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     AH_TRY(ah__sched_new(&drive->sched, &config));
     ah__dev_sim_reset(predictor->sim);
     drive->dev = predictor->sim;
+    drive->bind = ah__costs_bind;
+    drive->bind_context = (void *)(uintptr_t)&predictor->costs; /* only read */
     ah__sched_limit(drive->sched, iterations, false);
     int status = ah__drive(drive);
     ah__sched_free(drive->sched);
@@ -245,7 +240,7 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
 {
     struct ends ends = {{0}};
-    struct ah_drive drive = {.completed = note_end, .context = &ends};
+    struct ah_drive drive = {.completed = note_end, .completed_context = &ends};
     if (iterations > PREDICT_ITERATIONS)
         iterations = PREDICT_ITERATIONS;
     AH_TRY(simulate(&drive, plan, predictor, iterations));
@@ -259,7 +254,8 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, PREDICT_ITERATIONS));
     ah__plan_bound(plan, predictor);
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, plan);
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, &plan->switches,
+                     plan->workspace_bytes);
     snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
     plan->signature = predictor->partition->signature;
     return AH_OK;
@@ -269,22 +265,22 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
                            bool predicted)
 {
     int64_t host;
-    struct ah_plan without_slots = *plan;
+    struct ah_switches without_slots = plan->switches;
     without_slots.slots = 0;
     timeline->predicted = predicted;
-    ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, plan);
-    ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots);
-    timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->slots;
-    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy, plan->checkpoint,
-             plan->offload_params, plan->offload_optimizer, plan->slots);
+    ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
+    ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
+    timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
+    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy, plan->switches.checkpoint,
+             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
                       int iterations)
 {
     struct ah_timeline *timeline;
-    AH_TRY(ah__timeline_new(&timeline, plan->layers, plan->tiles > 1 ? plan->tiles : 1, iterations));
-    struct ah_drive drive = {.timeline = timeline};
+    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, ah__tiles(&plan->switches), iterations));
+    struct ah_drive drive = {.observe = ah__timeline_observe, .observe_context = timeline};
     int status = simulate(&drive, plan, predictor, iterations);
     if (status != AH_OK) {
         ah_timeline_free(timeline);

@@ -6,12 +6,14 @@
 #include "plan/plan_internal.h"
 #include "profile/profile.h"
 #include "sched/drive.h"
+#include "timeline/timeline.h"
 
-/* Everything a prediction is made from; borrowed. */
+/* Everything a prediction is made from; partition and profile are borrowed. */
 struct ah_predictor {
     const struct ah_partition *partition;
     const struct ah_profile *profile;
     const struct ah_policy *policy;
+    struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
 };
 
@@ -23,8 +25,8 @@ void ah__predictor_fini(struct ah_predictor *predictor);
 /* Of the profile; at least 1. */
 int ah__predictor_ranks(const struct ah_predictor *predictor);
 
-void ah__sched_config_of(struct ah_sched_config *out, const struct ah_plan *plan, const struct ah_partition *partition,
-                         const struct ah_policy *policy);
+void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
+                         const struct ah_partition *partition, const struct ah_policy *policy);
 
 /* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: DESIGN section 5, (a) and (b). Constant time. */
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);

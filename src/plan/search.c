@@ -9,13 +9,20 @@
 
 #include "base/alloc.h"
 #include "plan/search.h"
+#include "sched/switches.h"
 
 enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 60000, SEARCH_WHOLE_LAYERS = 6 };
 enum { GATHERED_AHEAD = 2 };
 enum { TILES_TRIED = 8, TILES_MUST_GAIN = 500 }; /* a five-hundredth of the step, or the group stays whole */
 
+/* A plan that fits, and what no schedule of it can beat. */
+struct candidate {
+    struct ah_plan plan;
+    int64_t bound_ns;
+};
+
 struct candidates {
-    struct ah_plan *plans;
+    struct candidate *list;
     size_t count, capacity;
     int64_t least_bytes; /* of the smallest plan that respects the host budget */
     struct ah_plan least;
@@ -24,61 +31,67 @@ struct candidates {
     struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
 };
 
-static int min_slots(const struct ah_plan *plan, const struct ah_partition *partition)
+static int min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     struct ah_sched_config config;
-    ah__sched_config_of(&config, plan, partition, &ah__policy_autohete);
+    ah__sched_config_of(&config, switches, partition, &ah__policy_autohete);
     return ah__sched_min_slots(&config);
 }
 
 /* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a few. */
-static int max_slots(const struct ah_plan *plan, const struct ah_partition *partition)
+static int max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
-    struct ah_plan on_device = {.layers = plan->layers, .ranks = plan->ranks};
-    int shared = plan->offload_optimizer < plan->layers ? min_slots(&on_device, partition) : 0;
-    int least = min_slots(plan, partition), most = 2 * plan->offload_optimizer + shared;
+    struct ah_switches on_device = {.layers = switches->layers, .ranks = switches->ranks};
+    int shared = switches->offload_optimizer < switches->layers ? min_slots(&on_device, partition) : 0;
+    int least = min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
     return most > least ? most : least;
 }
 
-int ah__plan_farthest_refetch(const struct ah_plan *plan)
+int ah__plan_farthest_refetch(const struct ah_switches *switches)
 {
-    return plan->offload_params ? plan->offload_optimizer + 1 : 1;
+    return switches->offload_params ? switches->offload_optimizer + 1 : 1;
+}
+
+static void measure(struct ah_plan *plan, const struct ah_partition *partition)
+{
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                     plan->workspace_bytes);
+}
+
+bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    return (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
+           (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
 }
 
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
-    int64_t device, host, more;
-    plan->slots = min_slots(plan, partition);
-    ah__layout_bytes(&device, &host, partition, plan);
-    plan->device_peak_bytes = device;
-    plan->host_peak_bytes = host;
-    if (budget->host_bytes && host > budget->host_bytes)
+    struct ah_switches *switches = &plan->switches;
+    int most = max_slots(switches, partition);
+    switches->slots = min_slots(switches, partition);
+    measure(plan, partition);
+    if (!ah__plan_within(plan, budget))
         return false;
-    if (!budget->device_bytes) {
-        plan->slots = max_slots(plan, partition);
-    } else if (device > budget->device_bytes) {
-        return false;
-    } else {
+    int64_t slots = most;
+    if (budget->device_bytes) {
         struct ah_plan next = *plan;
-        next.slots++;
-        ah__layout_bytes(&more, &host, partition, &next);
-        int64_t extra = (budget->device_bytes - device) / (more - device);
-        int64_t slots = plan->slots + extra;
-        int most = max_slots(plan, partition);
-        plan->slots = slots < most ? (int)slots : most;
+        next.switches.slots++;
+        measure(&next, partition);
+        int64_t slot_bytes = next.device_peak_bytes - plan->device_peak_bytes;
+        slots = switches->slots + (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
     }
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, plan);
+    switches->slots = slots < most ? (int)slots : most;
+    measure(plan, partition);
     return true;
 }
 
-/* With its bound as step_ns, until it is simulated. */
 static int candidate_add(struct candidates *candidates, const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    AH_TRY(ah__grow(&candidates->plans, &candidates->capacity, candidates->count + 1, sizeof *plan));
-    struct ah_plan *added = &candidates->plans[candidates->count++];
-    *added = *plan;
-    ah__plan_bound(added, predictor);
-    added->step_ns = ah__plan_policy_bound(added, predictor);
+    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
+    struct candidate *added = &candidates->list[candidates->count++];
+    added->plan = *plan;
+    ah__plan_bound(&added->plan, predictor);
+    added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
     return AH_OK;
 }
 
@@ -87,9 +100,10 @@ static int candidates_whole(struct candidates *candidates, const struct ah_plan 
                             const struct ah_predictor *predictor)
 {
     struct ah_plan plan = *fitted;
-    int farthest = ah__plan_farthest_refetch(fitted);
-    for (plan.slots = min_slots(fitted, predictor->partition); plan.slots <= fitted->slots; plan.slots++)
-        for (plan.refetch_ahead = 1; plan.refetch_ahead <= farthest; plan.refetch_ahead++)
+    struct ah_switches *switches = &plan.switches;
+    int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
+    for (switches->slots = min_slots(switches, predictor->partition); switches->slots <= most; switches->slots++)
+        for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
             AH_TRY(candidate_add(candidates, &plan, predictor));
     return AH_OK;
 }
@@ -102,7 +116,7 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     }
     bool within = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
     const struct ah_plan *before = &candidates->least_within;
-    if (within && (!before->layers || plan->host_peak_bytes < before->host_peak_bytes))
+    if (within && (!before->switches.layers || plan->host_peak_bytes < before->host_peak_bytes))
         candidates->least_within = *plan;
     if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
         return;
@@ -116,22 +130,23 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
 static int candidates_over_c(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
                              const struct ah_budget *budget)
 {
+    struct ah_switches *switches = &plan.switches;
     int slots_before = 0;
-    for (plan.checkpoint = 0; plan.checkpoint <= plan.layers; plan.checkpoint++) {
+    for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
         if (!ah__plan_fit(&plan, predictor->partition, budget)) {
             note_least(candidates, &plan, budget);
             continue;
         }
-        if (plan.layers <= SEARCH_WHOLE_LAYERS) {
+        if (switches->layers <= SEARCH_WHOLE_LAYERS) {
             AH_TRY(candidates_whole(candidates, &plan, predictor));
             continue;
         }
-        if (plan.slots <= slots_before)
+        if (switches->slots <= slots_before)
             continue;
-        slots_before = plan.slots;
-        plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
+        slots_before = switches->slots;
+        switches->refetch_ahead = ah__plan_farthest_refetch(switches);
         AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (plan.slots >= max_slots(&plan, predictor->partition))
+        if (switches->slots >= max_slots(switches, predictor->partition))
             break;
     }
     return AH_OK;
@@ -141,29 +156,22 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
 static int candidates_placed(struct candidates *candidates, const struct ah_predictor *predictor,
                              const struct ah_budget *budget)
 {
-    struct ah_placement placement;
-    int layers = predictor->partition->layers;
+    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
+    struct ah_switches *switches = &plan.switches;
     bool found[2] = {false, false}; /* without, with checkpointing */
-    for (int i = 0; predictor->policy->placement(&placement, layers, i); i++) {
-        struct ah_plan plan = {.layers = layers,
-                               .ranks = ah__predictor_ranks(predictor), .tiles = 1,
-                               .checkpoint = placement.checkpoint,
-                               .offload_params = placement.offload_params,
-                               .offload_optimizer = placement.offload_optimizer,
-                               .embedding_on_host = placement.embedding_on_host,
-                               .head_on_host = placement.head_on_host,
-                               .slots = placement.slots,
-                               .refetch_ahead = placement.refetch_ahead};
-        int least = min_slots(&plan, predictor->partition);
-        if (plan.ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
-            plan.slots = least + GATHERED_AHEAD;
-        plan.slots = plan.slots > least ? plan.slots : least; /* half-precision copies */
-        ah__layout_bytes(&plan.device_peak_bytes, &plan.host_peak_bytes, predictor->partition, &plan);
-        if ((budget->device_bytes && plan.device_peak_bytes > budget->device_bytes) ||
-            (budget->host_bytes && plan.host_peak_bytes > budget->host_bytes))
+    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
+        switches->layers = predictor->partition->layers;
+        switches->ranks = ah__predictor_ranks(predictor);
+        switches->tiles = 1;
+        int least = min_slots(switches, predictor->partition);
+        if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+            switches->slots = least + GATHERED_AHEAD;
+        switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
+        measure(&plan, predictor->partition);
+        if (!ah__plan_within(&plan, budget))
             note_least(candidates, &plan, budget);
-        else if (!predictor->policy->first_fit || !found[plan.checkpoint > 0]) {
-            found[plan.checkpoint > 0] = true;
+        else if (!predictor->policy->first_fit || !found[switches->checkpoint > 0]) {
+            found[switches->checkpoint > 0] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
         }
     }
@@ -173,12 +181,18 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    struct ah_plan plan = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1};
+    int layers = predictor->partition->layers;
+    struct ah_plan plan = {
+        .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1},
+        .workspace_bytes = predictor->profile->workspace_bytes,
+    };
+    struct ah_switches *switches = &plan.switches;
     for (int places = 0; places < 4; places++)
-        for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
-            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++) {
-                plan.embedding_on_host = places & 1;
-                plan.head_on_host = places & 2;
+        for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
+            for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
+                 switches->offload_params++) {
+                switches->embedding_on_host = places & 1;
+                switches->head_on_host = places & 2;
                 AH_TRY(candidates_over_c(candidates, plan, predictor, budget));
             }
     return AH_OK;
@@ -186,10 +200,11 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
 
 static int by_bound(const void *left, const void *right)
 {
-    const struct ah_plan *a = left, *b = right;
-    if (a->step_ns != b->step_ns)
-        return a->step_ns < b->step_ns ? -1 : 1;
-    return a->device_peak_bytes < b->device_peak_bytes ? -1 : a->device_peak_bytes > b->device_peak_bytes;
+    const struct candidate *a = left, *b = right;
+    if (a->bound_ns != b->bound_ns)
+        return a->bound_ns < b->bound_ns ? -1 : 1;
+    int64_t a_bytes = a->plan.device_peak_bytes, b_bytes = b->plan.device_peak_bytes;
+    return a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
 }
 
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
@@ -197,14 +212,14 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     int64_t with;
     struct ah_plan overtaking = *plan;
     bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
-    plan->overtaking = placed && predictor->policy->overtakes ? plan->slots : 0;
+    plan->switches.overtaking = placed && predictor->policy->overtakes ? plan->switches.slots : 0;
     AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, SEARCH_ITERATIONS));
-    if (placed || !predictor->policy->overtakes || plan->offload_optimizer == 0)
+    if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
         return AH_OK;
-    overtaking.overtaking = overtaking.slots;
+    overtaking.switches.overtaking = overtaking.switches.slots;
     AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, SEARCH_ITERATIONS));
     if (with < *step_ns) {
-        plan->overtaking = plan->slots;
+        plan->switches.overtaking = plan->switches.slots;
         *step_ns = with;
     }
     return AH_OK;
@@ -216,19 +231,20 @@ static int visit(struct ah_plan *best, struct ah_search_report *report, const st
     int64_t best_ns = INT64_MAX, most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
     report->candidates = (int64_t)candidates->count;
     for (size_t i = 0; i < candidates->count; i++) {
+        struct candidate *candidate = &candidates->list[i];
         int64_t step_ns;
-        if (candidates->plans[i].step_ns >= best_ns)
+        if (candidate->bound_ns >= best_ns)
             break;
         if (report->simulated == most) {
-            report->open_bound_ns = candidates->plans[i].step_ns;
+            report->open_bound_ns = candidate->bound_ns;
             break;
         }
-        AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidates->plans[i], predictor));
+        AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
         report->simulated++;
         if (step_ns >= best_ns)
             continue;
         best_ns = step_ns;
-        *best = candidates->plans[i];
+        *best = candidate->plan;
     }
     best->step_ns = best_ns;
     return AH_OK;
@@ -239,10 +255,8 @@ static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_se
                          const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     int64_t step_ns;
-    bool possible = plan.checkpoint >= 0 && plan.checkpoint <= plan.layers && plan.offload_params >= 0 &&
-                    plan.offload_params <= plan.offload_optimizer && plan.offload_optimizer <= plan.layers;
-    plan.refetch_ahead = ah__plan_farthest_refetch(&plan);
-    if (!possible || !ah__plan_fit(&plan, predictor->partition, budget))
+    plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
+    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor->partition, budget))
         return AH_OK;
     AH_TRY(ah__plan_choose_overtaking(&step_ns, &plan, predictor));
     report->simulated++;
@@ -266,9 +280,9 @@ static int descend(struct ah_plan *best, struct ah_search_report *report, const 
         for (size_t i = 0; i < AH_LENGTH(moves); i++)
             for (int stride = 1; stride <= 4; stride *= 2) {
                 struct ah_plan plan = from;
-                plan.checkpoint += stride * moves[i][0];
-                plan.offload_params += stride * moves[i][1];
-                plan.offload_optimizer += stride * moves[i][2];
+                plan.switches.checkpoint += stride * moves[i][0];
+                plan.switches.offload_params += stride * moves[i][1];
+                plan.switches.offload_optimizer += stride * moves[i][2];
                 AH_TRY(try_neighbour(best, plan, report, predictor, budget));
             }
     } while (best->step_ns < before);
@@ -280,12 +294,12 @@ static int try_tiles(struct ah_plan *best, struct ah_search_report *report, cons
 {
     int64_t step_ns;
     struct ah_plan plan = *best;
-    for (plan.tiles = 2; plan.tiles <= TILES_TRIED && plan.tiles <= AH_SCHED_MOST_TILES; plan.tiles *= 2) {
+    for (plan.switches.tiles = 2; plan.switches.tiles <= TILES_TRIED && plan.switches.tiles <= AH_SCHED_MOST_TILES; plan.switches.tiles *= 2) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         report->simulated++;
         if (step_ns >= best->step_ns - best->step_ns / TILES_MUST_GAIN)
             continue;
-        best->tiles = plan.tiles;
+        best->switches.tiles = plan.switches.tiles;
         best->step_ns = step_ns;
     }
     return AH_OK;
@@ -297,30 +311,31 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
 {
     int64_t step_ns;
     struct ah_plan plan = *best;
-    int low = min_slots(best, predictor->partition), high = best->slots;
+    struct ah_switches *tried = &plan.switches, *kept = &best->switches;
+    int low = min_slots(kept, predictor->partition), high = kept->slots;
     while (low < high) {
-        plan.slots = (low + high) / 2;
+        tried->slots = (low + high) / 2;
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         if (step_ns <= best->step_ns)
-            high = plan.slots;
+            high = tried->slots;
         else
-            low = plan.slots + 1;
+            low = tried->slots + 1;
     }
-    plan.slots = best->slots = high;
-    if (best->overtaking > best->slots)
-        plan.overtaking = best->overtaking = best->slots;
-    for (plan.overtaking = 1; plan.overtaking < best->overtaking; plan.overtaking *= 2) {
+    tried->slots = kept->slots = high;
+    if (kept->overtaking > kept->slots)
+        tried->overtaking = kept->overtaking = kept->slots;
+    for (tried->overtaking = 1; tried->overtaking < kept->overtaking; tried->overtaking *= 2) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         if (step_ns > best->step_ns)
             continue;
-        best->overtaking = plan.overtaking;
+        kept->overtaking = tried->overtaking;
         best->step_ns = step_ns;
     }
-    plan.overtaking = best->overtaking;
-    for (plan.refetch_ahead = 1; plan.refetch_ahead < best->refetch_ahead; plan.refetch_ahead++) {
+    tried->overtaking = kept->overtaking;
+    for (tried->refetch_ahead = 1; tried->refetch_ahead < kept->refetch_ahead; tried->refetch_ahead++) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         if (step_ns <= best->step_ns)
-            best->refetch_ahead = plan.refetch_ahead;
+            kept->refetch_ahead = tried->refetch_ahead;
     }
     return AH_OK;
 }
@@ -331,8 +346,8 @@ static void report_least(struct ah_search_report *report, const struct candidate
                          const struct ah_budget *budget)
 {
     const struct ah_plan *device = &candidates->least, *host = &candidates->least_within;
-    const struct ah_plan *least = host->layers ? host : &candidates->least_host;
-    if (candidates->least_bytes && host->layers) {
+    const struct ah_plan *least = host->switches.layers ? host : &candidates->least_host;
+    if (candidates->least_bytes && host->switches.layers) {
         double device_excess = (double)device->device_peak_bytes / (double)budget->device_bytes;
         double host_excess = (double)host->host_peak_bytes / (double)budget->host_bytes;
         least = device_excess <= host_excess ? device : host;
@@ -358,14 +373,14 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
                         budget->device_bytes ? " within this device memory or any other" : "");
     }
     struct ah_plan least = candidates->least;
-    least.refetch_ahead = least.refetch_ahead < 1 ? 1 : least.refetch_ahead;
+    least.switches.refetch_ahead = least.switches.refetch_ahead < 1 ? 1 : least.switches.refetch_ahead;
     AH_TRY(ah__plan_predict(&least, predictor));
     ah_size_format(have, sizeof have, budget->device_bytes);
     ah_size_format(need, sizeof need, candidates->least_bytes);
     return ah__fail(AH_EBUDGET,
                     "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
-                    have, (long long)candidates->least_bytes, need, least.checkpoint, least.offload_params,
-                    least.offload_optimizer, (double)least.step_ns / 1e6);
+                    have, (long long)candidates->least_bytes, need, least.switches.checkpoint, least.switches.offload_params,
+                    least.switches.offload_optimizer, (double)least.step_ns / 1e6);
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
@@ -381,7 +396,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         status = too_small(&candidates, predictor, budget);
     }
     if (status == AH_OK) {
-        qsort(candidates.plans, candidates.count, sizeof *candidates.plans, by_bound);
+        qsort(candidates.list, candidates.count, sizeof *candidates.list, by_bound);
         status = visit(&best, report, &candidates, predictor);
     }
     if (status == AH_OK)
@@ -392,7 +407,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         status = trim(&best, predictor);
     if (status == AH_OK)
         status = ah__plan_predict(&best, predictor);
-    ah__free(candidates.plans);
+    ah__free(candidates.list);
     if (status == AH_OK)
         *out = best;
     return status;

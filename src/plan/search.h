@@ -20,10 +20,13 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
  * not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget);
 
-/* The simulated step time of a plan with its better rule for overtaking: as many slots as it has, or none; sets plan->overtaking. */
+/* Whether both predicted peaks are within the budget. */
+bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
+
+/* The simulated step time of a plan with its better rule for overtaking: as many slots as it has, or none; sets plan->switches.overtaking. */
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor);
 
 /* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that refetches. */
-int ah__plan_farthest_refetch(const struct ah_plan *plan);
+int ah__plan_farthest_refetch(const struct ah_switches *switches);
 
 #endif

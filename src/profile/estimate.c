@@ -134,7 +134,7 @@ static void set_small_copies(struct estimate *estimate, int class)
 
 static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_lane other, double factor)
 {
-    estimate->profile->costs.slowdown[lane][other] = fmax(1, factor);
+    estimate->profile->costs.lanes.slowdown[lane][other] = fmax(1, factor);
 }
 
 /* Host optimizer and copies in one direction: both pass through the host's memory. */
@@ -186,9 +186,9 @@ static void profile_head(struct estimate *estimate, const char *optimizer)
     profile->threads = 1;
     profile->host_threads = (int)figure(estimate, AH_FIGURE_CORES);
     profile->costs.layers = partition->layers;
-    profile->costs.notify_ns = llround(figure(estimate, AH_FIGURE_NOTIFY));
+    profile->costs.lanes.notify_ns = llround(figure(estimate, AH_FIGURE_NOTIFY));
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
-        profile->costs.launch_ns[lane] = llround(figure(estimate, AH_FIGURE_LAUNCH));
+        profile->costs.lanes.launch_ns[lane] = llround(figure(estimate, AH_FIGURE_LAUNCH));
     profile->h2d_bytes_per_s = llround(estimate->h2d_bytes_per_s);
     profile->d2h_bytes_per_s = llround(estimate->d2h_bytes_per_s);
     profile->h2d_both_bytes_per_s = llround(estimate->h2d_both_bytes_per_s);
@@ -202,7 +202,7 @@ static void profile_fill(struct estimate *estimate)
     const struct ah_partition *partition = estimate->partition;
     double waiting = 0;
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
-        int group = class == AH_CLASS_HEAD ? partition->layers + 1 : class;
+        int group = ah__class_representative((enum ah_class)class, partition->layers);
         estimate->profile->params[class] = partition->groups[group].count;
         double share_of_memory = set_programs(estimate, class);
         if (class == AH_CLASS_BLOCK)

@@ -5,8 +5,8 @@
 #include "profile/profile.h"
 
 /* The file, all times in nanoseconds; also written by hand for machines one does not own:
- *   {"format": "autohete profile 1", "device": "cpu", "ranks", "threads", "host_threads", "link_bytes_per_s", "layers",
- *    "device_signature", "partition_signature",       16 hex digits; left out by hand, as "ranks" may be (1)
+ *   {"format": "autohete profile 1", "device": "cpu", "ranks", "workspace_bytes", "threads", "host_threads", "link_bytes_per_s", "layers",
+ *    "device_signature", "partition_signature",       16 hex digits; left out by hand, as "ranks" (1) and "workspace_bytes" (0) may be
  *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind; collectives may be left out},
  *    "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...},
  *    "rates": {"h2d_bytes_per_s", ...},
@@ -77,6 +77,7 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
     AH_TRY(ah__json_add_string(tree, "format", format_name));
     AH_TRY(ah__json_add_string(tree, "device", profile->device));
     AH_TRY(ah__json_add_int(tree, "ranks", profile->ranks > 1 ? profile->ranks : 1));
+    AH_TRY(ah__json_add_int(tree, "workspace_bytes", profile->workspace_bytes));
     AH_TRY(ah__json_add_int(tree, "threads", profile->threads));
     AH_TRY(ah__json_add_int(tree, "host_threads", profile->host_threads));
     AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", profile->link_bytes_per_s));
@@ -92,11 +93,11 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
-    AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->launch_ns, AH_LANE_COUNT));
-    AH_TRY(ah__json_add_int(tree, "notify_ns", costs->notify_ns));
+    AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
+    AH_TRY(ah__json_add_int(tree, "notify_ns", costs->lanes.notify_ns));
     AH_TRY(add_object(&object, tree, "slowdown"));
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        AH_TRY(add_doubles(object, ah__lane_names[i], ah__lane_names, costs->slowdown[i], AH_LANE_COUNT));
+        AH_TRY(add_doubles(object, ah_lane_name(i), ah__lane_names, costs->lanes.slowdown[i], AH_LANE_COUNT));
     return AH_OK;
 }
 
@@ -172,14 +173,14 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     AH_TRY(only(&object, ah__lane_names, AH_LANE_COUNT));
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         for (int j = 0; j < AH_LANE_COUNT; j++)
-            costs->slowdown[i][j] = 1;
-        if (!ah__json_has(&object, ah__lane_names[i]))
+            costs->lanes.slowdown[i][j] = 1;
+        if (!ah__json_has(&object, ah_lane_name(i)))
             continue;
-        AH_TRY(ah__json_object(&row, &object, ah__lane_names[i]));
+        AH_TRY(ah__json_object(&row, &object, ah_lane_name(i)));
         AH_TRY(only(&row, ah__lane_names, AH_LANE_COUNT));
         for (int j = 0; j < AH_LANE_COUNT; j++)
-            if (ah__json_has(&row, ah__lane_names[j]))
-                AH_TRY(ah__json_double(&costs->slowdown[i][j], &row, ah__lane_names[j], 1, most_slowdown));
+            if (ah__json_has(&row, ah_lane_name(j)))
+                AH_TRY(ah__json_double(&costs->lanes.slowdown[i][j], &row, ah_lane_name(j), 1, most_slowdown));
     }
     return AH_OK;
 }
@@ -199,8 +200,8 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
         if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
             AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
-    AH_TRY(get_ints(costs->launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
-    AH_TRY(ah__json_int(&costs->notify_ns, json, "notify_ns", 0, most_ns));
+    AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
+    AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));
     return get_slowdown(costs, json);
 }
 
@@ -222,6 +223,8 @@ static int get_head(struct ah_profile *profile, const struct ah_json *json)
     AH_TRY(get_name(profile, json));
     if (ah__json_has(json, "ranks"))
         AH_TRY(ah__json_int(&ranks, json, "ranks", 1, MOST_RANKS));
+    if (ah__json_has(json, "workspace_bytes"))
+        AH_TRY(ah__json_int(&profile->workspace_bytes, json, "workspace_bytes", 0, most_ns));
     AH_TRY(ah__json_int(&threads, json, "threads", 1, MOST_THREADS));
     AH_TRY(ah__json_int(&host_threads, json, "host_threads", 1, MOST_THREADS));
     AH_TRY(ah__json_int(&profile->link_bytes_per_s, json, "link_bytes_per_s", 0, most_ns));
@@ -260,7 +263,8 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
 
 static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
 {
-    static const char *const keys[] = {"format", "device", "ranks", "threads", "host_threads", "link_bytes_per_s", "layers",
+    static const char *const keys[] = {"format", "device", "ranks", "workspace_bytes", "threads", "host_threads",
+                                       "link_bytes_per_s", "layers",
                                        "device_signature", "partition_signature", "ns", "recompute_ns", "launch_ns",
                                        "notify_ns", "slowdown", "rates", "work", NULL};
     const char *format;

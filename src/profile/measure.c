@@ -1,4 +1,4 @@
-#include "profile/bench.h"
+#include "profile/workload.h"
 
 static void profile_init(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
@@ -13,7 +13,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     profile->partition_signature = partition->signature;
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         const struct ah_code *code = &partition->code[class];
-        int group = class == AH_CLASS_HEAD ? partition->layers + 1 : class;
+        int group = ah__class_representative((enum ah_class)class, partition->layers);
         profile->params[class] = partition->groups[group].count;
         profile->forward_flops[class] = code->forward.flops;
         profile->backward_flops[class] = code->backward.flops;
@@ -48,26 +48,27 @@ static void drain(struct ah_dev *dev, int status)
     ah__fail(status, "%s", message);
 }
 
-static int bench_run(struct ah_bench *bench, struct ah_profile *profile, const struct ah_partition *partition,
+static int profile_run(struct ah_workload *workload, struct ah_profile *profile, const struct ah_partition *partition,
                      struct ah_dev *dev)
 {
-    AH_TRY(ah__bench_init(bench, partition, dev));
-    AH_TRY(ah__bench_notify(&profile->costs.notify_ns, dev));
-    AH_TRY(ah__bench_rounds(bench, &profile->costs));
-    return ah__bench_streams(bench, profile);
+    AH_TRY(ah__workload_init(workload, partition, dev));
+    profile->workspace_bytes = workload->programs.workspace_bytes;
+    AH_TRY(ah__profile_notify(&profile->costs.lanes.notify_ns, dev));
+    AH_TRY(ah__profile_rounds(workload, &profile->costs));
+    return ah__profile_streams(workload, profile);
 }
 
 static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
-    struct ah_bench *bench;
-    AH_TRY(ah__new(&bench, 1, sizeof *bench));
-    bench->dev = dev;
+    struct ah_workload *workload;
+    AH_TRY(ah__new(&workload, 1, sizeof *workload));
+    workload->dev = dev;
     profile_init(profile, partition, dev);
-    int status = bench_run(bench, profile, partition, dev);
+    int status = profile_run(workload, profile, partition, dev);
     if (status != AH_OK)
         drain(dev, status);
-    ah__bench_fini(bench);
-    ah__free(bench);
+    ah__workload_fini(workload);
+    ah__free(workload);
     return status;
 }
 

@@ -83,18 +83,18 @@ static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
     int lanes = profile->ranks > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
     ah__buf_printf(buf, "\nslowdown of   while");
     for (int b = 0; b < lanes; b++)
-        ah__buf_printf(buf, " %8s", ah__lane_names[b]);
+        ah__buf_printf(buf, " %8s", ah_lane_name(b));
     ah__buf_printf(buf, "   launch us\n");
     for (int a = 0; a < lanes; a++) {
-        ah__buf_printf(buf, "%-19s", ah__lane_names[a]);
+        ah__buf_printf(buf, "%-19s", ah_lane_name(a));
         for (int b = 0; b < lanes; b++)
             if (a == b)
                 ah__buf_printf(buf, " %8s", "-");
             else
-                ah__buf_printf(buf, " %8.2f", profile->costs.slowdown[a][b]);
-        ah__buf_printf(buf, "    %8.1f\n", (double)profile->costs.launch_ns[a] * 1e-3);
+                ah__buf_printf(buf, " %8.2f", profile->costs.lanes.slowdown[a][b]);
+        ah__buf_printf(buf, "    %8.1f\n", (double)profile->costs.lanes.launch_ns[a] * 1e-3);
     }
-    ah__buf_printf(buf, "completion to next submit: %.1f us\n", (double)profile->costs.notify_ns * 1e-3);
+    ah__buf_printf(buf, "completion to next submit: %.1f us\n", (double)profile->costs.lanes.notify_ns * 1e-3);
 }
 
 int ah_profile_print(const struct ah_profile *profile, FILE *to)

@@ -4,8 +4,8 @@
 #ifndef AH_PROFILE_PROFILE_H
 #define AH_PROFILE_PROFILE_H
 
-#include "dev/sim.h"
 #include "partition/partition.h"
+#include "sched/costs.h"
 
 struct ah_profile {
     struct ah_costs costs;
@@ -13,6 +13,7 @@ struct ah_profile {
      * costs.ns[UPDATE_DEVICE]; PREFETCH, REFETCH and OFFLOAD likewise. */
     char device[64];
     int ranks; /* times are of one of so many ranks working alike; 0 or 1: one */
+    int64_t workspace_bytes; /* scratch that the device asks for beside what programs name */
     int threads, host_threads;
     int64_t link_bytes_per_s;
     int64_t h2d_bytes_per_s, d2h_bytes_per_s;                 /* measured, alone */

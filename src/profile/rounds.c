@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "profile/bench.h"
+#include "profile/workload.h"
 
 /* How long a kind of round is repeated. */
 enum { ROUNDS_LEAST = 5, ROUNDS_LEAST_SLOW = 3, ROUNDS_MOST = 60, AHEAD = 12 };
@@ -14,7 +14,7 @@ static int ns_compare(const void *a, const void *b)
 
 int64_t ah__samples_median(struct ah_samples *samples)
 {
-    int count = samples->count < AH_BENCH_SAMPLES ? samples->count : AH_BENCH_SAMPLES;
+    int count = samples->count < AH_SAMPLES_MOST ? samples->count : AH_SAMPLES_MOST;
     if (count == 0)
         return 0;
     qsort(samples->ns, (size_t)count, sizeof samples->ns[0], ns_compare);
@@ -23,7 +23,7 @@ int64_t ah__samples_median(struct ah_samples *samples)
 
 void ah__samples_add(struct ah_samples *samples, int64_t ns)
 {
-    if (samples->count < AH_BENCH_SAMPLES)
+    if (samples->count < AH_SAMPLES_MOST)
         samples->ns[samples->count++] = ns;
 }
 
@@ -31,25 +31,25 @@ void ah__samples_add(struct ah_samples *samples, int64_t ns)
 
 /* Items on their way: submitted a few ahead, so that the lane never waits for this thread. */
 struct burst {
-    struct ah_bench *bench;
-    int in_flight;
+    struct ah_workload *workload;
+    struct ah_in_flight in_flight;
     bool timed;
     int64_t last_end_ns; /* 0 before the first completion; a burst stays on one lane */
 };
 
 static int burst_wait(struct burst *burst)
 {
-    struct ah_bench *bench = burst->bench;
+    struct ah_workload *workload = burst->workload;
     struct ah_done done;
-    AH_TRY(bench->dev->ops->wait_any(bench->dev, &done));
-    burst->in_flight--;
+    AH_TRY(workload->dev->ops->wait_any(workload->dev, &done));
+    struct ah_item item = ah__in_flight_pop(&burst->in_flight, &done).item;
     AH_TRY(done.status);
-    enum ah_class class = bench->place[done.item.partition].class;
+    enum ah_class class = workload->place[item.partition].class;
     if (burst->timed && burst->last_end_ns)
-        ah__samples_add(&bench->gaps[done.lane], done.start_ns - burst->last_end_ns);
+        ah__samples_add(&workload->gaps[done.lane], done.start_ns - burst->last_end_ns);
     burst->last_end_ns = done.end_ns;
     if (burst->timed)
-        ah__samples_add(done.item.recompute ? &bench->recomputed[class] : &bench->samples[done.item.kind][class],
+        ah__samples_add(item.recompute ? &workload->recomputed[class] : &workload->samples[item.kind][class],
                         done.end_ns - done.start_ns);
     return AH_OK;
 }
@@ -58,24 +58,24 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
 {
     struct ah_work work;
     struct ah_event event;
-    if (burst->in_flight == AHEAD)
+    struct ah_item item = {.kind = kind, .partition = place, .recompute = recompute, .param_slot = -1, .grad_slot = -1};
+    if (burst->in_flight.count == AHEAD)
         AH_TRY(burst_wait(burst));
-    ah__bench_work(&work, burst->bench, kind, place, recompute);
-    AH_TRY(burst->bench->dev->ops->submit(burst->bench->dev, &work, &event));
-    burst->in_flight++;
-    return AH_OK;
+    AH_TRY(ah__workload_work(&work, burst->workload, &item));
+    AH_TRY(burst->workload->dev->ops->submit(burst->workload->dev, &work, &event));
+    return ah__in_flight_push(&burst->in_flight, work.lane, &item);
 }
 
 /* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds see the same
  * state of the machine. */
 static int round_compute(struct burst *burst, int round)
 {
-    struct ah_bench *bench = burst->bench;
-    bool has_recompute = bench->partition->code[AH_CLASS_BLOCK].recompute.count > 0;
-    for (int i = 0; i < bench->places; i++)
+    struct ah_workload *workload = burst->workload;
+    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].recompute.count > 0;
+    for (int i = 0; i < workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
-    for (int i = bench->places - 1; i >= 0; i--) {
-        bool recompute = bench->place[i].class == AH_CLASS_BLOCK && has_recompute && (i + round) % 2;
+    for (int i = workload->places - 1; i >= 0; i--) {
+        bool recompute = workload->place[i].class == AH_CLASS_BLOCK && has_recompute && (i + round) % 2;
         AH_TRY(burst_submit(burst, AH_ITEM_BACKWARD, i, recompute));
         AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_DEVICE, i, false));
     }
@@ -86,7 +86,7 @@ static int round_offload(struct burst *burst, int round)
 {
     (void)round;
     AH_TRY(burst_submit(burst, AH_ITEM_RESULT, 0, false));
-    for (int i = burst->bench->places - 1; i >= 0; i--)
+    for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_OFFLOAD, i, false));
     return AH_OK;
 }
@@ -94,7 +94,7 @@ static int round_offload(struct burst *burst, int round)
 static int round_host(struct burst *burst, int round)
 {
     (void)round;
-    for (int i = burst->bench->places - 1; i >= 0; i--)
+    for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_HOST, i, false));
     return AH_OK;
 }
@@ -103,7 +103,7 @@ static int round_prefetch(struct burst *burst, int round)
 {
     (void)round;
     AH_TRY(burst_submit(burst, AH_ITEM_INPUT, 0, false));
-    for (int i = 0; i < burst->bench->places; i++)
+    for (int i = 0; i < burst->workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_PREFETCH, i, false));
     return AH_OK;
 }
@@ -118,26 +118,26 @@ static const struct round_row {
     {round_prefetch, 120000000},
 };
 
-static int round_once(struct ah_bench *bench, const struct round_row *row, int round, bool timed)
+static int round_once(struct ah_workload *workload, const struct round_row *row, int round, bool timed)
 {
-    struct burst burst = {.bench = bench, .timed = timed};
+    struct burst burst = {.workload = workload, .timed = timed};
     AH_TRY(row->run(&burst, round));
-    while (burst.in_flight)
+    while (burst.in_flight.count)
         AH_TRY(burst_wait(&burst));
     return AH_OK;
 }
 
-static int rounds_run(struct ah_bench *bench, const struct round_row *row)
+static int rounds_run(struct ah_workload *workload, const struct round_row *row)
 {
-    AH_TRY(round_once(bench, row, 0, false)); /* warms up */
-    int64_t start_ns = bench->dev->ops->now_ns(bench->dev);
-    int kinds = bench->copies == 1 ? 2 : 1; /* a single copy recomputes in every second round only */
+    AH_TRY(round_once(workload, row, 0, false)); /* warms up */
+    int64_t start_ns = workload->dev->ops->now_ns(workload->dev);
+    int kinds = workload->copies == 1 ? 2 : 1; /* a single copy recomputes in every second round only */
     for (int round = 0; round < ROUNDS_MOST; round++) {
-        int64_t elapsed_ns = bench->dev->ops->now_ns(bench->dev) - start_ns;
+        int64_t elapsed_ns = workload->dev->ops->now_ns(workload->dev) - start_ns;
         int least = kinds * (elapsed_ns < slow_ns ? ROUNDS_LEAST : ROUNDS_LEAST_SLOW);
         if (round >= least && elapsed_ns >= row->budget_ns)
             return AH_OK;
-        AH_TRY(round_once(bench, row, round, true));
+        AH_TRY(round_once(workload, row, round, true));
     }
     return AH_OK;
 }
@@ -149,29 +149,29 @@ static int64_t at_least_one(int64_t ns)
     return ns > 0 ? ns : 1;
 }
 
-static void costs_fill(struct ah_bench *bench, struct ah_costs *costs)
+static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind per_class[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
                                                   AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
-            costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&bench->samples[per_class[i]][class]));
+            costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&workload->samples[per_class[i]][class]));
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
-        costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&bench->samples[AH_ITEM_INPUT][0]));
-        costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&bench->samples[AH_ITEM_RESULT][0]));
+        costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
+        costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_RESULT][0]));
         costs->recompute_ns[class] = 0;
-        if (bench->recomputed[class].count)
+        if (workload->recomputed[class].count)
             costs->recompute_ns[class] =
-                at_least_one(ah__samples_median(&bench->recomputed[class]) - costs->ns[AH_ITEM_BACKWARD][class]);
+                at_least_one(ah__samples_median(&workload->recomputed[class]) - costs->ns[AH_ITEM_BACKWARD][class]);
     }
 }
 
-int ah__bench_rounds(struct ah_bench *bench, struct ah_costs *costs)
+int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs)
 {
     for (size_t i = 0; i < AH_LENGTH(round_table); i++)
-        AH_TRY(rounds_run(bench, &round_table[i]));
-    costs_fill(bench, costs);
+        AH_TRY(rounds_run(workload, &round_table[i]));
+    costs_fill(workload, costs);
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
-        costs->launch_ns[lane] = ah__samples_median(&bench->gaps[lane]);
+        costs->lanes.launch_ns[lane] = ah__samples_median(&workload->gaps[lane]);
     return AH_OK;
 }

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "profile/bench.h"
+#include "profile/workload.h"
 
 enum { RECORDS = 512, REPEATS_MOST = 5, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33 };
 static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 150000000, ahead_ns = 6000000;
@@ -19,7 +19,7 @@ struct lane_record {
 };
 
 struct stream {
-    struct ah_bench *bench;
+    struct ah_workload *workload;
     const struct ah_costs *costs;
     bool fed[AH_LANE_COUNT];
     struct lane_record lane[AH_LANE_COUNT];
@@ -28,7 +28,7 @@ struct stream {
 /* ---- keeping lanes busy */
 
 /* The lane's n-th item: block after block; compute alternates forward and backward. */
-static void typical_work(struct ah_work *work, const struct ah_bench *bench, enum ah_lane lane, int n)
+static struct ah_item typical_item(const struct ah_workload *workload, enum ah_lane lane, int n)
 {
     static const enum ah_item_kind kind_table[AH_LANE_COUNT][KINDS] = {
         [AH_LANE_COMPUTE] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD},
@@ -37,7 +37,8 @@ static void typical_work(struct ah_work *work, const struct ah_bench *bench, enu
         [AH_LANE_HOST] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_HOST},
     };
     int turn = lane == AH_LANE_COMPUTE ? n / KINDS : n;
-    ah__bench_work(work, bench, kind_table[lane][n % KINDS], 1 + turn % bench->copies, false);
+    return (struct ah_item){
+        .kind = kind_table[lane][n % KINDS], .partition = 1 + turn % workload->copies, .param_slot = -1, .grad_slot = -1};
 }
 
 static int stream_feed(struct stream *stream, enum ah_lane lane)
@@ -45,8 +46,9 @@ static int stream_feed(struct stream *stream, enum ah_lane lane)
     struct lane_record *record = &stream->lane[lane];
     struct ah_work work;
     struct ah_event event;
-    typical_work(&work, stream->bench, lane, record->submitted);
-    AH_TRY(stream->bench->dev->ops->submit(stream->bench->dev, &work, &event));
+    struct ah_item item = typical_item(stream->workload, lane, record->submitted);
+    AH_TRY(ah__workload_work(&work, stream->workload, &item));
+    AH_TRY(stream->workload->dev->ops->submit(stream->workload->dev, &work, &event));
     record->submitted++;
     record->in_flight++;
     return AH_OK;
@@ -84,9 +86,7 @@ static int in_flight(const struct stream *stream)
 static int stream_start(struct stream *stream, enum ah_lane lane)
 {
     enum { AHEAD_LEAST = 2, AHEAD_MOST = 96 };
-    struct ah_work work;
-    typical_work(&work, stream->bench, lane, 0);
-    int64_t item_ns = stream->costs->ns[work.item.kind][AH_CLASS_BLOCK];
+    int64_t item_ns = stream->costs->ns[typical_item(stream->workload, lane, 0).kind][AH_CLASS_BLOCK];
     int64_t ahead = ahead_ns / (item_ns > 0 ? item_ns : 1);
     ahead = ahead < AHEAD_LEAST ? AHEAD_LEAST : ahead > AHEAD_MOST ? AHEAD_MOST : ahead;
     stream->fed[lane] = true;
@@ -98,7 +98,7 @@ static int stream_start(struct stream *stream, enum ah_lane lane)
 /* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed. */
 static int stream_run(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
-    struct ah_dev *dev = stream->bench->dev;
+    struct ah_dev *dev = stream->workload->dev;
     memset(stream->fed, 0, sizeof stream->fed);
     memset(stream->lane, 0, sizeof stream->lane);
     int64_t start_ns = dev->ops->now_ns(dev);
@@ -214,7 +214,7 @@ static void keep_faster(struct sums *best, const struct sums *sums)
 /* Together, then each alone, close in time, so that a drifting clock hits both alike. */
 static int pair_once(struct pair *pair, struct stream *room)
 {
-    struct ah_dev *dev = room->bench->dev;
+    struct ah_dev *dev = room->workload->dev;
     struct sums alone = {0};
     int64_t start_ns = dev->ops->now_ns(dev);
     AH_TRY(stream_run(room, pair->lane, 2, LEAST_TOGETHER, together_ns));
@@ -231,7 +231,7 @@ static int pair_once(struct pair *pair, struct stream *room)
 
 static int pair_measure(struct pair *pair, struct stream *room)
 {
-    struct ah_dev *dev = room->bench->dev;
+    struct ah_dev *dev = room->workload->dev;
     int64_t start_ns = dev->ops->now_ns(dev);
     do
         AH_TRY(pair_once(pair, room));
@@ -272,46 +272,46 @@ static int64_t rate(int64_t bytes, double ns)
     return (int64_t)((double)bytes / (ns < 1 ? 1 : ns) * 1e9);
 }
 
-static void rates_fill(struct ah_profile *profile, const struct ah_bench *bench, const struct pair *both)
+static void rates_fill(struct ah_profile *profile, const struct ah_workload *workload, const struct pair *both)
 {
-    int64_t bytes = bench->place[1].count * ah__dtype_bytes(bench->partition->compute);
+    int64_t bytes = workload->place[1].count * ah__dtype_bytes(workload->partition->compute);
     profile->h2d_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
     profile->d2h_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
     profile->h2d_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 0));
     profile->d2h_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 1));
 }
 
-static int streams_run(struct stream *room, const struct ah_bench *bench, struct ah_profile *profile)
+static int streams_run(struct stream *room, const struct ah_workload *workload, struct ah_profile *profile)
 {
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            profile->costs.slowdown[a][b] = 1;
+            profile->costs.lanes.slowdown[a][b] = 1;
     for (size_t a = 0; a < AH_LENGTH(stream_lanes); a++)
         for (size_t b = a + 1; b < AH_LENGTH(stream_lanes); b++) {
             struct pair pair = {.lane = {stream_lanes[a], stream_lanes[b]}};
             AH_TRY(pair_measure(&pair, room));
-            profile->costs.slowdown[pair.lane[0]][pair.lane[1]] = pair_slowdown(&pair, 0);
-            profile->costs.slowdown[pair.lane[1]][pair.lane[0]] = pair_slowdown(&pair, 1);
+            profile->costs.lanes.slowdown[pair.lane[0]][pair.lane[1]] = pair_slowdown(&pair, 0);
+            profile->costs.lanes.slowdown[pair.lane[1]][pair.lane[0]] = pair_slowdown(&pair, 1);
             if (pair.lane[0] == AH_LANE_H2D && pair.lane[1] == AH_LANE_D2H)
-                rates_fill(profile, bench, &pair);
+                rates_fill(profile, workload, &pair);
         }
     return AH_OK;
 }
 
-int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile)
+int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
 {
     struct stream *room;
     AH_TRY(ah__new(&room, 1, sizeof *room));
-    room->bench = bench;
+    room->workload = workload;
     room->costs = &profile->costs;
-    int status = streams_run(room, bench, profile);
+    int status = streams_run(room, workload, profile);
     ah__free(room);
     return status;
 }
 
-/* ---- the way through the driver */
+/* ---- the time through the driver */
 
-int ah__bench_notify(int64_t *notify_ns, struct ah_dev *dev)
+int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev)
 {
     struct ah_samples pings = {0};
     struct ah_work work = {.lane = AH_LANE_H2D};

@@ -1,9 +1,9 @@
-/* A run's state, shared by run.c (driving), bind.c (addresses) and state.c (loading, saving, evaluating). */
+/* A run's state, shared by run.c (driving), addresses.c (where everything lies) and state.c (loading, saving, evaluating). */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 
 #include "base/alloc.h"
-#include "dev/sim.h"
+#include "bind/bind.h"
 #include "run/run.h"
 
 struct ah_run {
@@ -11,6 +11,7 @@ struct ah_run {
     struct ah_plan plan;
     struct ah_dev *dev;
     struct ah_run_hooks hooks;
+    struct ah_bound_programs programs;
     struct ah_layout *layout;
     struct ah_sched *sched;
     struct ah_timeline *timeline;
@@ -22,8 +23,8 @@ struct ah_run {
     double loss;              /* of the last completed evaluation */
 };
 
-/* Fills work->task with bound addresses. `context` is the run. */
-int ah__run_bind(struct ah_work *work, void *context);
+/* Where an item's operands lie. */
+void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item);
 
 /* The training iteration (as hooks count) of a scheduler iteration. */
 int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration);

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "plan/predict.h"
 #include "run/internal.h"
@@ -14,10 +15,14 @@ static int run_memory(struct ah_run *run)
 static int run_init(struct ah_run *run)
 {
     struct ah_sched_config config;
-    ah__sched_config_of(&config, &run->plan, run->partition, ah__policy_find(run->plan.policy));
-    AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan));
+    ah__sched_config_of(&config, &run->plan.switches, run->partition, ah__policy_find(run->plan.policy));
+    AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
+    if (run->programs.workspace_bytes != run->plan.workspace_bytes)
+        return ah__fail(AH_ESTALE, "plan: found %lld bytes of device workspace, expected %lld: it was made for another device",
+                        (long long)run->plan.workspace_bytes, (long long)run->programs.workspace_bytes);
+    AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
-    AH_TRY(ah__timeline_new(&run->timeline, run->plan.layers, config.tiles, TIMELINE_ITERATIONS));
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.tiles, TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     return run_memory(run);
 }
@@ -48,7 +53,39 @@ void ah__run_free(struct ah_run *run)
     ah_timeline_free(run->timeline);
     ah__sched_free(run->sched);
     ah__layout_free(run->layout);
+    ah__bound_programs_fini(&run->programs);
     ah__free(run);
+}
+
+/* Writes an iteration's ids and targets where its INPUT copies them from. */
+static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t iteration)
+{
+    int32_t *ids = (int32_t *)(void *)at->host_tokens;
+    int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
+    size_t bytes = (size_t)(run->partition->batch * run->partition->seq) * sizeof *ids;
+    if (!run->eval_ids)
+        return run->hooks.batch(ids, targets, ah__run_training_iteration(run, iteration), run->hooks.context);
+    memcpy(ids, run->eval_ids, bytes);
+    memcpy(targets, run->eval_targets, bytes);
+    return AH_OK;
+}
+
+static int bind(struct ah_work *work, const struct ah_item *item, void *context)
+{
+    struct ah_run *run = context;
+    struct ah_addresses at;
+    struct ah_binding binding = {
+        .partition = run->partition,
+        .programs = &run->programs,
+        .class = ah__class_of(item->partition, run->partition->layers),
+        .group = item->partition,
+    };
+    ah__run_addresses(&at, run, item);
+    if (item->kind == AH_ITEM_INPUT)
+        AH_TRY(input_fill(run, &at, item->iteration));
+    if (item->kind == AH_ITEM_UPDATE_DEVICE || item->kind == AH_ITEM_UPDATE_HOST)
+        run->hooks.adam(&binding.adam, ah__run_training_iteration(run, item->iteration), run->hooks.context);
+    return ah__bind(work, item, &binding, &at);
 }
 
 /* The global norm: squares of all groups, summed in order of the groups. */
@@ -56,26 +93,26 @@ static double global_norm(const struct ah_run *run, int64_t iteration)
 {
     const double *norms = ah__run_norms(run, iteration);
     double sum = 0;
-    for (int g = 0; g < run->plan.layers + 2; g++)
+    for (int g = 0; g < run->plan.switches.layers + 2; g++)
         sum += norms[g];
     return sqrt(sum);
 }
 
-static int completed(const struct ah_done *done, void *context)
+static int completed(const struct ah_span *span, void *context)
 {
     struct ah_run *run = context;
-    run->busy_ns[done->lane] += done->end_ns - done->start_ns;
-    if (done->item.kind != AH_ITEM_RESULT)
+    run->busy_ns[span->lane] += span->end_ns - span->start_ns;
+    if (span->item.kind != AH_ITEM_RESULT)
         return AH_OK;
     if (run->eval_ids) {
-        run->loss = (double)*ah__run_loss(run, done->item.iteration);
+        run->loss = (double)*ah__run_loss(run, span->item.iteration);
         return AH_OK;
     }
-    if (done->item.partition != 0 || !run->hooks.result)
+    if (span->item.partition != 0 || !run->hooks.result)
         return AH_OK;
-    int stop = run->hooks.result(ah__run_training_iteration(run, done->item.iteration),
-                                 (double)*ah__run_loss(run, done->item.iteration),
-                                 global_norm(run, done->item.iteration), done->end_ns, run->hooks.context);
+    int stop = run->hooks.result(ah__run_training_iteration(run, span->item.iteration),
+                                 (double)*ah__run_loss(run, span->item.iteration),
+                                 global_norm(run, span->item.iteration), span->end_ns, run->hooks.context);
     if (stop)
         ah__sched_stop(run->sched);
     return AH_OK;
@@ -83,7 +120,16 @@ static int completed(const struct ah_done *done, void *context)
 
 int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline)
 {
-    struct ah_drive drive = {run->sched, run->dev, ah__run_bind, completed, run, timeline};
+    struct ah_drive drive = {
+        .sched = run->sched,
+        .dev = run->dev,
+        .bind = bind,
+        .bind_context = run,
+        .completed = completed,
+        .completed_context = run,
+        .observe = timeline ? ah__timeline_observe : NULL,
+        .observe_context = timeline,
+    };
     ah__sched_limit(run->sched, limit, forward_only);
     return ah__drive(&drive);
 }

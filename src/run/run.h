@@ -5,6 +5,7 @@
 
 #include "plan/layout.h"
 #include "sched/drive.h"
+#include "timeline/timeline.h"
 
 struct ah_run;
 

@@ -11,7 +11,7 @@ static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *fro
 {
     struct ah_work work = {.lane = lane, .tasks = 1, .task = {{.type = AH_TASK_COPY}}};
     struct ah_done done;
-    work.item.kind = lane == AH_LANE_H2D ? AH_ITEM_PREFETCH : AH_ITEM_OFFLOAD;
+    work.label = (struct ah_label){.what = lane == AH_LANE_H2D ? "load" : "store"};
     work.task[0].as.copy.to = to;
     work.task[0].as.copy.from = from;
     work.task[0].as.copy.bytes = bytes;

@@ -1,39 +1,56 @@
 #include "sched/drive.h"
 
-/* Submits everything that may be submitted now. */
-static int submit_ready(struct ah_drive *drive, int64_t *in_flight)
+static void observe(const struct ah_drive *drive, const struct ah_span *span, int64_t now_ns)
 {
-    struct ah_work work;
+    if (drive->observe)
+        drive->observe(span, now_ns, ah__sched_slots_used(drive->sched), drive->observe_context);
+}
+
+static int submit_one(const struct ah_drive *drive, struct ah_in_flight *in_flight, const struct ah_next *next)
+{
+    struct ah_work work; /* large, so only what counts is set */
     struct ah_event event;
-    while (ah__sched_next(drive->sched, &work)) {
-        if (drive->bind)
-            AH_TRY(drive->bind(&work, drive->context));
-        AH_TRY(drive->dev->ops->submit(drive->dev, &work, &event));
-        ah__sched_submitted(drive->sched, &work, event);
-        ++*in_flight;
-        if (drive->timeline)
-            ah__timeline_sample(drive->timeline, drive->dev->ops->now_ns(drive->dev),
-                                ah__sched_slots_used(drive->sched));
+    work.label = ah__item_label(&next->item);
+    work.lane = next->lane;
+    work.waits = next->waits;
+    work.tasks = 0;
+    for (int i = 0; i < next->waits; i++)
+        work.wait[i] = next->wait[i];
+    AH_TRY(drive->bind(&work, &next->item, drive->bind_context));
+    AH_TRY(ah__in_flight_push(in_flight, next->lane, &next->item));
+    int status = drive->dev->ops->submit(drive->dev, &work, &event);
+    if (status != AH_OK) {
+        ah__in_flight_take_back(in_flight, next->lane);
+        return status;
     }
+    ah__sched_submitted(drive->sched, next, event);
+    if (drive->observe)
+        observe(drive, NULL, drive->dev->ops->now_ns(drive->dev));
     return AH_OK;
 }
 
-static int complete_one(struct ah_drive *drive, int64_t *in_flight)
+/* Submits everything that may be submitted now. */
+static int submit_ready(const struct ah_drive *drive, struct ah_in_flight *in_flight)
+{
+    struct ah_next next;
+    while (ah__sched_next(drive->sched, &next))
+        AH_TRY(submit_one(drive, in_flight, &next));
+    return AH_OK;
+}
+
+static int complete_one(const struct ah_drive *drive, struct ah_in_flight *in_flight)
 {
     struct ah_done done;
     AH_TRY(drive->dev->ops->wait_any(drive->dev, &done));
-    --*in_flight;
+    struct ah_span span = ah__in_flight_pop(in_flight, &done);
     AH_TRY(done.status);
-    ah__sched_complete(drive->sched, &done);
-    if (drive->timeline) {
-        ah__timeline_span(drive->timeline, &done);
-        ah__timeline_sample(drive->timeline, done.end_ns, ah__sched_slots_used(drive->sched));
-    }
-    return drive->completed ? drive->completed(&done, drive->context) : AH_OK;
+    ah__sched_complete(drive->sched, span.lane, &span.item);
+    observe(drive, &span, span.end_ns);
+    return drive->completed ? drive->completed(&span, drive->completed_context) : AH_OK;
 }
 
 /* Waits for everything in flight after a failure, keeping the first failure's message. */
-static int give_up(struct ah_drive *drive, int64_t in_flight, int status)
+static int give_up(const struct ah_drive *drive, int in_flight, int status)
 {
     char message[512];
     struct ah_done done;
@@ -43,18 +60,18 @@ static int give_up(struct ah_drive *drive, int64_t in_flight, int status)
     return ah__fail(status, "%s", message);
 }
 
-int ah__drive(struct ah_drive *drive)
+int ah__drive(const struct ah_drive *drive)
 {
-    int64_t in_flight = 0;
+    struct ah_in_flight in_flight = {.count = 0};
     for (;;) {
         int status = submit_ready(drive, &in_flight);
-        if (status == AH_OK && ah__sched_drained(drive->sched) && in_flight == 0)
+        if (status == AH_OK && ah__sched_drained(drive->sched) && in_flight.count == 0)
             return AH_OK;
-        if (status == AH_OK && in_flight == 0)
+        if (status == AH_OK && in_flight.count == 0)
             return ah__fail(AH_EINTERNAL, "scheduler: nothing is running and nothing may start (a deadlock)");
         if (status == AH_OK)
             status = complete_one(drive, &in_flight);
         if (status != AH_OK)
-            return give_up(drive, in_flight, status);
+            return give_up(drive, in_flight.count, status);
     }
 }

@@ -1,22 +1,24 @@
-/* The one loop that turns a scheduler on a device: next, bind, submit, wait, complete. */
+/* The one loop that turns a scheduler on a device: next, bind, submit, wait, complete. The same for simulated and real devices. */
 #ifndef AH_SCHED_DRIVE_H
 #define AH_SCHED_DRIVE_H
 
 #include "sched/sched.h"
-#include "sched/timeline.h"
 
 struct ah_drive {
     struct ah_sched *sched;
     struct ah_dev *dev;
-    /* Fills work->task for work->item; null on a simulated device. */
-    int (*bind)(struct ah_work *work, void *context);
+    /* Gives the item's tasks to work, whose label, lane and waits are set. */
+    int (*bind)(struct ah_work *work, const struct ah_item *item, void *context);
+    void *bind_context;
     /* Hears of every completed item; may call ah__sched_stop. May be null. */
-    int (*completed)(const struct ah_done *done, void *context);
-    void *context;
-    struct ah_timeline *timeline; /* null: not recorded */
+    int (*completed)(const struct ah_span *span, void *context);
+    void *completed_context;
+    /* Hears after every submission (span null) and completion how many slots are in use. May be null. */
+    void (*observe)(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
+    void *observe_context;
 };
 
 /* Runs until the scheduler is drained up to its limit. On failure everything in flight is waited for first. */
-int ah__drive(struct ah_drive *drive);
+int ah__drive(const struct ah_drive *drive);
 
 #endif

@@ -43,13 +43,13 @@ struct slot {
 struct step {
     enum ah_item_kind kind;
     int partition;
-    bool backward; /* CAST, GATHER: for the backward */
+    enum ah_phase phase;
 };
 
-/* A list that is walked once an iteration: whose turn it is. */
-struct walk {
+/* The steps of a lane in an iteration, in the only order there is, and which is next. */
+struct step_list {
     struct step *steps;
-    int count, forward_count; /* evaluation walks only the first forward_count */
+    int count, forward_count; /* evaluation takes only the first forward_count */
     int at;
     int64_t iteration;
 };
@@ -71,9 +71,9 @@ struct ah_sched {
     int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
     int free_slots; /* not claimed; their release may still be under way */
 
-    struct walk compute; /* forwards, backwards, casts and device updates, in the only order there is */
-    struct walk fetch;   /* prefetches, then refetches */
-    struct walk gather, reduce; /* several ranks */
+    struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
+    struct step_list fetch;   /* prefetches, then refetches */
+    struct step_list gather, reduce; /* several ranks */
 
     bool forward_only;
     int64_t first, limit; /* iterations [first, limit) since the last drain */
@@ -109,7 +109,7 @@ int64_t ah__key_earliest_block(int group, int64_t arrival);
 int64_t ah__key_first_come(int group, int64_t arrival);
 bool ah__gate_open_item(const struct ah_sched *sched, const struct ah_item *item);
 bool ah__gate_open_group(const struct ah_sched *sched, int group);
-bool ah__placement_search(struct ah_placement *out, int layers, int index);
+bool ah__placement_search(struct ah_switches *out, int layers, int index);
 
 /* Every backward of the iteration a group is in has completed. */
 bool ah__sched_backward_over(const struct ah_sched *sched, int group);
@@ -125,9 +125,9 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
-static inline const struct step *ah__walk_next(const struct walk *walk)
+static inline const struct step *ah__step_next(const struct step_list *list)
 {
-    return &walk->steps[walk->at];
+    return &list->steps[list->at];
 }
 
 /* Items of one iteration, for knowing when it is complete. */

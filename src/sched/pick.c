@@ -1,28 +1,28 @@
 /* What may be submitted next, lane by lane. Every rule that orders two items is here. */
 #include "sched/internal.h"
 
-static void wait_for(const struct ah_sched *sched, struct ah_work *work, const struct mark *mark)
+static void wait_for(const struct ah_sched *sched, struct ah_next *next, const struct mark *mark)
 {
     if (mark->submitted && !ah__sched_passed(sched, mark))
-        work->wait[work->waits++] = mark->event;
+        next->wait[next->waits++] = mark->event;
 }
 
-static void work_init(struct ah_work *work, enum ah_item_kind kind, enum ah_lane lane, int partition, int64_t iteration)
+static void next_init(struct ah_next *next, enum ah_item_kind kind, enum ah_lane lane, int partition, int64_t iteration)
 {
-    work->item = (struct ah_item){.kind = kind,
+    next->item = (struct ah_item){.kind = kind,
                                   .partition = partition,
                                   .iteration = iteration,
                                   .param_slot = -1,
                                   .grad_slot = -1};
-    work->lane = lane;
-    work->waits = work->tasks = 0;
+    next->lane = lane;
+    next->waits = 0;
 }
 
 /* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
 static int slot_choose(const struct ah_sched *sched)
 {
     int best = -1;
-    for (int s = 0; s < sched->config.slots; s++) {
+    for (int s = 0; s < sched->config.switches.slots; s++) {
         const struct slot *slot = &sched->slots[s];
         if (slot->claimed)
             continue;
@@ -34,12 +34,12 @@ static int slot_choose(const struct ah_sched *sched)
     return best;
 }
 
-static bool slot_take(const struct ah_sched *sched, struct ah_work *work, int *slot)
+static bool slot_take(const struct ah_sched *sched, struct ah_next *next, int *slot)
 {
     *slot = slot_choose(sched);
     if (*slot < 0)
         return false;
-    wait_for(sched, work, &sched->slots[*slot].release);
+    wait_for(sched, next, &sched->slots[*slot].release);
     return true;
 }
 
@@ -52,20 +52,20 @@ static bool barred(const struct ah_sched *sched, int64_t iteration)
 /* ---- compute lane ------------------------------------------------------------------------------------------------- */
 
 /* Waits for a group's parameters to be complete on this device; false while what brings them has not been submitted. */
-static bool params_ready(const struct ah_sched *sched, struct ah_work *work, int index, bool backward)
+static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int index, bool backward)
 {
     const struct group *group = &sched->groups[index];
     bool again = backward && (group->refetches || group->casts);
     const struct mark *mark;
-    if (sched->config.ranks > 1)
+    if (sched->config.switches.ranks > 1)
         mark = &group->gather[again];
     else if (group->on_host)
         mark = again ? &group->refetch : &group->fetch;
     else
         return true; /* where the master lies, or cast by this lane */
-    if (!mark->submitted || mark->iteration != work->item.iteration || (group->pooled && group->param_slot < 0))
+    if (!mark->submitted || mark->iteration != next->item.iteration || (group->pooled && group->param_slot < 0))
         return false;
-    wait_for(sched, work, mark);
+    wait_for(sched, next, mark);
     return true;
 }
 
@@ -81,82 +81,82 @@ static bool results_read(const struct ah_sched *sched, int64_t iteration)
            (sched->norm_iteration > iteration && ah__sched_passed(sched, &sched->norms[ah__sched_ring(iteration)]));
 }
 
-static bool forward_ready(const struct ah_sched *sched, struct ah_work *work)
+static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
-    struct ah_item *item = &work->item;
+    struct ah_item *item = &next->item;
     if (item->partition == 0) {
         if (sched->input_iteration <= item->iteration || !results_read(sched, item->iteration - 2))
             return false;
-        wait_for(sched, work, &sched->input[ah__sched_ring(item->iteration)]);
+        wait_for(sched, next, &sched->input[ah__sched_ring(item->iteration)]);
     }
     const struct group *group = &sched->groups[item->partition];
-    item->recompute = sched->forward_only || (item->partition >= 1 && item->partition <= sched->config.checkpoint);
+    item->recompute = sched->forward_only || ah__recomputes(&sched->config.switches, item->partition);
     item->param_slot = group->param_slot;
-    return params_ready(sched, work, item->partition, false) &&
-           (!uses_embedding(sched, item->partition) || params_ready(sched, work, 0, false));
+    return params_ready(sched, next, item->partition, false) &&
+           (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false));
 }
 
-static bool backward_ready(const struct ah_sched *sched, struct ah_work *work)
+static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
-    struct ah_item *item = &work->item;
+    struct ah_item *item = &next->item;
     const struct group *group = &sched->groups[item->partition];
-    item->recompute = item->partition >= 1 && item->partition <= sched->config.checkpoint;
-    if (group->pooled && !params_ready(sched, work, item->partition, true))
+    item->recompute = ah__recomputes(&sched->config.switches, item->partition);
+    if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (group->on_host && group->ready_for < item->iteration && group->offloaded < sched->config.tiles)
+    if (group->on_host && group->ready_for < item->iteration && group->offloaded < sched->config.switches.tiles)
         return false; /* delayed updates: the last gradient has not left yet */
     item->param_slot = group->param_slot;
-    return !group->pooled || slot_take(sched, work, &item->grad_slot);
+    return !group->pooled || slot_take(sched, next, &item->grad_slot);
 }
 
-static bool update_ready(const struct ah_sched *sched, struct ah_work *work)
+static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct group *group = &sched->groups[work->item.partition];
-    work->item.grad_slot = group->grad_slot;
-    if (sched->config.ranks == 1)
+    const struct group *group = &sched->groups[next->item.partition];
+    next->item.grad_slot = group->grad_slot;
+    if (sched->config.switches.ranks == 1)
         return true;
-    wait_for(sched, work, &group->reduce);
+    wait_for(sched, next, &group->reduce);
     return group->reduce.submitted;
 }
 
-static bool cast_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step)
+static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
     const struct group *group = &sched->groups[step->partition];
-    work->item.recompute = step->backward;
     if (group->on_host) { /* this rank's part, fetched once for both */
-        if (!group->fetch.submitted || group->fetch.iteration != work->item.iteration)
+        if (!group->fetch.submitted || group->fetch.iteration != next->item.iteration)
             return false;
-        wait_for(sched, work, &group->fetch);
+        wait_for(sched, next, &group->fetch);
     }
-    return slot_take(sched, work, &work->item.param_slot);
+    return slot_take(sched, next, &next->item.param_slot);
 }
 
-static bool compute_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step)
+static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
     switch (step->kind) {
     case AH_ITEM_FORWARD:
-        return forward_ready(sched, work);
+        return forward_ready(sched, next);
     case AH_ITEM_BACKWARD:
-        return backward_ready(sched, work);
+        return backward_ready(sched, next);
     case AH_ITEM_CAST:
-        return cast_ready(sched, work, step);
+        return cast_ready(sched, next, step);
     default:
-        return update_ready(sched, work);
+        return update_ready(sched, next);
     }
 }
 
-static bool compute_next(const struct ah_sched *sched, struct ah_work *work)
+static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct step *step = ah__walk_next(&sched->compute);
+    const struct step *step = ah__step_next(&sched->compute);
     if (sched->in_flight[AH_LANE_COMPUTE] >= COMPUTE_DEPTH || barred(sched, sched->compute.iteration))
         return false;
-    work_init(work, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
-    return sched->config.policy->may_compute(sched, &work->item) && compute_ready(sched, work, step);
+    next_init(next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
+    next->item.phase = step->phase;
+    return sched->config.policy->may_compute(sched, &next->item) && compute_ready(sched, next, step);
 }
 
 /* ---- host to device ----------------------------------------------------------------------------------------------- */
 
-static bool input_next(const struct ah_sched *sched, struct ah_work *work)
+static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 {
     int64_t iteration = sched->input_iteration;
     if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
@@ -166,7 +166,7 @@ static bool input_next(const struct ah_sched *sched, struct ah_work *work)
         if (iteration - 2 >= sched->compute.iteration || !ah__sched_passed(sched, reader))
             return false;
     }
-    work_init(work, AH_ITEM_INPUT, AH_LANE_H2D, 0, iteration);
+    next_init(next, AH_ITEM_INPUT, AH_LANE_H2D, 0, iteration);
     return true;
 }
 
@@ -176,23 +176,23 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
     int64_t iteration = sched->fetch.iteration;
     if (step->kind == AH_ITEM_REFETCH) {
         bool gradients_left = sched->gradient_iteration < iteration || sched->lowest_gradient > step->partition + 1;
-        int casts = sched->config.ranks > 1 ? ah__sched_device_slots(&sched->config, true) : 0;
+        int casts = sched->config.switches.ranks > 1 ? ah__sched_device_slots(&sched->config, true) : 0;
         return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
     bool last_backward_left = !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
     if (last_backward_left)
         return ah__sched_device_slots(&sched->config, true);
     bool casts_left = sched->compute.iteration < iteration ||
-                      ah__walk_next(&sched->compute)->partition <= sched->config.layers - sched->config.offload_optimizer;
+                      ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);
     return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
 }
 
 /* The next tile of a group's parameters is up to date on the host: all are, or this one's update has just completed. */
-static bool prefetch_due(const struct ah_sched *sched, struct ah_work *work, const struct group *group)
+static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, const struct group *group)
 {
-    int64_t iteration = work->item.iteration;
-    work->item.tile = group->fetched;
-    work->item.tiles = sched->config.tiles;
+    int64_t iteration = next->item.iteration;
+    next->item.tile = group->fetched;
+    next->item.tiles = sched->config.switches.tiles;
     if (group->pooled && group->param_slot >= 0 && group->fetched == 0)
         return false; /* an iteration early: its slot is still in use */
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
@@ -206,26 +206,26 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
     const struct group *group = &sched->groups[partition];
     return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
            sched->fetch.iteration == sched->compute.iteration &&
-           sched->lowest_backward - partition <= sched->config.refetch_ahead;
+           sched->lowest_backward - partition <= sched->config.switches.refetch_ahead;
 }
 
 /* One fetch, if its data are there and its policy lets it go; `kept`: slots that must stay free beside its own. */
-static bool fetch_ready(const struct ah_sched *sched, struct ah_work *work, const struct step *step, int64_t iteration,
+static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step, int64_t iteration,
                         int kept)
 {
     const struct group *group = &sched->groups[step->partition];
-    work_init(work, step->kind, AH_LANE_H2D, step->partition, iteration);
-    if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, work, group) : !refetch_due(sched, step->partition))
+    next_init(next, step->kind, AH_LANE_H2D, step->partition, iteration);
+    if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))
         return false;
-    if (!sched->config.policy->may_fetch(sched, &work->item))
+    if (!sched->config.policy->may_fetch(sched, &next->item))
         return false;
     if (!group->pooled || group->casts)
         return true;
-    if (work->item.tile > 0) {
-        work->item.param_slot = group->param_slot;
+    if (next->item.tile > 0) {
+        next->item.param_slot = group->param_slot;
         return true;
     }
-    return sched->free_slots - 1 >= kept && slot_take(sched, work, &work->item.param_slot);
+    return sched->free_slots - 1 >= kept && slot_take(sched, next, &next->item.param_slot);
 }
 
 /* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its parameters
@@ -237,7 +237,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     if (lowest <= 1)
         return 0;
     int device = ah__sched_device_slots(config, true);
-    int again = config->offload_params && sched->fetch.iteration < iteration ? 2 : 1;
+    int again = config->switches.offload_params && sched->fetch.iteration < iteration ? 2 : 1;
     return device > again ? device : again;
 }
 
@@ -254,7 +254,7 @@ static bool enough_for_earlier(const struct ah_sched *sched, int partition, int6
 {
     int passing = 0;
     kept -= ah__sched_device_slots(&sched->config, false);
-    for (int g = sched->config.layers - sched->config.offload_optimizer + 1; g < partition && kept >= passing; g++) {
+    for (int g = ah__first_on_host(&sched->config.switches); g < partition && kept >= passing; g++) {
         const struct group *group = &sched->groups[g];
         if (group->casts || param_claimed(group, iteration))
             continue;
@@ -266,44 +266,44 @@ static bool enough_for_earlier(const struct ah_sched *sched, int partition, int6
 
 /* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take a slot if
  * what is left, once all that this iteration's backward holds has come back, is enough for those that are needed earlier. */
-static bool overtaking_next(const struct ah_sched *sched, struct ah_work *work)
+static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct walk *walk = &sched->fetch;
-    int64_t iteration = walk->iteration + (walk->at >= walk->forward_count ? 1 : 0);
+    const struct step_list *list = &sched->fetch;
+    int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
     if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
-    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.slots - held - 1, backward = 0;
+    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1, backward = 0;
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     for (int i = 0; i < sched->updated.count; i++) {
-        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], false};
+        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
         bool needs_slot = group->pooled && !group->casts && group->fetched == 0;
-        if (needs_slot && (sched->free_slots == 0 || held >= sched->config.overtaking || kept < backward ||
+        if (needs_slot && (sched->free_slots == 0 || held >= sched->config.switches.overtaking || kept < backward ||
                            !enough_for_earlier(sched, step.partition, iteration, kept)))
             continue;
-        if (fetch_ready(sched, work, &step, iteration, 0))
+        if (fetch_ready(sched, next, &step, iteration, 0))
             return true;
     }
     return false;
 }
 
-static bool fetch_next(const struct ah_sched *sched, struct ah_work *work)
+static bool fetch_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct walk *walk = &sched->fetch;
-    if (walk->count == 0)
+    const struct step_list *list = &sched->fetch;
+    if (list->count == 0)
         return false;
-    const struct step *step = ah__walk_next(walk);
-    if (!barred(sched, walk->iteration) && fetch_ready(sched, work, step, walk->iteration, slots_kept(sched, step)))
+    const struct step *step = ah__step_next(list);
+    if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, slots_kept(sched, step)))
         return true;
-    return sched->config.policy->overtakes && sched->config.overtaking && overtaking_next(sched, work);
+    return sched->config.policy->overtakes && sched->config.switches.overtaking && overtaking_next(sched, next);
 }
 
-static bool h2d_next(const struct ah_sched *sched, struct ah_work *work)
+static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_H2D] >= H2D_DEPTH)
         return false;
-    return input_next(sched, work) || fetch_next(sched, work);
+    return input_next(sched, next) || fetch_next(sched, next);
 }
 
 /* ---- device to host, host ----------------------------------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static void consider(const struct ah_sched *sched, struct choice *best, int grou
 }
 
 /* Loss k, norms k, loss k+1, ... in this order; `arrived_only`: not if the lane would have to wait for it. */
-static bool result_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
     bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
@@ -336,18 +336,18 @@ static bool result_next(const struct ah_sched *sched, struct ah_work *work, bool
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
         return false;
-    work_init(work, AH_ITEM_RESULT, AH_LANE_D2H, loss ? sched->partitions - 1 : 0, iteration);
-    wait_for(sched, work, source);
+    next_init(next, AH_ITEM_RESULT, AH_LANE_D2H, loss ? sched->partitions - 1 : 0, iteration);
+    wait_for(sched, next, source);
     return true;
 }
 
 /* A gradient may leave once it is this rank's part of the sum. */
 static const struct mark *gradient_source(const struct ah_sched *sched, const struct group *group)
 {
-    return sched->config.ranks > 1 ? &group->reduce : &group->backward;
+    return sched->config.switches.ranks > 1 ? &group->reduce : &group->backward;
 }
 
-static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
+static bool offload_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct choice best = {.group = -1};
     for (int i = 0; i < sched->leaving.count; i++) {
@@ -360,23 +360,23 @@ static bool offload_next(const struct ah_sched *sched, struct ah_work *work)
     if (best.group < 0)
         return false;
     const struct group *group = &sched->groups[best.group];
-    work_init(work, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
-    work->item.grad_slot = group->grad_slot;
-    work->item.tile = group->offloaded;
-    work->item.tiles = sched->config.tiles;
-    wait_for(sched, work, gradient_source(sched, group));
+    next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
+    next->item.grad_slot = group->grad_slot;
+    next->item.tile = group->offloaded;
+    next->item.tiles = sched->config.switches.tiles;
+    wait_for(sched, next, gradient_source(sched, group));
     return true;
 }
 
 /* Results are a few bytes that somebody waits for: they go first once they are there. */
-static bool d2h_next(const struct ah_sched *sched, struct ah_work *work)
+static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
         return false;
-    return result_next(sched, work, true) || offload_next(sched, work) || result_next(sched, work, false);
+    return result_next(sched, next, true) || offload_next(sched, next) || result_next(sched, next, false);
 }
 
-static bool host_next(const struct ah_sched *sched, struct ah_work *work)
+static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_HOST] >= HOST_DEPTH)
         return false;
@@ -390,10 +390,10 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
     if (best.group < 0)
         return false;
     const struct group *group = &sched->groups[best.group];
-    work_init(work, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, group->ready_for);
-    work->item.tile = group->updating;
-    work->item.tiles = sched->config.tiles;
-    wait_for(sched, work, &group->offload[group->updating]);
+    next_init(next, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, group->ready_for);
+    next->item.tile = group->updating;
+    next->item.tiles = sched->config.switches.tiles;
+    wait_for(sched, next, &group->offload[group->updating]);
     return true;
 }
 
@@ -403,61 +403,61 @@ static bool host_next(const struct ah_sched *sched, struct ah_work *work)
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts)
-        return &group->cast[step->backward];
+        return &group->cast[step->phase];
     if (group->on_host)
-        return step->backward ? &group->refetch : &group->fetch;
+        return step->phase == AH_PHASE_BACKWARD ? &group->refetch : &group->fetch;
     return &group->update;
 }
 
-static bool gather_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+static bool gather_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
-    const struct walk *walk = &sched->gather;
-    if (walk->count == 0 || barred(sched, walk->iteration))
+    const struct step_list *list = &sched->gather;
+    if (list->count == 0 || barred(sched, list->iteration))
         return false;
-    const struct step *step = ah__walk_next(walk);
+    const struct step *step = ah__step_next(list);
     const struct group *group = &sched->groups[step->partition];
     const struct mark *source = gather_source(group, step);
     bool updated_in_place = !group->on_host && !group->casts;
-    int64_t made_in = walk->iteration - (updated_in_place ? 1 : 0);
-    bool first = updated_in_place && (sched->forward_only || walk->iteration == sched->first);
+    int64_t made_in = list->iteration - (updated_in_place ? 1 : 0);
+    bool first = updated_in_place && (sched->forward_only || list->iteration == sched->first);
     if (!first && (!source->submitted || source->iteration != made_in))
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
         return false;
-    work_init(work, AH_ITEM_GATHER, AH_LANE_COMM, step->partition, walk->iteration);
-    work->item.recompute = step->backward;
-    work->item.param_slot = group->param_slot;
-    wait_for(sched, work, source);
+    next_init(next, AH_ITEM_GATHER, AH_LANE_COMM, step->partition, list->iteration);
+    next->item.phase = step->phase;
+    next->item.param_slot = group->param_slot;
+    wait_for(sched, next, source);
     return true;
 }
 
-static bool reduce_next(const struct ah_sched *sched, struct ah_work *work, bool arrived_only)
+static bool reduce_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
-    const struct walk *walk = &sched->reduce;
-    if (walk->count == 0 || sched->forward_only || barred(sched, walk->iteration))
+    const struct step_list *list = &sched->reduce;
+    if (list->count == 0 || sched->forward_only || barred(sched, list->iteration))
         return false;
-    const struct step *step = ah__walk_next(walk);
+    const struct step *step = ah__step_next(list);
     const struct group *group = &sched->groups[step->partition];
-    if (!group->backward.submitted || group->backward.iteration != walk->iteration ||
+    if (!group->backward.submitted || group->backward.iteration != list->iteration ||
         (arrived_only && !ah__sched_passed(sched, &group->backward)))
         return false;
-    work_init(work, AH_ITEM_REDUCE, AH_LANE_COMM, step->partition, walk->iteration);
-    work->item.grad_slot = group->grad_slot;
-    wait_for(sched, work, &group->backward);
+    next_init(next, AH_ITEM_REDUCE, AH_LANE_COMM, step->partition, list->iteration);
+    next->item.grad_slot = group->grad_slot;
+    wait_for(sched, next, &group->backward);
     return true;
 }
 
 /* The compute lane waits for gathers, so they go first. */
-static bool comm_next(const struct ah_sched *sched, struct ah_work *work)
+static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    if (sched->config.ranks == 1 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH)
+    if (sched->config.switches.ranks == 1 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH)
         return false;
-    return gather_next(sched, work, true) || reduce_next(sched, work, true) || gather_next(sched, work, false) ||
-           reduce_next(sched, work, false);
+    return gather_next(sched, next, true) || reduce_next(sched, next, true) || gather_next(sched, next, false) ||
+           reduce_next(sched, next, false);
 }
 
-bool ah__sched_next(struct ah_sched *sched, struct ah_work *work)
+bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)
 {
-    return compute_next(sched, work) || h2d_next(sched, work) || comm_next(sched, work) || d2h_next(sched, work) ||
-           host_next(sched, work);
+    return compute_next(sched, next) || h2d_next(sched, next) || comm_next(sched, next) || d2h_next(sched, next) ||
+           host_next(sched, next);
 }

@@ -17,7 +17,7 @@ const struct ah_policy *ah__policy_find(const char *name)
 
 bool ah__policy_is_placed(const struct ah_policy *policy)
 {
-    struct ah_placement placement;
+    struct ah_switches placement;
     return policy->placement(&placement, 1, 0);
 }
 
@@ -51,7 +51,7 @@ bool ah__gate_open_group(const struct ah_sched *sched, int group)
     return true;
 }
 
-bool ah__placement_search(struct ah_placement *out, int layers, int index)
+bool ah__placement_search(struct ah_switches *out, int layers, int index)
 {
     (void)out, (void)layers, (void)index;
     return false;
@@ -66,12 +66,12 @@ bool ah__sched_backward_over(const struct ah_sched *sched, int group)
 
 bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch)
 {
-    const struct step *next = ah__walk_next(&sched->compute);
+    const struct step *next = ah__step_next(&sched->compute);
     if (sched->compute.iteration != fetch->iteration)
         return false;
     if (fetch->kind == AH_ITEM_PREFETCH)
-        return next->backward || next->partition >= fetch->partition;
-    return next->backward && next->partition <= fetch->partition;
+        return next->phase == AH_PHASE_BACKWARD || next->partition >= fetch->partition;
+    return next->phase == AH_PHASE_BACKWARD && next->partition <= fetch->partition;
 }
 
 bool ah__sched_update_over(const struct ah_sched *sched, int group)

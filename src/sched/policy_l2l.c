@@ -27,9 +27,9 @@ static bool alone_group(const struct ah_sched *sched, int group)
     return nothing_runs(sched);
 }
 
-static bool one_block(struct ah_placement *out, int layers, int index)
+static bool one_block(struct ah_switches *out, int layers, int index)
 {
-    *out = (struct ah_placement){.checkpoint = index == 0 ? 0 : layers,
+    *out = (struct ah_switches){.checkpoint = index == 0 ? 0 : layers,
                                  .offload_params = layers,
                                  .offload_optimizer = layers,
                                  .embedding_on_host = true,

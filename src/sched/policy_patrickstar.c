@@ -41,11 +41,11 @@ static bool update_after_backward(const struct ah_sched *sched, int group)
 
 /* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever fewer
  * states, then ever fewer parameters there. */
-static bool chunks(struct ah_placement *out, int layers, int index)
+static bool chunks(struct ah_switches *out, int layers, int index)
 {
     int level = index / 2, evicted = level > layers ? level - layers : 0;
     int on_host = level > layers ? layers : level;
-    *out = (struct ah_placement){.checkpoint = index % 2 ? layers : 0,
+    *out = (struct ah_switches){.checkpoint = index % 2 ? layers : 0,
                                  .offload_params = evicted,
                                  .offload_optimizer = on_host,
                                  .embedding_on_host = true,

@@ -1,10 +1,10 @@
 /* Everything on the device: the reference for exactness and the upper bound for speed. The queues never hold anything. */
 #include "sched/internal.h"
 
-static bool everything_on_the_device(struct ah_placement *out, int layers, int index)
+static bool everything_on_the_device(struct ah_switches *out, int layers, int index)
 {
     (void)layers;
-    *out = (struct ah_placement){.slots = 1, .refetch_ahead = 1};
+    *out = (struct ah_switches){.slots = 1, .refetch_ahead = 1};
     return index == 0;
 }
 

@@ -6,13 +6,13 @@
 
 static int window(const struct ah_sched *sched)
 {
-    return sched->config.layers - sched->config.offload_optimizer;
+    return sched->config.switches.layers - sched->config.switches.offload_optimizer;
 }
 
 static bool back_pressure(const struct ah_sched *sched, const struct ah_item *item)
 {
     int above = item->partition + window(sched);
-    if (item->kind != AH_ITEM_BACKWARD || item->partition < 1 || above > sched->config.layers)
+    if (item->kind != AH_ITEM_BACKWARD || item->partition < 1 || above > sched->config.switches.layers)
         return true;
     const struct group *group = &sched->groups[above];
     return !group->on_host || ah__sched_update_over(sched, above);
@@ -22,17 +22,18 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
 {
     if (item->kind == AH_ITEM_REFETCH || !sched->groups[item->partition].pooled)
         return true;
-    const struct step *next = ah__walk_next(&sched->compute);
+    const struct step *next = ah__step_next(&sched->compute);
     int forwards = 0;
     if (sched->compute.iteration >= item->iteration)
-        forwards = sched->compute.iteration > item->iteration || next->backward ? sched->partitions : next->partition;
+        forwards = sched->compute.iteration > item->iteration || next->phase == AH_PHASE_BACKWARD ? sched->partitions
+                                                                                                  : next->partition;
     return item->partition - window(sched) <= forwards;
 }
 
-static bool windows(struct ah_placement *out, int layers, int index)
+static bool windows(struct ah_switches *out, int layers, int index)
 {
     int blocks = index / 2 + 1, on_host = layers - blocks;
-    *out = (struct ah_placement){.checkpoint = index % 2 ? layers : 0,
+    *out = (struct ah_switches){.checkpoint = index % 2 ? layers : 0,
                                  .offload_params = on_host > blocks ? on_host - blocks : 0,
                                  .offload_optimizer = on_host,
                                  .slots = on_host ? 2 * (blocks + 1) : 1,

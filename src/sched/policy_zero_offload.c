@@ -24,9 +24,9 @@ static bool update_when_copied(const struct ah_sched *sched, int group)
     return ah__sched_backward_over(sched, group) && (copied || next >= sched->limit);
 }
 
-static bool all_states_on_the_host(struct ah_placement *out, int layers, int index)
+static bool all_states_on_the_host(struct ah_switches *out, int layers, int index)
 {
-    *out = (struct ah_placement){.checkpoint = index == 0 ? 0 : layers,
+    *out = (struct ah_switches){.checkpoint = index == 0 ? 0 : layers,
                                  .offload_optimizer = layers,
                                  .embedding_on_host = true,
                                  .head_on_host = true,

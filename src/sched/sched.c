@@ -9,21 +9,21 @@ int ah__sched_ring(int64_t iteration)
 
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 {
-    if (config->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
-        return config->offload_params == config->layers ? 0 : backward ? 4 : 2;
-    if (config->offload_optimizer == config->layers)
+    if (config->switches.ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
+        return config->switches.offload_params == config->switches.layers ? 0 : backward ? 4 : 2;
+    if (config->switches.offload_optimizer == config->switches.layers)
         return 0;
     return (backward ? 1 : 0) + (config->casts ? 1 : 0);
 }
 
 int ah__sched_min_slots(const struct ah_sched_config *config)
 {
-    int held = config->offload_optimizer - config->offload_params; /* parameters that stay from forward to backward */
+    int held = config->switches.offload_optimizer - config->switches.offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_slots(config, true);
-    if (config->ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
-        return device + (config->offload_params ? device ? 2 : 3 : 0);
-    int least = config->offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
-    if (config->offload_optimizer && device)
+    if (config->switches.ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
+        return device + (config->switches.offload_params ? device ? 2 : 3 : 0);
+    int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
+    if (config->switches.offload_optimizer && device)
         device = device > 2 ? device : 2;
     return least > device ? least : device > 0 ? device : 1;
 }
@@ -52,49 +52,49 @@ static void set_remove(struct group_set *set, int group)
 static void groups_init(struct ah_sched *sched)
 {
     const struct ah_sched_config *config = &sched->config;
-    int layers = config->layers, first_on_host = layers - config->offload_optimizer + 1;
+    const struct ah_switches *switches = &config->switches;
     for (int g = 0; g < sched->partitions; g++) {
         struct group *group = &sched->groups[g];
-        group->pooled = g >= 1 && g <= layers;
-        group->on_host = g == 0 ? config->embedding_on_host : g > layers ? config->head_on_host : g >= first_on_host;
-        group->refetches = group->pooled && group->on_host && g < first_on_host + config->offload_params;
-        group->casts = group->pooled && (config->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        group->pooled = ah__is_block(switches, g);
+        group->on_host = ah__on_host(switches, g);
+        group->refetches = ah__refetches(switches, g);
+        group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
         group->param_slot = group->grad_slot = -1;
     }
 }
 
-static void walk_add(struct walk *walk, enum ah_item_kind kind, int partition, bool backward)
+static void step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
 {
-    walk->steps[walk->count++] = (struct step){kind, partition, backward};
+    list->steps[list->count++] = (struct step){kind, partition, phase};
 }
 
-static void add_cast(struct ah_sched *sched, int partition, bool backward)
+static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
 {
     if (partition >= 0 && partition < sched->partitions && sched->groups[partition].casts)
-        walk_add(&sched->compute, AH_ITEM_CAST, partition, backward);
+        step_add(&sched->compute, AH_ITEM_CAST, partition, phase);
 }
 
 static void add_update(struct ah_sched *sched, int partition)
 {
     if (partition < sched->partitions && !sched->groups[partition].on_host)
-        walk_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, true);
+        step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD);
 }
 
 /* With several ranks a cast is one block ahead, so that the gather runs beside the block before, and an update one block late, so
  * that the reduction does. */
 static void compute_init(struct ah_sched *sched)
 {
-    int last = sched->partitions - 1, ahead = sched->config.ranks > 1 ? 1 : 0;
+    int last = sched->partitions - 1, ahead = sched->config.switches.ranks > 1 ? 1 : 0;
     for (int i = -ahead; i <= last; i++) {
-        add_cast(sched, i + ahead, false);
+        add_cast(sched, i + ahead, AH_PHASE_FORWARD);
         if (i >= 0)
-            walk_add(&sched->compute, AH_ITEM_FORWARD, i, false);
+            step_add(&sched->compute, AH_ITEM_FORWARD, i, AH_PHASE_FORWARD);
     }
     sched->compute.forward_count = sched->compute.count;
     for (int i = last + ahead; i >= 0; i--) {
-        add_cast(sched, i - ahead, true);
+        add_cast(sched, i - ahead, AH_PHASE_BACKWARD);
         if (i <= last)
-            walk_add(&sched->compute, AH_ITEM_BACKWARD, i, true);
+            step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD);
         if (i <= last)
             add_update(sched, i + ahead);
     }
@@ -105,39 +105,39 @@ static void compute_init(struct ah_sched *sched)
 static void transfers_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
-    bool sharded = sched->config.ranks > 1;
+    bool sharded = sched->config.switches.ranks > 1;
     for (int i = 0; i <= last; i++) {
         if (sched->groups[i].on_host)
-            walk_add(&sched->fetch, AH_ITEM_PREFETCH, i, false);
+            step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
         if (sharded)
-            walk_add(&sched->gather, AH_ITEM_GATHER, i, false);
+            step_add(&sched->gather, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
     }
     sched->fetch.forward_count = sched->fetch.count;
     sched->gather.forward_count = sched->gather.count;
     for (int i = last; i >= 0; i--) {
         if (sched->groups[i].refetches)
-            walk_add(&sched->fetch, AH_ITEM_REFETCH, i, true);
+            step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
         if (sharded && (sched->groups[i].refetches || sched->groups[i].casts))
-            walk_add(&sched->gather, AH_ITEM_GATHER, i, true);
+            step_add(&sched->gather, AH_ITEM_GATHER, i, AH_PHASE_BACKWARD);
         if (sharded)
-            walk_add(&sched->reduce, AH_ITEM_REDUCE, i, true);
+            step_add(&sched->reduce, AH_ITEM_REDUCE, i, AH_PHASE_BACKWARD);
     }
 }
 
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
 {
-    if (config->slots < ah__sched_min_slots(config))
-        return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->slots,
+    if (config->switches.slots < ah__sched_min_slots(config))
+        return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->switches.slots,
                         ah__sched_min_slots(config));
-    if (config->tiles < 1 || config->tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->tiles, AH_SCHED_MOST_TILES);
+    if (config->switches.tiles < 1 || config->switches.tiles > AH_SCHED_MOST_TILES)
+        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles, AH_SCHED_MOST_TILES);
     struct ah_sched *sched;
     AH_TRY(ah__new(&sched, 1, sizeof *sched));
     sched->config = *config;
-    sched->partitions = config->layers + 2;
+    sched->partitions = config->switches.layers + 2;
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
-        ah__new(&sched->slots, (size_t)config->slots, sizeof *sched->slots) ||
+        ah__new(&sched->slots, (size_t)config->switches.slots, sizeof *sched->slots) ||
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->gather.steps, 2 * partitions, sizeof *sched->gather.steps) ||
@@ -151,7 +151,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     groups_init(sched);
     compute_init(sched);
     transfers_init(sched);
-    sched->free_slots = config->slots;
+    sched->free_slots = config->switches.slots;
     sched->begun = -1;
     *out = sched;
     return AH_OK;
@@ -173,36 +173,36 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched);
 }
 
-static int walk_length(const struct ah_sched *sched, const struct walk *walk)
+static int list_length(const struct ah_sched *sched, const struct step_list *list)
 {
-    return sched->forward_only ? walk->forward_count : walk->count;
+    return sched->forward_only ? list->forward_count : list->count;
 }
 
 int ah__sched_items(const struct ah_sched *sched)
 {
-    int walked = walk_length(sched, &sched->compute) + walk_length(sched, &sched->fetch) +
-                 walk_length(sched, &sched->gather) + walk_length(sched, &sched->reduce);
-    int more_tiles = (sched->config.tiles - 1) * sched->fetch.forward_count;
+    int listed = list_length(sched, &sched->compute) + list_length(sched, &sched->fetch) +
+                 list_length(sched, &sched->gather) + list_length(sched, &sched->reduce);
+    int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
-        return 2 + walked + more_tiles; /* input, loss */
+        return 2 + listed + more_tiles; /* input, loss */
     /* input, loss, norms; an offload and an update for each prefetch */
-    return 3 + walked + more_tiles + 2 * sched->config.tiles * sched->fetch.forward_count;
+    return 3 + listed + more_tiles + 2 * sched->config.switches.tiles * sched->fetch.forward_count;
 }
 
-/* One step of the walk was submitted; true at the end of its iteration. */
-static bool walk_on(const struct ah_sched *sched, struct walk *walk)
+/* The next step of the list was submitted; true at the end of its iteration. */
+static bool step_advance(const struct ah_sched *sched, struct step_list *list)
 {
-    if (++walk->at < walk_length(sched, walk))
+    if (++list->at < list_length(sched, list))
         return false;
-    walk->at = 0;
-    walk->iteration++;
+    list->at = 0;
+    list->iteration++;
     return true;
 }
 
-static void walk_restart(struct walk *walk, int64_t iteration)
+static void list_restart(struct step_list *list, int64_t iteration)
 {
-    walk->at = 0;
-    walk->iteration = iteration;
+    list->at = 0;
+    list->iteration = iteration;
 }
 
 static void marks_clear(struct group *group)
@@ -221,10 +221,10 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->limit = limit;
     sched->forward_only = forward_only;
     sched->begun = first - 1;
-    walk_restart(&sched->compute, first);
-    walk_restart(&sched->fetch, first);
-    walk_restart(&sched->gather, first);
-    walk_restart(&sched->reduce, first);
+    list_restart(&sched->compute, first);
+    list_restart(&sched->fetch, first);
+    list_restart(&sched->gather, first);
+    list_restart(&sched->reduce, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = first;
     sched->leaving.count = sched->updating.count = sched->updated.count = 0;
@@ -257,7 +257,7 @@ int64_t ah__sched_iterations(const struct ah_sched *sched)
 int ah__sched_slots_used(const struct ah_sched *sched)
 {
     int used = 0;
-    for (int s = 0; s < sched->config.slots; s++)
+    for (int s = 0; s < sched->config.switches.slots; s++)
         used += sched->slots[s].claimed || !ah__sched_passed(sched, &sched->slots[s].release);
     return used;
 }
@@ -336,7 +336,7 @@ static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, s
 {
     struct group *group = &sched->groups[item->partition];
     claim(sched, &group->param_slot, item->param_slot);
-    mark_set(sched, &group->cast[item->recompute], event, item->iteration);
+    mark_set(sched, &group->cast[item->phase], event, item->iteration);
 }
 
 static void update_device_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -366,14 +366,14 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
         cast_submitted(sched, item, event);
     else
         update_device_submitted(sched, item, event);
-    if (walk_on(sched, &sched->compute))
+    if (step_advance(sched, &sched->compute))
         iteration_submitted(sched, item, event);
 }
 
-/* The walk stands at a prefetch that was submitted, in its turn or having overtaken others. */
+/* The list stands at a prefetch that was submitted, in its turn or having overtaken others. */
 static bool fetch_done(const struct ah_sched *sched)
 {
-    const struct step *step = ah__walk_next(&sched->fetch);
+    const struct step *step = ah__step_next(&sched->fetch);
     const struct mark *fetch = &sched->groups[step->partition].fetch;
     return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->iteration == sched->fetch.iteration;
 }
@@ -386,15 +386,15 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
         group->param_iteration = item->iteration;
         sched->param_slots[ah__sched_ring(item->iteration)]++;
     }
-    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.tiles)
+    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
         return;
     group->fetched = 0;
     set_remove(&sched->updated, item->partition);
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)
-        walk_on(sched, &sched->fetch);
+        step_advance(sched, &sched->fetch);
     while (fetch_done(sched))
-        walk_on(sched, &sched->fetch);
+        step_advance(sched, &sched->fetch);
 }
 
 static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -402,7 +402,7 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
     set_add(&sched->updating, item->partition);
-    if (group->offloaded < sched->config.tiles)
+    if (group->offloaded < sched->config.switches.tiles)
         return;
     set_remove(&sched->leaving, item->partition);
     release(sched, &group->grad_slot, event);
@@ -418,12 +418,12 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
     sched->norm_iteration++;
 }
 
-void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, struct ah_event event)
+void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event)
 {
-    const struct ah_item *item = &work->item;
+    const struct ah_item *item = &next->item;
     struct group *group = &sched->groups[item->partition];
-    if (sched->in_flight[work->lane]++ == 0)
-        sched->passed[work->lane] = event.sequence - 1; /* the device may have worked for others before */
+    if (sched->in_flight[next->lane]++ == 0)
+        sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
     if (item->iteration > sched->begun)
         sched->begun = item->iteration;
     switch (item->kind) {
@@ -439,16 +439,16 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, str
         offload_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-        if (++group->updating == sched->config.tiles)
+        if (++group->updating == sched->config.switches.tiles)
             set_remove(&sched->updating, item->partition);
         break;
     case AH_ITEM_GATHER:
-        mark_set(sched, &group->gather[item->recompute], event, item->iteration);
-        walk_on(sched, &sched->gather);
+        mark_set(sched, &group->gather[item->phase], event, item->iteration);
+        step_advance(sched, &sched->gather);
         break;
     case AH_ITEM_REDUCE:
         mark_set(sched, &group->reduce, event, item->iteration);
-        walk_on(sched, &sched->reduce);
+        step_advance(sched, &sched->reduce);
         break;
     case AH_ITEM_RESULT:
         result_submitted(sched, item, event);
@@ -474,19 +474,19 @@ static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
 static void tile_updated(struct ah_sched *sched, int index, int64_t iteration)
 {
     struct group *group = &sched->groups[index];
-    if (sched->config.policy->overtakes && sched->config.overtaking)
+    if (sched->config.policy->overtakes && sched->config.switches.overtaking)
         set_add(&sched->updated, index);
-    if (++group->updated < sched->config.tiles)
+    if (++group->updated < sched->config.switches.tiles)
         return;
     group->offloaded = group->updating = group->updated = 0;
     group->ready_for = iteration + 1;
 }
 
-void ah__sched_complete(struct ah_sched *sched, const struct ah_done *done)
+void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item)
 {
-    sched->in_flight[done->lane]--;
-    sched->passed[done->lane]++;
-    if (done->item.kind == AH_ITEM_UPDATE_HOST)
-        tile_updated(sched, done->item.partition, done->item.iteration);
-    iteration_item_done(sched, done->item.iteration);
+    sched->in_flight[lane]--;
+    sched->passed[lane]++;
+    if (item->kind == AH_ITEM_UPDATE_HOST)
+        tile_updated(sched, item->partition, item->iteration);
+    iteration_item_done(sched, item->iteration);
 }

@@ -9,38 +9,25 @@
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
-#include "dev/dev.h"
+#include "sched/item.h"
+#include "sched/switches.h"
 
 /* What the scheduler needs to know of a plan and its model. */
 struct ah_sched_config {
-    int layers;
-    int checkpoint, offload_params, offload_optimizer; /* c, p, o */
-    bool embedding_on_host, head_on_host;
+    /* Several ranks: only this rank's part stays on the device, a CAST (of what stays) or a fetch (of what does not) puts it
+     * into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's part of the
+     * summed gradient before it goes home or is used. */
+    struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
-    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around its forward
-     * and its backward, put there by a CAST. */
+    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around its
+     * forward and its backward, put there by a CAST. */
     bool casts;
-    /* Devices the model data are sharded over. More than one: only this rank's part stays on the device, a CAST (of what stays) or a
-     * fetch (of what does not) puts it into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves
-     * this rank's part of the summed gradient before it goes home or is used. */
-    int ranks;
-    int tiles; /* gradient, host update and fetch of a group in so many pieces, each following the one before; 1: whole */
-    int overtaking; /* as many slots may hold an iteration's parameters when a fetch overtakes; policies that overtake */
-    int slots;
-    int refetch_ahead;
     const struct ah_policy *policy;
 };
 
 enum { AH_SCHED_MOST_TILES = 16 };
 
 struct ah_sched;
-
-/* Where a published system puts things: the plans it may choose from. Slots below what cannot deadlock are raised to that. */
-struct ah_placement {
-    int checkpoint, offload_params, offload_optimizer;
-    bool embedding_on_host, head_on_host;
-    int slots, refetch_ahead;
-};
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
  * policy_*.c; every member is required. Gates may hold back an item only until something that is in flight or may start has
@@ -61,10 +48,11 @@ struct ah_policy {
     bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
-    /* The index-th placement this system would consider, false after the last. Always false: the planner searches them all.
+    /* The index-th placement this system would consider (where it puts things: the switches but ranks, tiles and overtaking;
+     * slots below what cannot deadlock are raised to that), false after the last. Always false: the planner searches them all.
      * `first_fit`: it takes the first that fits (with and without checkpointing), else the fastest is taken for it. */
     bool first_fit;
-    bool (*placement)(struct ah_placement *out, int layers, int index);
+    bool (*placement)(struct ah_switches *out, int layers, int index);
 };
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
     ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar,
@@ -93,11 +81,19 @@ bool ah__sched_drained(const struct ah_sched *sched);
 /* Iterations completed since the scheduler was made: all below this number. */
 int64_t ah__sched_iterations(const struct ah_sched *sched);
 
-/* Fills work->item, lane and waits of the next item, or returns false when nothing may be submitted now. */
-bool ah__sched_next(struct ah_sched *sched, struct ah_work *work);
+/* An item to be submitted now, with its lane and the events it must wait for. */
+struct ah_next {
+    struct ah_item item;
+    enum ah_lane lane;
+    int waits;
+    struct ah_event wait[AH_WORK_MAX_WAITS];
+};
+/* The next item, or false when nothing may be submitted now. */
+bool ah__sched_next(struct ah_sched *sched, struct ah_next *next);
 /* The item given last was submitted and will complete at `event`. */
-void ah__sched_submitted(struct ah_sched *sched, const struct ah_work *work, struct ah_event event);
-void ah__sched_complete(struct ah_sched *sched, const struct ah_done *done);
+void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event);
+/* The lane's oldest item, which is `item`, has completed. */
+void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item);
 
 /* Slots in use now (claimed and not yet released by a completed item). */
 int ah__sched_slots_used(const struct ah_sched *sched);

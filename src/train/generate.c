@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "bind/bind.h"
 #include "sched/sched.h"
 #include "train/checkpoint.h"
 #include "train/sample.h"
@@ -65,10 +66,14 @@ static int open_run(struct generator *gen)
     AH_TRY(ah_model_record(&gen->graph, gen->model, 1, gen->seq, AH_F32));
     AH_TRY(ah_partition_new(&gen->partition, gen->graph));
     int layers = gen->partition->layers;
-    struct ah_plan plan = {.layers = layers, .checkpoint = layers, .refetch_ahead = 1, .policy = "resident"};
-    struct ah_sched_config config = {.layers = layers, .checkpoint = layers, .policy = &ah__policy_resident};
-    plan.slots = ah__sched_min_slots(&config);
+    struct ah_plan plan = {
+        .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},
+        .policy = "resident",
+    };
+    struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
+    plan.switches.slots = ah__sched_min_slots(&config);
     AH_TRY(ah_dev_open(&gen->dev, "cpu", &options));
+    AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, gen->partition, gen->dev));
     AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
     return ah__checkpoint_load(gen->checkpoint.folder, gen->partition, gen->run, false);
 }

@@ -58,7 +58,7 @@ static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t 
     step->lr = ah__schedule_lr(&settings->schedule, number);
     step->tokens_per_s = (double)(settings->batch * settings->seq) * 1e9 / (double)ns;
     step->eta_s = (double)(step->steps - number) * loop->smooth_ns * 1e-9;
-    for (int lane = 0; lane < AH_LANE_SLOTS; lane++)
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         step->lane_busy[lane] = loop->lane_busy[lane];
 }
 

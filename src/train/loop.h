@@ -39,8 +39,8 @@ struct ah_loop {
     double smooth_ns;         /* smoothed time of a step */
     int64_t *step_ns;         /* the latest times of steps, a ring */
     int64_t step_ns_capacity;
-    int64_t busy_ns[AH_LANE_SLOTS]; /* of each lane, at the last result */
-    double lane_busy[AH_LANE_SLOTS];
+    int64_t busy_ns[AH_LANE_COUNT]; /* of each lane, at the last result */
+    double lane_busy[AH_LANE_COUNT];
     int32_t *ids, *targets;   /* one batch, for evaluation */
 };
 

@@ -70,8 +70,8 @@ static void names_every_lane_and_item(void **state)
 {
     (void)state;
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        assert_non_null(ah__lane_names[i]);
-    assert_string_equal(ah__lane_names[AH_LANE_D2H], "d2h");
+        assert_non_null(ah_lane_name(i));
+    assert_string_equal(ah_lane_name(AH_LANE_D2H), "d2h");
     assert_string_equal(ah__item_names[AH_ITEM_UPDATE_HOST], "host update");
 }
 

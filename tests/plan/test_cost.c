@@ -89,15 +89,15 @@ static void constants_are_the_rest_of_the_layout(void **state)
         struct fixture fixture;
         fixture_init(&fixture, seed);
         struct ah_plan plan = fixture_plan(&fixture);
-        plan.embedding_on_host = plan.head_on_host = false;
-        plan.checkpoint = plan.layers;
-        plan.offload_optimizer = plan.offload_params = 0;
+        plan.switches.embedding_on_host = plan.switches.head_on_host = false;
+        plan.switches.checkpoint = plan.switches.layers;
+        plan.switches.offload_optimizer = plan.switches.offload_params = 0;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
         int64_t device, host;
         ah__layout_constants(&device, &host, &fixture.partition);
-        int64_t blocks = plan.slots * layout->slot_bytes + 3 * layout->groups[1].state_bytes * plan.layers +
-                         (plan.layers + 1) * layout->input_bytes + layout->saved_bytes;
+        int64_t blocks = plan.switches.slots * layout->slot_bytes + 3 * layout->groups[1].state_bytes * plan.switches.layers +
+                         (plan.switches.layers + 1) * layout->input_bytes + layout->saved_bytes;
         assert_int_equal(device + blocks, layout->device_bytes);
         assert_int_equal(host, layout->host_bytes);
         ah__layout_free(layout);

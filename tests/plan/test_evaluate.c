@@ -42,7 +42,7 @@ static void machine_init(struct machine *machine, uint64_t seed)
     }
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            costs->slowdown[a][b] = 1;
+            costs->lanes.slowdown[a][b] = 1;
 }
 
 static struct ah_evaluation evaluate(const struct machine *machine, const struct ah_budget *budget, const char *policy)
@@ -79,9 +79,9 @@ static void speeds_follow_their_formulas(void **state)
             assert_string_equal(found[i].reason, "");
             assert_int_equal(found[i].over_bytes, 0);
             assert_true(near(found[i].tflops_model, 9e9 / seconds / 1e12));
-            assert_true(near(found[i].tflops_hardware, (9e9 + found[i].plan.checkpoint * 4e8) / seconds / 1e12));
+            assert_true(near(found[i].tflops_hardware, (9e9 + found[i].plan.switches.checkpoint * 4e8) / seconds / 1e12));
             assert_true(near(found[i].tokens_per_s, (double)(partition->batch * partition->seq) / seconds));
-            checkpointed |= found[i].plan.checkpoint > 0;
+            checkpointed |= found[i].plan.switches.checkpoint > 0;
         }
         assert_true(found[0].fits && found[1].fits);
     }
@@ -175,7 +175,7 @@ static void several_ranks_count_all_tokens(void **state)
     machine.profile.ranks = 4;
     struct ah_evaluation found = evaluate(&machine, &none, "autohete");
     double seconds = (double)found.plan.step_ns / 1e9;
-    assert_int_equal(found.plan.ranks, 4);
+    assert_int_equal(found.plan.switches.ranks, 4);
     assert_true(near(found.tokens_per_s, 4 * (double)(partition->batch * partition->seq) / seconds));
     assert_true(near(found.tflops_model, 9e9 / seconds / 1e12));
 }

@@ -47,11 +47,11 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
                         const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t count = fixture->partition.groups[g].count, part = (count + plan->ranks - 1) / plan->ranks;
+    int64_t count = fixture->partition.groups[g].count, part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
-    bool copies = compute == 2 || plan->ranks > 1; /* the master is not what the device computes with */
-    bool edge = g == 0 || g == plan->layers + 1;
-    bool on_host = g == 0 ? plan->embedding_on_host : edge ? plan->head_on_host : g > plan->layers - plan->offload_optimizer;
+    bool copies = compute == 2 || plan->switches.ranks > 1; /* the master is not what the device computes with */
+    bool edge = g == 0 || g == plan->switches.layers + 1;
+    bool on_host = g == 0 ? plan->switches.embedding_on_host : edge ? plan->switches.head_on_host : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     for (int i = 0; i < 3; i++)
         area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
@@ -73,14 +73,14 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
                          const struct ah_layout *layout)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    for (int i = 0; i < plan->slots; i++)
+    for (int i = 0; i < plan->switches.slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
                  partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
-    int64_t part = (partition->groups[1].count + plan->ranks - 1) / plan->ranks * (partition->compute == AH_F32 ? 4 : 2);
-    int shards = plan->ranks > 1 ? plan->offload_optimizer - plan->offload_params : 0;
+    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks * (partition->compute == AH_F32 ? 4 : 2);
+    int shards = plan->switches.ranks > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN), part);
-    for (int i = 0; i <= plan->layers; i++)
+    for (int i = 0; i <= plan->switches.layers; i++)
         area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
     for (int i = 0; i < layout->saved_sets; i++)
         area_add(areas, layout->saved_offset + i * layout->saved_bytes, block->saved_bytes);
@@ -91,7 +91,7 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
         area_add(areas, layout->tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
         area_add(areas, layout->tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
                  partition->batch * partition->seq * 4);
-        area_add(areas, layout->results_offset + i * layout->results_bytes, 64 + 8 * (plan->layers + 2));
+        area_add(areas, layout->results_offset + i * layout->results_bytes, 64 + 8 * (plan->switches.layers + 2));
     }
 }
 
@@ -102,7 +102,7 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
         area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
         area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
                  partition->batch * partition->seq * 4);
-        area_add(areas, layout->host_results_offset + i * layout->results_bytes, 64 + 8 * (plan->layers + 2));
+        area_add(areas, layout->host_results_offset + i * layout->results_bytes, 64 + 8 * (plan->switches.layers + 2));
     }
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
 }
@@ -114,12 +114,12 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct fixture fixture;
         fixture_init(&fixture, seed);
         struct ah_plan plan = fixture_plan(&fixture);
-        plan.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
+        plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
         struct areas device = {0}, host = {0};
-        for (int g = 0; g < plan.layers + 2; g++)
+        for (int g = 0; g < plan.switches.layers + 2; g++)
             group_areas(&device, &host, &fixture, &plan, layout, g);
         device_areas(&device, &fixture.partition, &plan, layout);
         host_areas(&host, &fixture.partition, &plan, layout);
@@ -233,9 +233,9 @@ static void staging_only_for_device_states(void **state)
     } rows[] = {{false, true, 4, 1 << 20}, {true, true, 3, 64 * 64 * 4}, {true, false, 4, 256}, {true, true, 4, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct ah_layout *layout;
-        plan.embedding_on_host = rows[i].embedding;
-        plan.head_on_host = rows[i].head;
-        plan.offload_optimizer = rows[i].o;
+        plan.switches.embedding_on_host = rows[i].embedding;
+        plan.switches.head_on_host = rows[i].head;
+        plan.switches.offload_optimizer = rows[i].o;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
         assert_int_equal(layout->host_staging_bytes, rows[i].staging);
         ah__layout_free(layout);

@@ -101,7 +101,7 @@ static int read_edited(const char *path, const char *key, const char *value)
     cJSON_Delete(tree);
     struct ah_plan plan = {.layers = -7};
     int status = ah__plan_read(&plan, path);
-    assert_true(status == AH_OK || plan.layers == -7);
+    assert_true(status == AH_OK || plan.switches.layers == -7);
     return status;
 }
 
@@ -254,7 +254,7 @@ static void wrong_specs_are_refused(void **state)
         struct ah_plan plan = {.layers = -7};
         unsigned given = 99;
         assert_fails(ah__plan_spec(&plan, &given, rows[i].text, 8), AH_EINPUT, rows[i].words);
-        assert_int_equal(plan.layers, -7);
+        assert_int_equal(plan.switches.layers, -7);
         assert_int_equal(given, 99);
         assert_null(strchr(ah_error(), '\n'));
     }
@@ -273,9 +273,9 @@ static void check_tells_models_apart(void **state)
                  "signature: found fedcba9876543210, expected fedcba9876543211");
     partition.signature--;
     struct ah_plan plan = example;
-    plan.offload_params = 7;
+    plan.switches.offload_params = 7;
     assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=7: found 7, expected at most o=6");
-    plan.offload_params = -1;
+    plan.switches.offload_params = -1;
     assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=-1: found -1, expected at least 0");
 }
 
@@ -324,14 +324,14 @@ static void table_covers_all_blocks(void **state)
     enum { L = 6 };
     struct ah_plan plan = example;
     struct ah_budget budget = {INT64_MAX / 2, INT64_MAX / 2};
-    plan.layers = L;
+    plan.switches.layers = L;
     plan.device_peak_bytes = plan.host_peak_bytes = INT64_MAX / 2;
     plan.step_ns = plan.bound_lane_ns = plan.bound_ns = plan.bound_cycle_ns = INT64_C(1) << 50;
     for (int i = 0; i < (L + 1) * (L + 1) * (L + 1); i++) {
-        plan.checkpoint = i % (L + 1);
-        plan.offload_optimizer = i / (L + 1) % (L + 1);
-        plan.offload_params = i / (L + 1) / (L + 1);
-        if (plan.offload_params > plan.offload_optimizer)
+        plan.switches.checkpoint = i % (L + 1);
+        plan.switches.offload_optimizer = i / (L + 1) % (L + 1);
+        plan.switches.offload_params = i / (L + 1) / (L + 1);
+        if (plan.switches.offload_params > plan.switches.offload_optimizer)
             continue;
         char *text = printed(&plan, &budget), *rest = text;
         int next = 1;

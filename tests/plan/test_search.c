@@ -37,7 +37,7 @@ static void world_init(struct world *world, uint64_t seed, int layers, const cha
     }
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            costs->slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
+            costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 
@@ -45,10 +45,10 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
 {
     int64_t host;
     struct ah_plan plan = {.layers = partition->layers, .checkpoint = partition->layers};
-    plan.offload_optimizer = partition->layers;
-    plan.offload_params = partition->layers - 1;
-    plan.embedding_on_host = plan.head_on_host = true;
-    plan.slots = 2;
+    plan.switches.offload_optimizer = partition->layers;
+    plan.switches.offload_params = partition->layers - 1;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = true;
+    plan.switches.slots = 2;
     ah__layout_bytes(least, &host, partition, &plan);
     plan = (struct ah_plan){.layers = partition->layers, .slots = 1};
     ah__layout_bytes(most, &host, partition, &plan);
@@ -60,18 +60,18 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
     int64_t best = INT64_MAX, step, device, host;
     struct ah_plan plan = {.layers = world->fixture.partition.layers};
     for (int places = 0; places < 4; places++)
-        for (plan.offload_optimizer = 0; plan.offload_optimizer <= plan.layers; plan.offload_optimizer++)
-            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++)
-                for (plan.checkpoint = 0; plan.checkpoint <= plan.layers; plan.checkpoint++) {
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers; plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer; plan.switches.offload_params++)
+                for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers; plan.switches.checkpoint++) {
                     struct ah_sched_config config;
-                    plan.embedding_on_host = places & 1;
-                    plan.head_on_host = places & 2;
+                    plan.switches.embedding_on_host = places & 1;
+                    plan.switches.head_on_host = places & 2;
                     ah__sched_config_of(&config, &plan, &world->fixture.partition, world->predictor.policy);
-                    for (plan.slots = ah__sched_min_slots(&config); plan.slots <= 2 * plan.layers; plan.slots++) {
+                    for (plan.switches.slots = ah__sched_min_slots(&config); plan.switches.slots <= 2 * plan.switches.layers; plan.switches.slots++) {
                         ah__layout_bytes(&device, &host, &world->fixture.partition, &plan);
                         if (device > budget->device_bytes)
                             break;
-                        for (plan.refetch_ahead = 1; plan.refetch_ahead <= plan.layers + 1; plan.refetch_ahead++) {
+                        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1; plan.switches.refetch_ahead++) {
                             assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
                             best = step < best ? step : best;
                         }
@@ -97,7 +97,7 @@ static void search_equals_exhaustion(void **state)
         assert_int_equal(report.open_bound_ns, 0);
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
-        if (best.tiles > 1 || (best.overtaking && best.overtaking < best.slots)) /* exhaustion has neither */
+        if (best.switches.tiles > 1 || (best.switches.overtaking && best.switches.overtaking < best.switches.slots)) /* exhaustion has neither */
             all = step < all ? step : all;
         if (step != all)
             print_message("round %d: search %lld, exhaustion %lld\n", round, (long long)step, (long long)all);
@@ -118,7 +118,7 @@ static void no_schedule_beats_the_bound(void **state)
         struct ah_sched_config config;
         ah__sched_config_of(&config, &plan, &world.fixture.partition, world.predictor.policy);
         int least = ah__sched_min_slots(&config);
-        plan.slots = plan.slots < least ? least : plan.slots;
+        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         ah__plan_bound(&plan, &world.predictor);
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, 8));
         if (step < ah__plan_policy_bound(&plan, &world.predictor) || plan.bound_ns > step)

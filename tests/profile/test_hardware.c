@@ -297,7 +297,7 @@ static void published_host_rates_can_be_taken(void **state)
     struct ah_profile *ours = estimate("a100-40g", partition, 1, NULL);
     struct ah_profile *theirs = estimate("a100-40g", partition, 1, "deepspeed");
     assert_near(block_ms(theirs, AH_ITEM_UPDATE_HOST), 453.065 / 1.6, 0.001);
-    assert_near(theirs->costs.slowdown[AH_LANE_HOST][AH_LANE_H2D], 1, 0); /* 44.8 + 26 GB/s fit in 168 */
+    assert_near(theirs->costs.lanes.slowdown[AH_LANE_HOST][AH_LANE_H2D], 1, 0); /* 44.8 + 26 GB/s fit in 168 */
     assert_true(ours->device_signature != theirs->device_signature);
     ah_profile_free(theirs);
     ah_profile_free(ours);
@@ -309,7 +309,7 @@ static void lanes_share_what_they_share(void **state)
     (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
-    const double(*slow)[AH_LANE_COUNT] = (const double(*)[AH_LANE_COUNT])profile->costs.slowdown;
+    const double(*slow)[AH_LANE_COUNT] = (const double(*)[AH_LANE_COUNT])profile->costs.lanes.slowdown;
     assert_near(slow[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001);
     assert_near(slow[AH_LANE_D2H][AH_LANE_H2D], 26.0 / 18.6, 0.001);
     assert_near(slow[AH_LANE_HOST][AH_LANE_H2D], 167.936 / (167.936 - 26), 0.001);
@@ -321,7 +321,7 @@ static void lanes_share_what_they_share(void **state)
     ah_profile_free(profile);
     /* 46.1 GB/s for Adam and a link of 25.5: neither gets more than half while the other wants it. */
     profile = estimate("rtx4090-128g", partition, 1, NULL);
-    slow = (const double(*)[AH_LANE_COUNT])profile->costs.slowdown;
+    slow = (const double(*)[AH_LANE_COUNT])profile->costs.lanes.slowdown;
     assert_near(slow[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
     assert_near(slow[AH_LANE_H2D][AH_LANE_HOST], 25.5 / 23.04, 0.001);
     ah_profile_free(profile);
@@ -367,12 +367,12 @@ static void ranks_split_model_data_and_share_the_host(void **state)
     assert_int_equal(one->ranks, 1);
     assert_int_equal(four->ranks, 4);
     /* Four links of 26 GB/s and Adam want 168 GB/s each way of asking: half each. */
-    assert_near(four->costs.slowdown[AH_LANE_H2D][AH_LANE_HOST], 104 / 83.968, 0.001);
-    assert_near(four->costs.slowdown[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
-    assert_near(four->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001); /* 149 GB/s still fit */
+    assert_near(four->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_HOST], 104 / 83.968, 0.001);
+    assert_near(four->costs.lanes.slowdown[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
+    assert_near(four->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H], 26.0 / 18.6, 0.001); /* 149 GB/s still fit */
     /* A collective holds 22% of the multiprocessors. */
-    assert_near(four->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1 / 0.78, 0.02);
-    assert_near(one->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1, 0);
+    assert_near(four->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1 / 0.78, 0.02);
+    assert_near(one->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMM], 1, 0);
     ah_profile_free(four);
     ah_profile_free(one);
     ah_partition_free(partition);
@@ -387,7 +387,7 @@ static void links_beyond_the_hosts_memory_are_slower(void **state)
     hardware->figure[AH_FIGURE_DRAM] = 80e9; /* of which 65.6 for four links */
     assert_ok(ah_profile_estimate(&profile, partition, hardware, &(struct ah_estimate_options){4, NULL}));
     assert_near(block_ms(profile, AH_ITEM_PREFETCH), 906.13 / 4 / 16.4, 0.001);
-    assert_near(profile->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H], 2, 0.001);
+    assert_near(profile->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H], 2, 0.001);
     assert_int_equal(profile->h2d_bytes_per_s, 16400000000);
     assert_int_equal(profile->h2d_both_bytes_per_s, 8200000000);
     ah_profile_free(profile);
@@ -426,7 +426,7 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
     assert_ok(ah_profile_save(profile, path));
     assert_ok(ah_profile_load(&loaded, path));
     assert_memory_equal(loaded->costs.ns, profile->costs.ns, sizeof profile->costs.ns);
-    assert_memory_equal(loaded->costs.slowdown, profile->costs.slowdown, sizeof profile->costs.slowdown);
+    assert_memory_equal(loaded->costs.lanes.slowdown, profile->costs.lanes.slowdown, sizeof profile->costs.lanes.slowdown);
     assert_int_equal(loaded->ranks, 4);
     assert_true(loaded->partition_signature == profile->partition_signature);
     ah_profile_free(loaded);

@@ -49,11 +49,11 @@ static void profile_fill(struct ah_profile *profile)
         profile->recompute_flops[i] = (double)next++ * 1e9;
     }
     for (int i = 0; i < AH_LANE_COUNT; i++) {
-        profile->costs.launch_ns[i] = next++;
+        profile->costs.lanes.launch_ns[i] = next++;
         for (int j = 0; j < AH_LANE_COUNT; j++)
-            profile->costs.slowdown[i][j] = 1 + 1.0 / (double)next++;
+            profile->costs.lanes.slowdown[i][j] = 1 + 1.0 / (double)next++;
     }
-    profile->costs.notify_ns = next++;
+    profile->costs.lanes.notify_ns = next++;
     profile->h2d_bytes_per_s = next++;
     profile->d2h_bytes_per_s = next++;
     profile->h2d_both_bytes_per_s = next++;
@@ -72,9 +72,9 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_int_equal(a->costs.layers, b->costs.layers);
     assert_memory_equal(a->costs.ns, b->costs.ns, sizeof a->costs.ns);
     assert_memory_equal(a->costs.recompute_ns, b->costs.recompute_ns, sizeof a->costs.recompute_ns);
-    assert_memory_equal(a->costs.launch_ns, b->costs.launch_ns, sizeof a->costs.launch_ns);
-    assert_memory_equal(a->costs.slowdown, b->costs.slowdown, sizeof a->costs.slowdown);
-    assert_int_equal(a->costs.notify_ns, b->costs.notify_ns);
+    assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
+    assert_memory_equal(a->costs.lanes.slowdown, b->costs.lanes.slowdown, sizeof a->costs.lanes.slowdown);
+    assert_int_equal(a->costs.lanes.notify_ns, b->costs.lanes.notify_ns);
     assert_memory_equal(&a->h2d_bytes_per_s, &b->h2d_bytes_per_s, 4 * sizeof a->h2d_bytes_per_s);
     assert_memory_equal(a->params, b->params, sizeof a->params);
     assert_memory_equal(a->forward_flops, b->forward_flops, 3 * sizeof a->forward_flops);
@@ -143,7 +143,7 @@ static void slowdown_below_one_is_refused(void **state)
     struct ah_profile profile, *loaded = NULL;
     char path[160];
     profile_fill(&profile);
-    profile.costs.slowdown[AH_LANE_H2D][AH_LANE_HOST] = 0.5;
+    profile.costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_HOST] = 0.5;
     snprintf(path, sizeof path, "%s/profile.json", ah_test_folder());
     assert_ok(ah_profile_save(&profile, path));
     assert_fails(ah_profile_load(&loaded, path), AH_EINPUT, "key 'slowdown.h2d.host': found 0.5");
@@ -161,9 +161,9 @@ static void a_hand_written_file_may_be_short(void **state)
     assert_int_equal(loaded->ranks, 1);
     assert_int_equal(loaded->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
     assert_int_equal(loaded->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], 30000000);
-    assert_true(loaded->costs.slowdown[AH_LANE_H2D][AH_LANE_D2H] == 1.4);
-    assert_true(loaded->costs.slowdown[AH_LANE_D2H][AH_LANE_HOST] == 1);
-    assert_true(loaded->costs.slowdown[AH_LANE_COMPUTE][AH_LANE_COMPUTE] == 1);
+    assert_true(loaded->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H] == 1.4);
+    assert_true(loaded->costs.lanes.slowdown[AH_LANE_D2H][AH_LANE_HOST] == 1);
+    assert_true(loaded->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMPUTE] == 1);
     assert_true(loaded->device_signature == 0 && loaded->partition_signature == 0);
     assert_true(loaded->forward_flops[AH_CLASS_BLOCK] == 0);
     ah_profile_free(loaded);
@@ -200,12 +200,12 @@ static void costs_check(const struct ah_costs *costs)
     assert_true(costs->recompute_ns[AH_CLASS_BLOCK] > 0);
     assert_int_equal(costs->recompute_ns[AH_CLASS_HEAD], 0);
     for (int i = 0; i < AH_LANE_COUNT; i++) {
-        assert_true(costs->launch_ns[i] >= 0);
-        assert_true(costs->slowdown[i][i] == 1);
+        assert_true(costs->lanes.launch_ns[i] >= 0);
+        assert_true(costs->lanes.slowdown[i][i] == 1);
         for (int j = 0; j < AH_LANE_COUNT; j++)
-            assert_true(costs->slowdown[i][j] >= 1 && isfinite(costs->slowdown[i][j]));
+            assert_true(costs->lanes.slowdown[i][j] >= 1 && isfinite(costs->lanes.slowdown[i][j]));
     }
-    assert_true(costs->notify_ns > 0);
+    assert_true(costs->lanes.notify_ns > 0);
 }
 
 static void measures_a_tiny_model(void **state)

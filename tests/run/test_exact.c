@@ -43,9 +43,9 @@ static void same(const struct outcome *a, const struct outcome *b, const struct 
     for (int k = 0; k < TINY_STEPS; k++)
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k], b->norm[k]);
-    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy, plan->checkpoint,
-             plan->offload_params, plan->offload_optimizer, plan->slots, plan->refetch_ahead, plan->tiles, plan->embedding_on_host,
-             plan->head_on_host);
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy, plan->switches.checkpoint,
+             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
+             plan->switches.head_on_host);
 }
 
 static uint64_t drawn;
@@ -65,12 +65,12 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     struct ah_sched_config config;
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
     ah__sched_config_of(&config, &plan, tiny->partition, ah__policy_find(policy));
-    plan.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
-    plan.overtaking = draw(0, 1) * plan.slots;
-    plan.refetch_ahead = draw(1, TINY_LAYERS + 1);
-    plan.tiles = draw(0, 1) ? 1 : draw(2, 5);
-    plan.embedding_on_host = draw(0, 1);
-    plan.head_on_host = draw(0, 1);
+    plan.switches.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
+    plan.switches.overtaking = draw(0, 1) * plan.switches.slots;
+    plan.switches.refetch_ahead = draw(1, TINY_LAYERS + 1);
+    plan.switches.tiles = draw(0, 1) ? 1 : draw(2, 5);
+    plan.switches.embedding_on_host = draw(0, 1);
+    plan.switches.head_on_host = draw(0, 1);
     struct ah_dev_options options = {.threads = draw(1, 3),
                                      .host_threads = draw(1, 3),
                                      .link_bytes_per_s = links[draw(0, 3)],
@@ -88,9 +88,9 @@ static void every_plan(const char *config, const char *policy)
     train(&expected, &tiny, &resident, &options);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
     struct ah_plan plan = {.layers = TINY_LAYERS};
-    for (plan.checkpoint = 0; plan.checkpoint <= TINY_LAYERS; plan.checkpoint++)
-        for (plan.offload_optimizer = 0; plan.offload_optimizer <= TINY_LAYERS; plan.offload_optimizer++)
-            for (plan.offload_params = 0; plan.offload_params <= plan.offload_optimizer; plan.offload_params++)
+    for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS; plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer; plan.switches.offload_params++)
                 one_plan(&tiny, &expected, plan, policy);
     tiny_fini(&tiny);
 }
@@ -183,8 +183,8 @@ static void init_depends_on_the_seed_alone(void **state)
     uint64_t hash[3];
     struct ah_dev_options options = {.threads = 1};
     struct ah_plan plans[] = {resident, resident, resident};
-    plans[1].offload_optimizer = 3;
-    plans[1].slots = 4;
+    plans[1].switches.offload_optimizer = 3;
+    plans[1].switches.slots = 4;
     snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
     tiny_init(&tiny, tiny_untied);
     for (int i = 0; i < 3; i++) {

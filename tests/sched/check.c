@@ -15,13 +15,13 @@ static const struct ah_span *get(const struct checker *c, int64_t k, int partiti
 {
     if (k < 0)
         return NULL;
-    return c->found[(k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+    return c->found[(k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
 static const struct ah_span *get_tile(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind, int tile)
 {
-    int64_t one = c->iterations * (c->config->layers + 2) * AH_ITEM_COUNT;
-    return c->found[tile * one + (k * (c->config->layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+    int64_t one = c->iterations * (c->config->switches.layers + 2) * AH_ITEM_COUNT;
+    return c->found[tile * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
 /* A cast or gather for the backward. */
@@ -33,14 +33,14 @@ static const struct ah_span *get_again(const struct checker *c, int64_t k, int p
 static bool on_host(const struct ah_sched_config *config, int g)
 {
     if (g == 0)
-        return config->embedding_on_host;
-    return g > config->layers ? config->head_on_host : g > config->layers - config->offload_optimizer;
+        return config->switches.embedding_on_host;
+    return g > config->switches.layers ? config->switches.head_on_host : g > config->switches.layers - config->switches.offload_optimizer;
 }
 
 static bool refetches(const struct ah_sched_config *config, int g)
 {
-    int first = config->layers - config->offload_optimizer + 1;
-    return g >= first && g < first + config->offload_params && g <= config->layers;
+    int first = config->switches.layers - config->switches.offload_optimizer + 1;
+    return g >= first && g < first + config->switches.offload_params && g <= config->switches.layers;
 }
 
 /* `later` must exist and start after `earlier`, which must exist, has ended. */
@@ -69,9 +69,9 @@ static void after_span(const struct ah_span *later, const struct ah_span *earlie
 
 static bool casts(const struct ah_sched_config *config, int g)
 {
-    if (g < 1 || g > config->layers)
+    if (g < 1 || g > config->switches.layers)
         return false;
-    return config->ranks > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
+    return config->switches.ranks > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
 }
 
 static void check_casts(const struct checker *c, int64_t k, int g)
@@ -80,7 +80,7 @@ static void check_casts(const struct checker *c, int64_t k, int g)
     after_span(get(c, k, g, AH_ITEM_FORWARD), cast, "forward after its cast");
     after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its cast");
     if (on_host(c->config, g))
-        after_span(cast, get_tile(c, k, g, AH_ITEM_PREFETCH, c->config->tiles - 1), "cast after the fetch");
+        after_span(cast, get_tile(c, k, g, AH_ITEM_PREFETCH, c->config->switches.tiles - 1), "cast after the fetch");
     else if (k > 0)
         after_span(cast, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "cast after the last update");
 }
@@ -103,17 +103,17 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
                    "gather again");
     }
     if (g == 0 && c->config->shared_embedding)
-        after_span(get(c, k, c->config->layers + 1, AH_ITEM_FORWARD), gather, "head after the embedding's gather");
+        after_span(get(c, k, c->config->switches.layers + 1, AH_ITEM_FORWARD), gather, "head after the embedding's gather");
 }
 
 static void check_group(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
-    int head = c->config->layers + 1;
+    int head = c->config->switches.layers + 1;
     after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
     if (casts(c->config, g))
         check_casts(c, k, g);
-    if (c->config->ranks > 1)
+    if (c->config->switches.ranks > 1)
         check_ranks(c, k, g);
     after(c, k, g, AH_ITEM_FORWARD, g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_INPUT), "its input");
     if (g < head)
@@ -124,7 +124,7 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after(c, k, g, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
         return;
     }
-    for (int t = 0; t < c->config->tiles; t++) {
+    for (int t = 0; t < c->config->switches.tiles; t++) {
         const struct ah_span *fetch = get_tile(c, k, g, AH_ITEM_PREFETCH, t), *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
@@ -147,7 +147,7 @@ static void check_group(const struct checker *c, int64_t k, int g)
 
 static void check_iteration(const struct checker *c, int64_t k)
 {
-    int head = c->config->layers + 1;
+    int head = c->config->switches.layers + 1;
     for (int g = 0; g <= head; g++)
         check_group(c, k, g);
     after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
@@ -185,14 +185,14 @@ static int by_slot_and_time(const void *left, const void *right)
 
 static void check_slots(const struct checker *c)
 {
-    struct hold *holds = calloc((size_t)(c->iterations * c->config->layers * 5), sizeof *holds);
+    struct hold *holds = calloc((size_t)(c->iterations * c->config->switches.layers * 5), sizeof *holds);
     size_t count = 0;
     for (int64_t k = 0; k < c->iterations; k++)
-        for (int g = 1; g <= c->config->layers; g++) {
+        for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = get(c, k, g, AH_ITEM_PREFETCH);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
             const struct ah_span *end = on_host(c->config, g)
-                                            ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->tiles - 1)
+                                            ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.tiles - 1)
                                             : get(c, k, g, AH_ITEM_UPDATE_DEVICE);
             hold_add(holds, &count, backward, end, backward->item.grad_slot);
             if (refetch) {
@@ -208,7 +208,7 @@ static void check_slots(const struct checker *c)
         }
     qsort(holds, count, sizeof *holds, by_slot_and_time);
     for (size_t i = 0; i < count; i++) {
-        assert_in_range(holds[i].slot, 0, c->config->slots - 1);
+        assert_in_range(holds[i].slot, 0, c->config->switches.slots - 1);
         if (i > 0 && holds[i].slot == holds[i - 1].slot && holds[i].from < holds[i - 1].to)
             fail_msg("slot %d is taken at %lld while held until %lld", holds[i].slot, (long long)holds[i].from,
                      (long long)holds[i - 1].to);
@@ -222,14 +222,14 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     for (size_t i = 0; i < timeline->span_count; i++)
         if (timeline->spans[i].item.iteration >= c.iterations)
             c.iterations = timeline->spans[i].item.iteration + 1;
-    int64_t one = c.iterations * (config->layers + 2) * AH_ITEM_COUNT;
+    int64_t one = c.iterations * (config->switches.layers + 2) * AH_ITEM_COUNT;
     c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
         bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
             &c.found[(again ? one : span->item.tile * one) +
-                     (span->item.iteration * (config->layers + 2) + span->item.partition) * AH_ITEM_COUNT +
+                     (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)span->item.kind];
         if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);

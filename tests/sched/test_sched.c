@@ -21,9 +21,9 @@ static void random_costs(struct ah_costs *costs, int layers)
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
         costs->recompute_ns[class] = draw(1, 4000);
     for (int a = 0; a < AH_LANE_COUNT; a++) {
-        costs->launch_ns[a] = draw(0, 1) * draw(0, 200);
+        costs->lanes.launch_ns[a] = draw(0, 1) * draw(0, 200);
         for (int b = 0; b < AH_LANE_COUNT; b++)
-            costs->slowdown[a][b] = 1 + (a == b ? 0 : draw(0, 10) / 10.0);
+            costs->lanes.slowdown[a][b] = 1 + (a == b ? 0 : draw(0, 10) / 10.0);
     }
 }
 
@@ -44,8 +44,8 @@ static void random_config(struct ah_sched_config *config)
         .refetch_ahead = draw(1, layers),
         .policy = draw(0, 1) ? &ah__policy_autohete : draw(0, 1) ? &ah__policy_autohete_paper : &ah__policy_autohete_fifo,
     };
-    config->slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
-    config->overtaking = draw(0, 3) ? config->slots : draw(0, config->slots);
+    config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
+    config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
 }
 
 /* One of the published systems, in any of its placements. */
@@ -54,23 +54,23 @@ static void random_baseline(struct ah_sched_config *config)
     static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_zero_offload_dpu,
                                                         &ah__policy_patrickstar,  &ah__policy_stronghold,
                                                         &ah__policy_l2l,          &ah__policy_resident};
-    struct ah_placement placement;
+    struct ah_switches placement;
     int count = 0;
     random_config(config);
     config->policy = baselines[draw(0, 5)];
-    while (config->policy->placement(&placement, config->layers, count))
+    while (config->policy->placement(&placement, config->switches.layers, count))
         count++;
-    assert_true(config->policy->placement(&placement, config->layers, draw(0, count - 1)));
-    config->tiles = 1;
-    config->checkpoint = placement.checkpoint;
-    config->offload_params = placement.offload_params;
-    config->offload_optimizer = placement.offload_optimizer;
-    config->embedding_on_host = placement.embedding_on_host;
-    config->head_on_host = placement.head_on_host;
-    config->refetch_ahead = placement.refetch_ahead;
+    assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));
+    config->switches.tiles = 1;
+    config->switches.checkpoint = placement.checkpoint;
+    config->switches.offload_params = placement.offload_params;
+    config->switches.offload_optimizer = placement.offload_optimizer;
+    config->switches.embedding_on_host = placement.embedding_on_host;
+    config->switches.head_on_host = placement.head_on_host;
+    config->switches.refetch_ahead = placement.refetch_ahead;
     int least = ah__sched_min_slots(config);
-    config->slots = placement.slots > least ? placement.slots : least;
-    config->overtaking = config->slots;
+    config->switches.slots = placement.slots > least ? placement.slots : least;
+    config->switches.overtaking = config->switches.slots;
 }
 
 static void random_any(struct ah_sched_config *config)
@@ -100,7 +100,7 @@ static void simulate(const struct ah_sched_config *config, const struct ah_costs
     assert_ok(ah__drive(&drive));
     assert_int_equal(ah__sched_slots_used(drive.sched), 0);
     for (size_t i = 0; i < timeline->sample_count; i++)
-        assert_in_range(timeline->samples[i].slots_used, 0, config->slots);
+        assert_in_range(timeline->samples[i].slots_used, 0, config->switches.slots);
     drive.dev->ops->close(drive.dev);
     ah__sched_free(drive.sched);
 }
@@ -113,8 +113,8 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_any(&config);
-        random_costs(&costs, config.layers);
-        assert_ok(ah__timeline_new(&timeline, config.layers, config.tiles, 4));
+        random_costs(&costs, config.switches.layers);
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.tiles, 4));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -129,15 +129,15 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_any(&config);
-        random_costs(&costs, config.layers);
-        assert_ok(ah__timeline_new(&timeline, config.layers, config.tiles, 3));
+        random_costs(&costs, config.switches.layers);
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.tiles, 3));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
             forwards += timeline->spans[i].item.kind == AH_ITEM_FORWARD;
             assert_int_not_equal(timeline->spans[i].item.kind, AH_ITEM_BACKWARD);
         }
-        assert_int_equal(forwards, 3 * (config.layers + 2));
+        assert_int_equal(forwards, 3 * (config.switches.layers + 2));
         ah_timeline_free(timeline);
     }
 }
@@ -151,7 +151,7 @@ static void stretches_follow_each_other(void **state)
         struct ah_costs costs;
         struct ah_drive drive = {0};
         random_any(&config);
-        random_costs(&costs, config.layers);
+        random_costs(&costs, config.switches.layers);
         assert_ok(ah__sched_new(&drive.sched, &config));
         assert_ok(ah__dev_sim_open(&drive.dev, &costs));
         int64_t limit = 0;
@@ -186,7 +186,7 @@ static void stop_finishes_what_has_begun(void **state)
         struct ah_costs costs;
         struct ah_drive drive = {.completed = stop_early};
         random_any(&config);
-        random_costs(&costs, config.layers);
+        random_costs(&costs, config.switches.layers);
         assert_ok(ah__sched_new(&drive.sched, &config));
         assert_ok(ah__dev_sim_open(&drive.dev, &costs));
         stopping = drive.sched;

@@ -102,7 +102,7 @@ static int watch_step(const struct ah_step *step, void *context)
         watch->allocations = (int64_t)ah__alloc_count();
     }
     watch->last_loss = step->loss;
-    for (int lane = 0; lane < AH_LANE_SLOTS; lane++)
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         assert_true(step->lane_busy[lane] >= 0 && step->lane_busy[lane] <= 1);
     watch->compute_busy += step->lane_busy[0]; /* of one step it may be 0: compute may have run ahead of a late result */
     assert_true(step->tokens_per_s > 0 && step->eta_s >= 0 && (step->eta_s > 0) == (step->step < STEPS));

@@ -79,7 +79,7 @@ static int operand_check(struct ah_cpu *cpu, char *const base[AH_SPACE_COUNT], c
 
 static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
 {
-    const struct ah_program *program = task->as.program.program;
+    const struct ah_program *program = task->as.program.prepared->program;
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
@@ -126,6 +126,10 @@ int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *t
         AH_TRY(span_check(cpu, row->compute, task->as.sqnorm.g,
                           task->as.sqnorm.count * ah__dtype_bytes(task->as.sqnorm.dtype), "sqnorm g", -1));
         return span_check(cpu, row->compute, task->as.sqnorm.out, (int64_t)sizeof(double), "sqnorm out", -1);
+    case AH_TASK_CAST:
+    case AH_TASK_COLLECTIVE:
+    case AH_TASK_DELAY:
+        break; /* for simulated devices */
     }
     return ah__fail(AH_EINTERNAL, "task: type %d is unknown", (int)task->type);
 }

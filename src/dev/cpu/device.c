@@ -73,13 +73,12 @@ static int work_check(const struct ah_cpu *cpu, const struct ah_work *work)
         struct ah_event event = work->wait[i];
         if ((unsigned)event.lane >= AH_LANE_COUNT || event.sequence > cpu->lanes[event.lane].submitted)
             return ah__fail(AH_EINTERNAL, "cpu device: %s of partition %d waits for item %llu of lane %d, not submitted yet",
-                            ah__item_names[work->item.kind], work->item.partition, (unsigned long long)event.sequence,
-                            (int)event.lane);
+                            work->label.what ? work->label.what : "work", work->label.partition, (unsigned long long)event.sequence, (int)event.lane);
     }
     const struct ah_cpu_lane *lane = &cpu->lanes[work->lane];
     if (lane->submitted - lane->reported == AH_CPU_RING)
         return ah__fail(AH_EINTERNAL, "cpu device: more than %d items in flight on lane %s", AH_CPU_RING,
-                        ah__lane_names[work->lane]);
+                        ah_lane_name(work->lane));
     return AH_OK;
 }
 
@@ -113,12 +112,28 @@ static int cpu_wait_any(struct ah_dev *dev, struct ah_done *done)
     }
     struct ah_cpu_lane *lane = &cpu->lanes[cpu->order[cpu->order_out++ % AH_LENGTH(cpu->order)]];
     const struct ah_cpu_slot *slot = &lane->ring[lane->reported++ % AH_CPU_RING];
-    *done = (struct ah_done){.item = slot->work.item, .lane = lane->lane, .start_ns = slot->start_ns,
-                             .end_ns = slot->end_ns, .status = slot->status};
+    *done = (struct ah_done){
+        .lane = lane->lane, .start_ns = slot->start_ns, .end_ns = slot->end_ns, .status = slot->status};
     if (done->status != AH_OK)
         ah__fail(done->status, "%s", cpu->message);
     pthread_mutex_unlock(&cpu->mutex);
     return AH_OK;
+}
+
+static int cpu_prepare(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out)
+{
+    struct ah_prepared *prepared;
+    (void)dev;
+    AH_TRY(ah__new(&prepared, 1, sizeof *prepared));
+    prepared->program = program;
+    *out = prepared;
+    return AH_OK;
+}
+
+static void cpu_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
+{
+    (void)dev;
+    ah__free(prepared);
 }
 
 static int64_t cpu_now_ns(struct ah_dev *dev)
@@ -232,6 +247,8 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
         .device_memory = cpu_device_memory,
         .host_memory = cpu_host_memory,
         .memory_release = cpu_memory_release,
+        .prepare = cpu_prepare,
+        .prepared_free = cpu_prepared_free,
         .submit = cpu_submit,
         .wait_any = cpu_wait_any,
         .now_ns = cpu_now_ns,

@@ -34,7 +34,7 @@ static int task_run(struct ah_cpu_lane *lane, const struct ah_task *task)
     bool link = lane->lane == AH_LANE_H2D || lane->lane == AH_LANE_D2H;
     switch (task->type) {
     case AH_TASK_PROGRAM:
-        return ah__cpu_program(lane->pool, task->as.program.program, task->as.program.base);
+        return ah__cpu_program(lane->pool, task->as.program.prepared->program, task->as.program.base);
     case AH_TASK_COPY:
         ah__cpu_transfer(task->as.copy.to, task->as.copy.from, task->as.copy.bytes, link ? lane->cpu->link_bytes_per_s : 0);
         return AH_OK;
@@ -42,6 +42,10 @@ static int task_run(struct ah_cpu_lane *lane, const struct ah_task *task)
         return ah__cpu_adam(lane->pool, task);
     case AH_TASK_SQNORM:
         return ah__cpu_sqnorm(lane->pool, task);
+    case AH_TASK_CAST:
+    case AH_TASK_COLLECTIVE:
+    case AH_TASK_DELAY:
+        break;
     }
     return AH_OK;
 }
@@ -58,8 +62,9 @@ static int slot_run(struct ah_cpu_lane *lane, struct ah_cpu_slot *slot)
     slot->end_ns = ah__cpu_now_ns();
     jitter(lane);
     if (status != AH_OK)
-        status = ah__fail_prefix(status, "lane %s: %s, partition %d, iteration %lld", ah__lane_names[lane->lane],
-                                 ah__item_names[work->item.kind], work->item.partition, (long long)work->item.iteration);
+        status = ah__fail_prefix(status, "lane %s: %s, partition %d, iteration %lld", ah_lane_name(lane->lane),
+                                 work->label.what ? work->label.what : "work", work->label.partition,
+                                 (long long)work->label.iteration);
     return status;
 }
 
@@ -148,7 +153,7 @@ int ah__cpu_lane_start(struct ah_cpu_lane *lane)
 {
     int error = pthread_create(&lane->thread, NULL, lane_main, lane);
     if (error)
-        return ah__fail(AH_ENOMEM, "cpu device: no thread for lane %s: %s", ah__lane_names[lane->lane], strerror(error));
+        return ah__fail(AH_ENOMEM, "cpu device: no thread for lane %s: %s", ah_lane_name(lane->lane), strerror(error));
     lane->started = true;
     return AH_OK;
 }

@@ -4,17 +4,10 @@
 
 #include "base/alloc.h"
 
-enum { QUEUE = 8 }; /* items waiting on a lane; schedulers keep at most a few */
-
-const char *const ah__class_names[AH_CLASS_COUNT] = {"embedding", "block", "head"};
-
-enum ah_class ah__class_of(int partition, int layers)
-{
-    return partition == 0 ? AH_CLASS_EMBEDDING : partition <= layers ? AH_CLASS_BLOCK : AH_CLASS_HEAD;
-}
+enum { QUEUE = 8 }; /* pieces of work waiting on a lane; schedulers keep at most a few */
 
 struct queued {
-    struct ah_item item;
+    int64_t ns; /* at full speed */
     int waits;
     struct ah_event wait[AH_WORK_MAX_WAITS];
     int64_t submitted_ns;
@@ -31,7 +24,7 @@ struct lane {
 
 struct sim {
     struct ah_dev dev;
-    struct ah_costs costs;
+    struct ah_sim_lanes lanes;
     struct lane lane[AH_LANE_COUNT];
     int64_t now_ns;    /* of the machine */
     int64_t driver_ns; /* of the program that submits: behind the machine by what it takes to hear of a completion */
@@ -44,13 +37,12 @@ static struct sim *sim_of(struct ah_dev *dev)
     return (struct sim *)(void *)dev;
 }
 
-static int64_t item_ns(const struct ah_costs *costs, const struct ah_item *item)
+static int64_t work_ns(const struct ah_work *work)
 {
-    enum ah_class class = ah__class_of(item->partition, costs->layers);
-    int64_t ns = costs->ns[item->kind][class];
-    if (item->tiles > 1)
-        ns = (ns + item->tiles - 1) / item->tiles;
-    return item->kind == AH_ITEM_BACKWARD && item->recompute ? ns + costs->recompute_ns[class] : ns;
+    int64_t ns = 0;
+    for (int t = 0; t < work->tasks; t++)
+        ns += work->task[t].as.delay.ns;
+    return ns;
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------------------- */
@@ -72,7 +64,7 @@ static int64_t ready_ns(const struct sim *sim, int index)
     const struct queued *queued = &lane->queue[lane->head % QUEUE];
     if (!waits_passed(sim, queued))
         return INT64_MAX;
-    int64_t at = lane->free_ns + sim->costs.launch_ns[index];
+    int64_t at = lane->free_ns + sim->lanes.launch_ns[index];
     at = at > queued->submitted_ns ? at : queued->submitted_ns;
     return at > sim->now_ns ? at : sim->now_ns;
 }
@@ -82,7 +74,7 @@ static void start(struct sim *sim, int index)
     struct lane *lane = &sim->lane[index];
     lane->running = true;
     lane->start_ns = sim->now_ns;
-    lane->left_ns = (double)item_ns(&sim->costs, &lane->queue[lane->head % QUEUE].item);
+    lane->left_ns = (double)lane->queue[lane->head % QUEUE].ns;
 }
 
 static double stretch(const struct sim *sim, int index)
@@ -90,16 +82,15 @@ static double stretch(const struct sim *sim, int index)
     double stretched = 1;
     for (int other = 0; other < AH_LANE_COUNT; other++)
         if (other != index && sim->lane[other].running)
-            stretched += sim->costs.slowdown[index][other] - 1;
+            stretched += sim->lanes.slowdown[index][other] - 1;
     return stretched;
 }
 
 static void finish(struct sim *sim, int index)
 {
     struct lane *lane = &sim->lane[index];
-    const struct queued *queued = &lane->queue[lane->head % QUEUE];
     sim->done[sim->done_tail++ % AH_LENGTH(sim->done)] =
-        (struct ah_done){queued->item, (enum ah_lane)index, lane->start_ns, sim->now_ns, AH_OK};
+        (struct ah_done){(enum ah_lane)index, lane->start_ns, sim->now_ns, AH_OK};
     lane->head++;
     lane->running = false;
     lane->passed++;
@@ -152,14 +143,28 @@ static int sim_memory_release(struct ah_dev *dev)
     return AH_OK;
 }
 
+static int sim_prepare(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out)
+{
+    (void)dev, (void)program, (void)out;
+    return ah__fail(AH_EDEVICE, "sim: a simulated device runs no programs");
+}
+
+static void sim_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
+{
+    (void)dev, (void)prepared;
+}
+
 static int sim_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
 {
     struct sim *sim = sim_of(dev);
     struct lane *lane = &sim->lane[work->lane];
+    for (int t = 0; t < work->tasks; t++)
+        if (work->task[t].type != AH_TASK_DELAY)
+            return ah__fail(AH_EINTERNAL, "sim: task type %d, expected delays only", (int)work->task[t].type);
     if (lane->tail - lane->head == QUEUE)
-        return ah__fail(AH_EINTERNAL, "sim: lane %s: more than %d items queued", ah__lane_names[work->lane], QUEUE);
+        return ah__fail(AH_EINTERNAL, "sim: lane %s: more than %d items queued", ah_lane_name(work->lane), QUEUE);
     struct queued *queued = &lane->queue[lane->tail++ % QUEUE];
-    queued->item = work->item;
+    queued->ns = work_ns(work);
     queued->waits = work->waits;
     queued->submitted_ns = sim->driver_ns;
     for (int w = 0; w < work->waits; w++)
@@ -175,7 +180,7 @@ static int sim_wait_any(struct ah_dev *dev, struct ah_done *done)
         if (!advance(sim))
             return ah__fail(AH_EINTERNAL, "sim: nothing in flight can complete");
     *done = sim->done[sim->done_head++ % AH_LENGTH(sim->done)];
-    int64_t heard = done->end_ns + sim->costs.notify_ns;
+    int64_t heard = done->end_ns + sim->lanes.notify_ns;
     sim->driver_ns = heard > sim->driver_ns ? heard : sim->driver_ns;
     return AH_OK;
 }
@@ -196,12 +201,14 @@ static void sim_close(struct ah_dev *dev)
     ah__free(dev);
 }
 
-int ah__dev_sim_open(struct ah_dev **out, const struct ah_costs *costs)
+int ah__dev_sim_open(struct ah_dev **out, const struct ah_sim_lanes *lanes)
 {
     static const struct ah_dev_ops ops = {
         .device_memory = sim_no_memory,
         .host_memory = sim_no_memory,
         .memory_release = sim_memory_release,
+        .prepare = sim_prepare,
+        .prepared_free = sim_prepared_free,
         .submit = sim_submit,
         .wait_any = sim_wait_any,
         .now_ns = sim_now_ns,
@@ -211,7 +218,7 @@ int ah__dev_sim_open(struct ah_dev **out, const struct ah_costs *costs)
     struct sim *sim;
     AH_TRY(ah__new(&sim, 1, sizeof *sim));
     sim->dev.ops = &ops;
-    sim->costs = *costs;
+    sim->lanes = *lanes;
     *out = &sim->dev;
     return AH_OK;
 }
@@ -219,6 +226,6 @@ int ah__dev_sim_open(struct ah_dev **out, const struct ah_costs *costs)
 void ah__dev_sim_reset(struct ah_dev *dev)
 {
     struct sim *sim = sim_of(dev);
-    struct ah_costs costs = sim->costs;
-    *sim = (struct sim){.dev = sim->dev, .costs = costs};
+    struct ah_sim_lanes lanes = sim->lanes;
+    *sim = (struct sim){.dev = sim->dev, .lanes = lanes};
 }

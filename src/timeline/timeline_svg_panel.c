@@ -1,5 +1,5 @@
 /* One timeline of the picture: lanes, iteration boundaries, the device memory under them, the time axis. */
-#include "sched/timeline_svg.h"
+#include "timeline/timeline_svg.h"
 
 #include <math.h>
 #include <string.h>

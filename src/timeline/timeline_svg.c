@@ -1,5 +1,5 @@
 /* Timelines as a picture: title, legend, and a panel for each timeline on one time scale. */
-#include "sched/timeline_svg.h"
+#include "timeline/timeline_svg.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "sched/timeline.h"
+#include "timeline/timeline.h"
 #include "test.h"
 
 enum { SYNTHETIC_MAX = 66, SYNTHETIC_MIB = 1048576 };

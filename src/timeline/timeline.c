@@ -1,4 +1,4 @@
-#include "sched/timeline.h"
+#include "timeline/timeline.h"
 
 #include <stdlib.h>
 
@@ -36,17 +36,23 @@ void ah__timeline_clear(struct ah_timeline *timeline)
     timeline->span_count = timeline->sample_count = 0;
 }
 
-void ah__timeline_span(struct ah_timeline *timeline, const struct ah_done *done)
+void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span)
 {
     if (timeline->span_count < timeline->span_capacity)
-        timeline->spans[timeline->span_count++] =
-            (struct ah_span){done->item, done->lane, done->start_ns, done->end_ns};
+        timeline->spans[timeline->span_count++] = *span;
 }
 
 void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used)
 {
     if (timeline->sample_count < timeline->sample_capacity)
         timeline->samples[timeline->sample_count++] = (struct ah_sample){time_ns, slots_used};
+}
+
+void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int slots_used, void *context)
+{
+    if (span)
+        ah__timeline_span(context, span);
+    ah__timeline_sample(context, now_ns, slots_used);
 }
 
 static int compare_int64(const void *a, const void *b)

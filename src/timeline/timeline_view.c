@@ -1,4 +1,4 @@
-#include "sched/timeline_view.h"
+#include "timeline/timeline_view.h"
 
 /* When one iteration of the record computed. */
 struct extent {

@@ -3,7 +3,7 @@
 #define AH_SCHED_TIMELINE_SVG_H
 
 #include "base/buf.h"
-#include "sched/timeline_view.h"
+#include "timeline/timeline_view.h"
 
 /* Pixels. The plot, where time runs, has the same left edge and width in every panel. */
 enum { AH_SVG_WIDTH = 1280, AH_SVG_LEFT = 148, AH_SVG_RIGHT = 32, AH_SVG_PLOT = AH_SVG_WIDTH - AH_SVG_LEFT - AH_SVG_RIGHT };

@@ -1,15 +1,9 @@
 /* What ran when, and how much memory was in use: the same record from the simulator and from a real run. */
-#ifndef AH_SCHED_TIMELINE_H
-#define AH_SCHED_TIMELINE_H
+#ifndef AH_TIMELINE_TIMELINE_H
+#define AH_TIMELINE_TIMELINE_H
 
 #include "base/alloc.h"
-#include "dev/dev.h"
-
-struct ah_span {
-    struct ah_item item;
-    enum ah_lane lane;
-    int64_t start_ns, end_ns;
-};
+#include "sched/item.h"
 
 struct ah_sample {
     int64_t time_ns;
@@ -31,8 +25,10 @@ struct ah_timeline {
 /* Room for `iterations` of a model with `layers` blocks, transfers in `tiles` pieces. */
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations);
 void ah__timeline_clear(struct ah_timeline *timeline);
-void ah__timeline_span(struct ah_timeline *timeline, const struct ah_done *done);
+void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span);
 void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used);
+/* Both: the observe hook of sched/drive.h; `context` is the timeline. */
+void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
 
 /* The step time: median distance between the ends of consecutive iterations' last compute items, the first `skip` left out. */
 int64_t ah__timeline_step_ns(const struct ah_timeline *timeline, int skip);

@@ -1,22 +1,22 @@
 /* Inside the profiler: a model of one block on the device, and the loops that time it.
  *
- * The block exists in a few copies with data of their own, visited in turn, so that each visit finds the caches as cold as a real
+ * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as a real
  * step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0), copies (1..copies)
  * and head (copies + 1). Streams on different lanes touch disjoint memory or only read it. */
-#ifndef AH_PROFILE_BENCH_H
-#define AH_PROFILE_BENCH_H
+#ifndef AH_PROFILE_WORKLOAD_H
+#define AH_PROFILE_WORKLOAD_H
 
-#include "base/alloc.h"
+#include "bind/bind.h"
 #include "profile/profile.h"
 
-enum { AH_BENCH_SAMPLES = 128 };
+enum { AH_SAMPLES_MOST = 128 };
 
 struct ah_samples {
-    int count; /* the first AH_BENCH_SAMPLES are kept */
-    int64_t ns[AH_BENCH_SAMPLES];
+    int count; /* the first AH_SAMPLES_MOST are kept */
+    int64_t ns[AH_SAMPLES_MOST];
 };
 
-struct ah_bench_place {
+struct ah_workload_place {
     enum ah_class class;
     int group;                        /* in the partition */
     int64_t count, decayed;           /* of the group */
@@ -26,15 +26,16 @@ struct ah_bench_place {
     char *host_landing;               /* where a gradient arrives */
 };
 
-struct ah_bench {
+struct ah_workload {
     struct ah_dev *dev;
     const struct ah_partition *partition;
     bool owns_memory;                 /* what was handed out to us is released at the end */
     int copies, places;               /* places = copies + 2 */
-    struct ah_bench_place *place;
-    char *ids, *targets, *boundary, *work, *results; /* device */
-    char *host_ids, *host_results;
-    int64_t ids_bytes, results_bytes;
+    struct ah_workload_place *place;
+    char *tokens, *boundary, *work, *workspace, *results; /* device */
+    char *host_tokens, *host_results;
+    int64_t tokens_bytes, results_bytes;
+    struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`: BACKWARD with recompute */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
     struct ah_samples recomputed[AH_CLASS_COUNT];
@@ -44,24 +45,24 @@ struct ah_bench {
 /* ---- setup.c */
 
 /* Takes device and host memory for one block, embedding and head and fills it with small random numbers. On failure the caller
- * still calls ah__bench_fini, which frees all of it. */
-int ah__bench_init(struct ah_bench *bench, const struct ah_partition *partition, struct ah_dev *dev);
-void ah__bench_fini(struct ah_bench *bench);
-/* The tasks of one item at a place, bound to its buffers. `recompute`: BACKWARD recomputes first. */
-void ah__bench_work(struct ah_work *work, const struct ah_bench *bench, enum ah_item_kind kind, int place, bool recompute);
+ * still calls ah__workload_fini, which frees all of it. */
+int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev);
+void ah__workload_fini(struct ah_workload *workload);
+/* The work of an item at a place (item->partition), bound to its buffers. */
+int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
 
 /* ---- rounds.c */
 
 /* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns. */
-int ah__bench_rounds(struct ah_bench *bench, struct ah_costs *costs);
+int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);
 
 /* ---- streams.c */
 
-/* Lanes against each other into costs->slowdown, and the link's rates. */
-int ah__bench_streams(struct ah_bench *bench, struct ah_profile *profile);
-/* The way from a completion through the calling thread back to a lane. */
-int ah__bench_notify(int64_t *notify_ns, struct ah_dev *dev);
+/* Lanes against each other into costs->lanes.slowdown, and the link's rates. */
+int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile);
+/* What passes from a completion through the calling thread until a lane starts. */
+int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev);
 
 #endif

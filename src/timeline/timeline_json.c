@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "sched/timeline.h"
+#include "timeline/timeline.h"
 
 enum { PID = 1 };
 
@@ -65,7 +65,7 @@ static void rows(struct ah_buf *buf, const struct ah_timeline *timeline)
             continue;
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
                             "{\"name\": \"%s\"}}",
-                       PID, lane, ah__lane_names[lane]);
+                       PID, lane, ah_lane_name(lane));
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
                             "{\"sort_index\": %d}}",
                        PID, lane, lane);

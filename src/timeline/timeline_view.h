@@ -3,7 +3,7 @@
 #ifndef AH_SCHED_TIMELINE_VIEW_H
 #define AH_SCHED_TIMELINE_VIEW_H
 
-#include "sched/timeline.h"
+#include "timeline/timeline.h"
 
 struct ah_view {
     int64_t first, last; /* the iterations shown: two consecutive ones, or the same one twice when there is no such pair */

@@ -1,0 +1,233 @@
+#include "bind/bind.h"
+
+#include <string.h>
+
+enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
+
+/* ---- prepared programs ------------------------------------------------------------------------------------------------- */
+
+static const struct ah_program *program_of(const struct ah_code *code, enum ah_program_kind kind)
+{
+    const struct ah_program *const programs[AH_PROGRAM_COUNT] = {
+        [AH_PROGRAM_FORWARD] = &code->forward,
+        [AH_PROGRAM_FORWARD_DROP] = &code->forward_drop,
+        [AH_PROGRAM_RECOMPUTE] = &code->recompute,
+        [AH_PROGRAM_BACKWARD] = &code->backward,
+    };
+    return programs[kind];
+}
+
+int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    *out = (struct ah_bound_programs){.dev = dev};
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
+            struct ah_prepared **prepared = &out->prepared[class][kind];
+            const struct ah_program *program = program_of(&partition->code[class], (enum ah_program_kind)kind);
+            AH_TRY(dev->ops->prepare(dev, program, prepared));
+            if ((*prepared)->workspace_bytes > out->workspace_bytes)
+                out->workspace_bytes = (*prepared)->workspace_bytes;
+        }
+    return AH_OK;
+}
+
+void ah__bound_programs_fini(struct ah_bound_programs *programs)
+{
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+            if (programs->prepared[class][kind])
+                programs->dev->ops->prepared_free(programs->dev, programs->prepared[class][kind]);
+    *programs = (struct ah_bound_programs){0};
+}
+
+int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    struct ah_bound_programs programs;
+    int status = ah__bound_programs_init(&programs, partition, dev);
+    *bytes = programs.workspace_bytes;
+    ah__bound_programs_fini(&programs);
+    return status;
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------------------------------- */
+
+/* Everything an item is bound with. */
+struct bind {
+    struct ah_work *work;
+    const struct ah_item *item;
+    const struct ah_binding *binding;
+    const struct ah_addresses *at;
+};
+
+static const struct ah_group *group_of(const struct bind *bind)
+{
+    return &bind->binding->partition->groups[bind->binding->group];
+}
+
+static int64_t element_bytes(const struct bind *bind)
+{
+    return ah__dtype_bytes(bind->binding->partition->compute);
+}
+
+static struct ah_task *task_add(const struct bind *bind, enum ah_task_type type)
+{
+    struct ah_task *task = &bind->work->task[bind->work->tasks++];
+    memset(task, 0, sizeof *task);
+    task->type = type;
+    return task;
+}
+
+static void program_add(const struct bind *bind, enum ah_program_kind kind)
+{
+    const struct ah_addresses *at = bind->at;
+    bool embedding = bind->binding->class == AH_CLASS_EMBEDDING;
+    struct ah_task *task = task_add(bind, AH_TASK_PROGRAM);
+    char **base = task->as.program.base;
+    task->as.program.prepared = bind->binding->programs->prepared[bind->binding->class][kind];
+    base[AH_SPACE_PARAM] = at->param;
+    base[AH_SPACE_GRAD] = at->grad;
+    base[AH_SPACE_SHARED] = at->shared_param;
+    base[AH_SPACE_SHARED_GRAD] = at->shared_grad;
+    base[AH_SPACE_INPUT] = embedding ? at->tokens : at->input;
+    base[AH_SPACE_OUTPUT] = at->output;
+    base[AH_SPACE_SAVED] = at->saved;
+    base[AH_SPACE_WORK] = at->work;
+    base[AH_SPACE_WORKSPACE] = at->workspace;
+    base[AH_SPACE_BOUNDARY] = at->boundary;
+    base[AH_SPACE_TARGETS] = at->tokens + at->tokens_bytes / 2;
+    base[AH_SPACE_LOSS] = at->results;
+}
+
+static void copy_add(const struct bind *bind, void *to, const void *from, int64_t bytes)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_COPY);
+    task->as.copy.to = to;
+    task->as.copy.from = from;
+    task->as.copy.bytes = bytes;
+}
+
+/* The elements [*first, *first + result) of the group that the item's tile covers. */
+static int64_t tile_range(int64_t *first, const struct bind *bind)
+{
+    int64_t count = group_of(bind)->count, tiles = bind->item->tiles > 1 ? bind->item->tiles : 1;
+    int64_t each = (count + tiles - 1) / tiles;
+    each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    *first = bind->item->tile * each < count ? bind->item->tile * each : count;
+    return count - *first < each ? count - *first : each;
+}
+
+/* A tile of the group's parameters or gradient, in the compute dtype. */
+static void tile_copy_add(const struct bind *bind, char *to, const char *from)
+{
+    int64_t first, count = tile_range(&first, bind), element = element_bytes(bind);
+    copy_add(bind, to + first * element, from + first * element, count * element);
+}
+
+static void adam_add(const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    int64_t first, count = tile_range(&first, bind), decayed = group_of(bind)->decayed - first;
+    struct ah_task *task = task_add(bind, AH_TASK_ADAM);
+    task->as.adam.p = (float *)(void *)at->states[0] + first;
+    task->as.adam.m = (float *)(void *)at->states[1] + first;
+    task->as.adam.v = (float *)(void *)at->states[2] + first;
+    task->as.adam.g = at->update_grad + first * element_bytes(bind);
+    task->as.adam.grad_dtype = bind->binding->partition->compute;
+    task->as.adam.count = count;
+    task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
+    task->as.adam.adam = bind->binding->adam;
+    task->as.adam.scale = bind->binding->grad_scale;
+}
+
+static void norm_add(const struct bind *bind)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_SQNORM);
+    task->as.sqnorm.g = bind->at->grad;
+    task->as.sqnorm.dtype = bind->binding->partition->compute;
+    task->as.sqnorm.count = group_of(bind)->count;
+    task->as.sqnorm.out = (double *)(void *)(bind->at->results + AH_RESULTS_NORMS) + bind->binding->group;
+}
+
+static void cast_add(const struct bind *bind)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_CAST);
+    task->as.cast.to = bind->at->param;
+    task->as.cast.from = bind->at->states[0];
+    task->as.cast.to_dtype = bind->binding->partition->compute;
+    task->as.cast.from_dtype = AH_F32;
+    task->as.cast.count = group_of(bind)->count;
+}
+
+static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_COLLECTIVE);
+    task->as.collective.kind = kind;
+    task->as.collective.buffer = buffer;
+    task->as.collective.part_count = group_of(bind)->count;
+    task->as.collective.dtype = bind->binding->partition->compute;
+}
+
+/* ---- items ------------------------------------------------------------------------------------------------------------- */
+
+static void input(const struct bind *bind)
+{
+    copy_add(bind, bind->at->tokens, bind->at->host_tokens, bind->at->tokens_bytes);
+}
+
+static void forward(const struct bind *bind)
+{
+    program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
+}
+
+static void backward(const struct bind *bind)
+{
+    if (bind->item->recompute)
+        program_add(bind, AH_PROGRAM_RECOMPUTE);
+    program_add(bind, AH_PROGRAM_BACKWARD);
+    norm_add(bind);
+}
+
+static void fetch(const struct bind *bind)
+{
+    tile_copy_add(bind, bind->at->param, bind->at->host_param);
+}
+
+static void offload(const struct bind *bind)
+{
+    tile_copy_add(bind, bind->at->host_grad, bind->at->grad);
+}
+
+/* The loss once the head is done, the norms once the embedding is. */
+static void result(const struct bind *bind)
+{
+    int64_t offset = bind->binding->class == AH_CLASS_EMBEDDING ? AH_RESULTS_NORMS : 0;
+    int64_t bytes = offset ? bind->at->results_bytes - offset : (int64_t)sizeof(float);
+    copy_add(bind, bind->at->host_results + offset, bind->at->results + offset, bytes);
+}
+
+static void gather(const struct bind *bind)
+{
+    collective_add(bind, AH_ALL_GATHER, bind->at->param);
+}
+
+static void reduce(const struct bind *bind)
+{
+    collective_add(bind, AH_REDUCE_SCATTER, bind->at->grad);
+}
+
+int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
+             const struct ah_addresses *at)
+{
+    static void (*const binders[AH_ITEM_COUNT])(const struct bind *bind) = {
+        [AH_ITEM_INPUT] = input,       [AH_ITEM_FORWARD] = forward,       [AH_ITEM_BACKWARD] = backward,
+        [AH_ITEM_CAST] = cast_add,     [AH_ITEM_UPDATE_DEVICE] = adam_add, [AH_ITEM_UPDATE_HOST] = adam_add,
+        [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
+        [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
+    };
+    struct bind bind = {work, item, binding, at};
+    work->tasks = 0;
+    if ((unsigned)item->kind >= AH_ITEM_COUNT || !binders[item->kind])
+        return ah__fail(AH_EINTERNAL, "bind: items of kind %d are made of nothing", (int)item->kind);
+    binders[item->kind](&bind);
+    return AH_OK;
+}

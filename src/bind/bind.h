@@ -1,0 +1,63 @@
+/* The binder: (item, code, addresses) -> tasks. What an item does is here, once, for runs and for profiles; where its operands
+ * lie is the caller's.
+ *
+ * Takes items of sched/item.h, prepared programs and addresses; gives the tasks of dev/dev.h. Decides nothing, knows no plans
+ * and no layouts. */
+#ifndef AH_BIND_BIND_H
+#define AH_BIND_BIND_H
+
+#include "partition/partition.h"
+#include "sched/item.h"
+
+/* Results of an iteration: the loss (a float) at 0, then the squared gradient norms (a double for each group). */
+enum { AH_RESULTS_NORMS = 64 };
+
+/* The programs of a class. */
+enum ah_program_kind {
+    AH_PROGRAM_FORWARD,
+    AH_PROGRAM_FORWARD_DROP,
+    AH_PROGRAM_RECOMPUTE,
+    AH_PROGRAM_BACKWARD,
+    AH_PROGRAM_COUNT
+};
+
+/* A partition's programs as one device keeps them. */
+struct ah_bound_programs {
+    struct ah_dev *dev;
+    struct ah_prepared *prepared[AH_CLASS_COUNT][AH_PROGRAM_COUNT];
+    int64_t workspace_bytes; /* what the neediest asks for */
+};
+/* Prepares all of them. `partition` must outlive the result. Freed by ah__bound_programs_fini, also after failure. */
+int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev);
+void ah__bound_programs_fini(struct ah_bound_programs *programs);
+/* What they would ask for, without keeping them: a plan must know it. */
+int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, struct ah_dev *dev);
+
+/* Where everything lies that an item of one partition or group may touch. What its kind does not touch may be null. */
+struct ah_addresses {
+    /* on the device: parameters and gradient of its group and of the group it shares, in the compute dtype */
+    char *param, *grad, *shared_param, *shared_grad;
+    char *input, *output, *saved, *work, *workspace, *boundary;
+    char *tokens, *results;            /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
+    char *host_tokens, *host_results;  /* on the host: the same */
+    int64_t tokens_bytes, results_bytes;
+    char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
+    const char *update_grad;           /* the gradient, on that side */
+    char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
+};
+
+/* What an item is made of besides addresses. */
+struct ah_binding {
+    const struct ah_partition *partition;
+    const struct ah_bound_programs *programs;
+    enum ah_class class;    /* of the item's partition */
+    int group;              /* whose model data it moves or updates */
+    struct ah_adam adam;    /* updates only */
+    const float *grad_scale; /* updates only: see dev.h */
+};
+
+/* Fills work->task of an item whose label, lane and waits are set. AH_EINTERNAL for a kind that nothing binds. */
+int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,
+             const struct ah_addresses *at);
+
+#endif

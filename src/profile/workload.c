@@ -1,0 +1,261 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "profile/workload.h"
+
+enum { NORMALS = 4096 };
+static const int64_t copies_most_bytes = (int64_t)512 << 20;
+
+/* Hands out aligned pieces of a memory whose base may still be unknown: the first pass only counts. */
+struct carve {
+    char *base;
+    int64_t used, align;
+};
+
+static char *carve(struct carve *from, int64_t bytes)
+{
+    char *piece = from->base ? from->base + from->used : NULL;
+    from->used += (bytes + from->align - 1) / from->align * from->align;
+    return piece;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- how much */
+
+static int64_t cache_bytes(void)
+{
+    const int64_t usual = (int64_t)32 << 20;
+    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? bytes : usual;
+}
+
+/* Enough copies to leave the cache between two visits of one; no more than the model has; two where memory allows. */
+static int copies_of(const struct ah_partition *partition)
+{
+    const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
+    int64_t param_bytes = partition->groups[1].count * (int64_t)sizeof(float);
+    int64_t visited = 2 * param_bytes + code->saved_bytes + code->input_bytes;
+    int64_t whole = 4 * param_bytes + code->saved_bytes + code->input_bytes;
+    int64_t copies = larger(2, 1 + cache_bytes() / larger(visited, 1));
+    if (copies * whole > copies_most_bytes)
+        copies = larger(1, copies_most_bytes / whole);
+    return (int)(copies < partition->layers ? copies : partition->layers);
+}
+
+static int64_t work_bytes(const struct ah_partition *partition)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < AH_CLASS_COUNT; i++) {
+        const struct ah_code *code = &partition->code[i];
+        bytes = larger(bytes, larger(code->forward.work_bytes, code->backward.work_bytes));
+        bytes = larger(bytes, code->recompute.work_bytes);
+    }
+    return bytes;
+}
+
+static int64_t boundary_bytes(const struct ah_partition *partition)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        bytes = larger(bytes, larger(partition->code[i].boundary_bytes, partition->code[i].output_bytes));
+    return bytes;
+}
+
+/* ---- where */
+
+static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
+{
+    struct ah_workload_place *place = &workload->place[index];
+    const struct ah_code *code = &workload->partition->code[place->class];
+    int64_t state_bytes = place->count * (int64_t)sizeof(float);
+    int64_t grad_bytes = place->count * ah__dtype_bytes(workload->partition->compute);
+    for (int i = 0; i < 3; i++) {
+        place->state[i] = carve(device, state_bytes);
+        place->host_state[i] = carve(host, state_bytes);
+    }
+    place->grad = carve(device, grad_bytes);
+    place->host_grad = carve(host, grad_bytes);
+    place->host_landing = carve(host, grad_bytes);
+    place->saved = carve(device, code->saved_bytes);
+    int64_t next_bytes = index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
+    place->output = carve(device, larger(code->output_bytes, next_bytes));
+    place->input = index ? workload->place[index - 1].output : NULL;
+}
+
+static void workload_carve(struct ah_workload *workload, struct carve *device, struct carve *host)
+{
+    workload->tokens = carve(device, workload->tokens_bytes);
+    workload->host_tokens = carve(host, workload->tokens_bytes);
+    workload->results = carve(device, workload->results_bytes);
+    workload->host_results = carve(host, workload->results_bytes);
+    workload->boundary = carve(device, boundary_bytes(workload->partition));
+    workload->work = carve(device, work_bytes(workload->partition));
+    workload->workspace = carve(device, workload->programs.workspace_bytes);
+    for (int i = 0; i < workload->places; i++)
+        place_carve(workload, device, host, i);
+}
+
+/* ---- what is in it */
+
+static void ids_fill(const struct ah_workload *workload)
+{
+    int32_t *ids = (int32_t *)(void *)workload->host_tokens;
+    int64_t count = workload->tokens_bytes / (int64_t)sizeof *ids;
+    for (int64_t i = 0; i < count; i++)
+        ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)i) % (uint64_t)workload->partition->vocab);
+}
+
+/* Parameters by their own rules, so that activations stay in the range of a real model. */
+static void params_fill(float *values, const struct ah_partition *partition, int group, const float *normals)
+{
+    const struct ah_group *g = &partition->groups[group];
+    for (int i = 0; i < g->param_count; i++) {
+        const struct ah_param *param = &partition->params[g->first_param + i];
+        int64_t count = ah__shape_count(&param->shape);
+        float *to = values + param->offset;
+        for (int64_t j = 0; j < count; j++)
+            to[j] = param->init == AH_INIT_NORMAL ? param->init_std * normals[j % NORMALS]
+                                                  : param->init == AH_INIT_ONES ? 1.0F : 0.0F;
+    }
+}
+
+static int copy_in(const struct ah_workload *workload, void *to, const void *from, int64_t bytes)
+{
+    struct ah_work work = {.label.what = "load", .lane = AH_LANE_H2D, .tasks = 1};
+    work.task[0].type = AH_TASK_COPY;
+    work.task[0].as.copy.to = to;
+    work.task[0].as.copy.from = from;
+    work.task[0].as.copy.bytes = bytes;
+    return ah__dev_run(workload->dev, &work, NULL);
+}
+
+static int workload_fill(const struct ah_workload *workload)
+{
+    float normals[NORMALS];
+    for (int i = 0; i < NORMALS; i++)
+        normals[i] = (float)ah__random_normal(2, (uint64_t)i);
+    ids_fill(workload);
+    AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->tokens_bytes));
+    for (int i = 0; i < workload->places; i++) {
+        const struct ah_workload_place *place = &workload->place[i];
+        float *params = (float *)(void *)place->host_state[0], *grads = (float *)(void *)place->host_grad;
+        params_fill(params, workload->partition, place->group, normals);
+        for (int64_t j = 0; j < place->count; j++)
+            grads[j] = 1e-3F * normals[j % NORMALS];
+        AH_TRY(copy_in(workload, place->state[0], params, place->count * (int64_t)sizeof(float)));
+    }
+    return AH_OK;
+}
+
+static void places_init(struct ah_workload *workload)
+{
+    const struct ah_partition *partition = workload->partition;
+    for (int i = 0; i < workload->places; i++) {
+        struct ah_workload_place *place = &workload->place[i];
+        place->class = ah__class_of(i, workload->copies);
+        place->group = i <= workload->copies ? i : partition->layers + 1;
+        place->count = partition->groups[place->group].count;
+        place->decayed = partition->groups[place->group].decayed;
+    }
+}
+
+int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    struct ah_dev_info info;
+    dev->ops->info(dev, &info);
+    workload->dev = dev;
+    workload->partition = partition;
+    workload->copies = copies_of(partition);
+    workload->places = workload->copies + 2;
+    workload->tokens_bytes = 2 * partition->batch * partition->seq * (int64_t)sizeof(int32_t);
+    workload->results_bytes = AH_RESULTS_NORMS + (int64_t)sizeof(double) * (partition->layers + 2);
+    AH_TRY(ah__bound_programs_init(&workload->programs, partition, dev));
+    AH_TRY(ah__new(&workload->place, (size_t)workload->places, sizeof *workload->place));
+    places_init(workload);
+    struct carve device = {.align = info.align_bytes}, host = device;
+    workload_carve(workload, &device, &host);
+    AH_TRY(dev->ops->device_memory(dev, device.used, &device.base));
+    workload->owns_memory = true;
+    AH_TRY(dev->ops->host_memory(dev, host.used, &host.base));
+    device.used = host.used = 0;
+    workload_carve(workload, &device, &host);
+    return workload_fill(workload);
+}
+
+void ah__workload_fini(struct ah_workload *workload)
+{
+    ah__free(workload->place);
+    workload->place = NULL;
+    if (workload->programs.dev)
+        ah__bound_programs_fini(&workload->programs);
+    if (workload->owns_memory) /* cannot fail: nothing is in flight */
+        (void)workload->dev->ops->memory_release(workload->dev);
+    workload->owns_memory = false;
+}
+
+/* ---- items */
+
+/* The place that holds a group's parameters; null: none. */
+static const struct ah_workload_place *place_of_group(const struct ah_workload *workload, int group)
+{
+    if (group < 0)
+        return NULL;
+    int head = workload->partition->layers + 1;
+    return &workload->place[group == head ? workload->places - 1 : group <= workload->copies ? group : 1];
+}
+
+/* Copies come from and go to memory that programs neither read nor write. */
+static void addresses(struct ah_addresses *at, const struct ah_workload *workload, const struct ah_item *item)
+{
+    const struct ah_workload_place *place = &workload->place[item->partition];
+    const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
+    bool on_host = item->kind == AH_ITEM_UPDATE_HOST;
+    *at = (struct ah_addresses){
+        .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->state[0],
+        .grad = item->kind == AH_ITEM_OFFLOAD ? place->state[2] : place->grad,
+        .shared_param = owner ? owner->state[0] : NULL,
+        .shared_grad = owner ? owner->grad : NULL,
+        .input = place->input,
+        .output = place->output,
+        .saved = place->saved,
+        .work = workload->work,
+        .workspace = workload->workspace,
+        .boundary = workload->boundary,
+        .tokens = workload->tokens,
+        .results = workload->results,
+        .host_tokens = workload->host_tokens,
+        .host_results = workload->host_results,
+        .tokens_bytes = workload->tokens_bytes,
+        .results_bytes = workload->results_bytes,
+        .update_grad = on_host ? place->host_grad : place->grad,
+        .host_param = place->host_grad,
+        .host_grad = place->host_landing,
+    };
+    for (int i = 0; i < 3; i++)
+        at->states[i] = on_host ? place->host_state[i] : place->state[i];
+}
+
+int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item)
+{
+    const struct ah_workload_place *place = &workload->place[item->partition];
+    struct ah_addresses at;
+    struct ah_binding binding = {
+        .partition = workload->partition,
+        .programs = &workload->programs,
+        .class = place->class,
+        .group = place->group,
+        /* So small a step that parameters stay what they are, however many rounds there are. */
+        .adam = {.beta1 = 0.9F, .one_minus_beta1 = 0.1F, .beta2 = 0.95F, .one_minus_beta2 = 0.05F, .eps = 1e-8F,
+                 .decay_factor = 1.0F, .step_size = 1e-7F, .inv_sqrt_bias2 = 1.0F},
+    };
+    addresses(&at, workload, item);
+    work->label = ah__item_label(item);
+    work->lane = ah__item_lanes[item->kind];
+    work->waits = 0;
+    return ah__bind(work, item, &binding, &at);
+}

@@ -1,0 +1,109 @@
+/* Where everything an item touches lies under the run's layout. */
+#include "run/internal.h"
+#include "sched/switches.h"
+
+int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
+{
+    return run->trained + iteration - run->iteration;
+}
+
+/* Tokens and results exist twice: iterations two apart share theirs. */
+static char *of_iteration(char *base, int64_t offset, int64_t bytes, int64_t iteration)
+{
+    return base + offset + iteration % 2 * bytes;
+}
+
+static char *host_results(const struct ah_run *run, int64_t iteration)
+{
+    return of_iteration(run->host, run->layout->host_results_offset, run->layout->results_bytes, iteration);
+}
+
+const float *ah__run_loss(const struct ah_run *run, int64_t iteration)
+{
+    return (const float *)(const void *)host_results(run, iteration);
+}
+
+const double *ah__run_norms(const struct ah_run *run, int64_t iteration)
+{
+    return (const double *)(const void *)(host_results(run, iteration) + AH_RESULTS_NORMS);
+}
+
+char *ah__run_states(const struct ah_run *run, int group)
+{
+    const struct ah_layout_group *g = &run->layout->groups[group];
+    return (g->on_host ? run->host : run->device) + g->state_offset;
+}
+
+static char *slot(const struct ah_run *run, int index)
+{
+    return run->device + run->layout->slots_offset + index * run->layout->slot_bytes;
+}
+
+/* Parameters in the compute dtype, on the device: a slot, dedicated memory, or (F32) the master itself. */
+static char *params(const struct ah_run *run, int group, int param_slot)
+{
+    const struct ah_layout_group *g = &run->layout->groups[group];
+    if (!g->on_host)
+        return run->device + g->state_offset;
+    return param_slot >= 0 ? slot(run, param_slot) : run->device + g->param_offset;
+}
+
+static char *gradient(const struct ah_run *run, int group, int grad_slot)
+{
+    return grad_slot >= 0 ? slot(run, grad_slot) : run->device + run->layout->groups[group].grad_offset;
+}
+
+/* Inputs of blocks 1..layers and of the head. */
+static char *input_of(const struct ah_run *run, int partition)
+{
+    return run->device + run->layout->inputs_offset + (partition - 1) * run->layout->input_bytes;
+}
+
+static char *saved_of(const struct ah_run *run, int partition)
+{
+    const struct ah_layout *layout = run->layout;
+    const struct ah_switches *switches = &run->plan.switches;
+    if (partition == 0)
+        return run->device + layout->embedding_saved_offset;
+    if (partition > switches->layers)
+        return run->device + layout->head_saved_offset;
+    return run->device + layout->saved_offset + ah__saved_set(switches, partition) * layout->saved_bytes;
+}
+
+static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
+{
+    int g = item->partition, shared = run->partition->shared_group;
+    const struct ah_layout_group *place = &run->layout->groups[g];
+    at->param = params(run, g, item->param_slot);
+    at->grad = gradient(run, g, item->grad_slot);
+    if (shared >= 0) {
+        at->shared_param = params(run, shared, -1);
+        at->shared_grad = gradient(run, shared, -1);
+    }
+    for (int i = 0; i < 3; i++)
+        at->states[i] = ah__run_states(run, g) + i * place->state_bytes;
+    at->host_param = at->states[0]; /* F32: the master is what is fetched */
+    at->host_grad = run->host + place->host_grad_offset;
+    at->update_grad = place->on_host ? at->host_grad : at->grad;
+}
+
+void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
+{
+    const struct ah_layout *layout = run->layout;
+    int i = item->partition;
+    *at = (struct ah_addresses){
+        .input = i > 0 ? input_of(run, i) : NULL,
+        .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
+        .saved = saved_of(run, i),
+        .work = run->device + layout->work_offset,
+        .workspace = run->device + layout->workspace_offset,
+        .boundary = run->device + layout->boundary_offset,
+        .tokens = of_iteration(run->device, layout->tokens_offset, layout->tokens_bytes, item->iteration),
+        .results = of_iteration(run->device, layout->results_offset, layout->results_bytes, item->iteration),
+        .host_tokens = of_iteration(run->host, layout->host_tokens_offset, layout->tokens_bytes, item->iteration),
+        .host_results = host_results(run, item->iteration),
+        .tokens_bytes = layout->tokens_bytes,
+        .results_bytes = AH_RESULTS_NORMS + (int64_t)sizeof(double) * (run->plan.switches.layers + 2),
+    };
+    place_group(at, run, item);
+}

@@ -1,0 +1,18 @@
+#include "sched/costs.h"
+
+int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
+{
+    enum ah_class class = ah__class_of(item->partition, costs->layers);
+    int64_t ns = costs->ns[item->kind][class];
+    if (item->tiles > 1)
+        ns = (ns + item->tiles - 1) / item->tiles;
+    return item->kind == AH_ITEM_BACKWARD && item->recompute ? ns + costs->recompute_ns[class] : ns;
+}
+
+int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context)
+{
+    work->tasks = 1;
+    work->task[0].type = AH_TASK_DELAY;
+    work->task[0].as.delay.ns = ah__costs_item_ns(context, item);
+    return AH_OK;
+}

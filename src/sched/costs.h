@@ -1,0 +1,22 @@
+/* How long every item takes on a machine: what a profile measures and a simulation runs. Decides nothing. */
+#ifndef AH_SCHED_COSTS_H
+#define AH_SCHED_COSTS_H
+
+#include "dev/sim.h"
+#include "partition/class.h"
+#include "sched/item.h"
+
+struct ah_costs {
+    int layers;
+    int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT]; /* of an item alone on the machine */
+    int64_t recompute_ns[AH_CLASS_COUNT];      /* added to BACKWARD where the item says recompute */
+    struct ah_sim_lanes lanes;                 /* gaps, notification, how lanes slow each other */
+};
+
+/* Of one item, alone on the machine; a tile takes its share, rounded up. */
+int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item);
+/* Makes work on a simulated device of an item: the delay it takes. `context` is a const struct ah_costs. The bind hook of
+ * sched/drive.h for simulations. */
+int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context);
+
+#endif

@@ -1,0 +1,44 @@
+#include "sched/item.h"
+
+const char *const ah__item_names[AH_ITEM_COUNT] = {
+#define AH_ITEM_NAME(id, lane, name) [AH_ITEM_##id] = name,
+    AH_ITEM_TABLE(AH_ITEM_NAME)
+#undef AH_ITEM_NAME
+};
+
+const enum ah_lane ah__item_lanes[AH_ITEM_COUNT] = {
+#define AH_ITEM_LANE(id, lane, name) [AH_ITEM_##id] = lane,
+    AH_ITEM_TABLE(AH_ITEM_LANE)
+#undef AH_ITEM_LANE
+};
+
+struct ah_label ah__item_label(const struct ah_item *item)
+{
+    return (struct ah_label){ah__item_names[item->kind], item->partition, item->iteration};
+}
+
+int ah__in_flight_push(struct ah_in_flight *in_flight, enum ah_lane lane, const struct ah_item *item)
+{
+    if (in_flight->pushed[lane] - in_flight->popped[lane] == AH_IN_FLIGHT_MOST)
+        return ah__fail(AH_EINTERNAL, "lane %s: more than %d items in flight", ah_lane_name(lane), AH_IN_FLIGHT_MOST);
+    in_flight->items[lane][in_flight->pushed[lane]++ % AH_IN_FLIGHT_MOST] = *item;
+    in_flight->count++;
+    return AH_OK;
+}
+
+void ah__in_flight_take_back(struct ah_in_flight *in_flight, enum ah_lane lane)
+{
+    in_flight->pushed[lane]--;
+    in_flight->count--;
+}
+
+struct ah_span ah__in_flight_pop(struct ah_in_flight *in_flight, const struct ah_done *done)
+{
+    in_flight->count--;
+    return (struct ah_span){
+        .item = in_flight->items[done->lane][in_flight->popped[done->lane]++ % AH_IN_FLIGHT_MOST],
+        .lane = done->lane,
+        .start_ns = done->start_ns,
+        .end_ns = done->end_ns,
+    };
+}

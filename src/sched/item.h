@@ -1,0 +1,71 @@
+/* Items: what a training is made of between two decisions, before it has addresses. The scheduler gives them out, a binder
+ * turns each into work for a device, timelines and profiles speak of them. Knows lanes; must not know memory or tasks. */
+#ifndef AH_SCHED_ITEM_H
+#define AH_SCHED_ITEM_H
+
+#include "dev/dev.h"
+
+/* kind, lane, name */
+#define AH_ITEM_TABLE(X)                                                                                               \
+    X(INPUT, AH_LANE_H2D, "input")                  /* token ids and targets of an iteration */                        \
+    X(FORWARD, AH_LANE_COMPUTE, "forward")                                                                             \
+    X(BACKWARD, AH_LANE_COMPUTE, "backward")                                                                           \
+    X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update")                                                                        \
+    X(CAST, AH_LANE_COMPUTE, "cast")                /* half-precision copy of a device-optimized group */              \
+    X(PREFETCH, AH_LANE_H2D, "prefetch")            /* updated parameters for forward */                               \
+    X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
+    X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
+    X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
+    X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
+    X(GATHER, AH_LANE_COMM, "all-gather")           /* full parameters from every rank's shard */                      \
+    X(REDUCE, AH_LANE_COMM, "reduce-scatter")       /* every rank's shard of the summed gradient */
+
+enum ah_item_kind {
+#define AH_ITEM_ENUM(id, lane, name) AH_ITEM_##id,
+    AH_ITEM_TABLE(AH_ITEM_ENUM)
+#undef AH_ITEM_ENUM
+        AH_ITEM_COUNT
+};
+extern const char *const ah__item_names[AH_ITEM_COUNT];
+extern const enum ah_lane ah__item_lanes[AH_ITEM_COUNT];
+
+/* Which half of an iteration an item belongs to: a CAST or GATHER brings parameters for one or the other. */
+enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
+
+struct ah_item {
+    enum ah_item_kind kind;
+    enum ah_phase phase;
+    int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
+    int tile, tiles;   /* PREFETCH, OFFLOAD, UPDATE_HOST: which of how many equal pieces of the group; 0 tiles: whole */
+    int64_t iteration; /* 0-based since the run began */
+    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none */
+    int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
+    int grad_slot;     /* slot with the gradient, -1: none or dedicated */
+};
+
+/* "backward", partition, iteration: what messages and traces of a device say. */
+struct ah_label ah__item_label(const struct ah_item *item);
+
+/* An item that has run, by the device's clock. */
+struct ah_span {
+    struct ah_item item;
+    enum ah_lane lane;
+    int64_t start_ns, end_ns;
+};
+
+/* Items submitted to a device and not completed. A device completes the work of a lane in order, so a queue for each lane
+ * tells which item has completed. */
+enum { AH_IN_FLIGHT_MOST = 16 };
+struct ah_in_flight {
+    struct ah_item items[AH_LANE_COUNT][AH_IN_FLIGHT_MOST];
+    unsigned pushed[AH_LANE_COUNT], popped[AH_LANE_COUNT];
+    int count; /* of all lanes */
+};
+/* AH_EINTERNAL when the lane holds AH_IN_FLIGHT_MOST items. */
+int ah__in_flight_push(struct ah_in_flight *in_flight, enum ah_lane lane, const struct ah_item *item);
+/* The last item pushed was not submitted after all. */
+void ah__in_flight_take_back(struct ah_in_flight *in_flight, enum ah_lane lane);
+/* The item that a completion speaks of, with its times. */
+struct ah_span ah__in_flight_pop(struct ah_in_flight *in_flight, const struct ah_done *done);
+
+#endif

@@ -1,0 +1,77 @@
+/* What a plan's switches (struct ah_switches, autohete.h) mean for a partition or group: every room asks here. */
+#ifndef AH_SCHED_SWITCHES_H
+#define AH_SCHED_SWITCHES_H
+
+#include "base/status.h"
+
+/* A block: its slots come from the pool. Embedding and head have memory of their own. */
+static inline bool ah__is_block(const struct ah_switches *switches, int group)
+{
+    return group >= 1 && group <= switches->layers;
+}
+
+/* The lowest block whose optimizer states are on the host; layers + 1: none. */
+static inline int ah__first_on_host(const struct ah_switches *switches)
+{
+    return switches->layers - switches->offload_optimizer + 1;
+}
+
+/* The optimizer states of a group are on the host: its parameters are fetched and its gradient leaves. */
+static inline bool ah__on_host(const struct ah_switches *switches, int group)
+{
+    if (group == 0)
+        return switches->embedding_on_host;
+    return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
+}
+
+/* Any group's are. */
+static inline bool ah__offloads(const struct ah_switches *switches)
+{
+    return switches->embedding_on_host || switches->offload_optimizer > 0 || switches->head_on_host;
+}
+
+/* A block gives its parameters back after forward and fetches them again for backward. */
+static inline bool ah__refetches(const struct ah_switches *switches, int group)
+{
+    return ah__is_block(switches, group) && ah__on_host(switches, group) &&
+           group < ah__first_on_host(switches) + switches->offload_params;
+}
+
+/* A block keeps no activations but its input. */
+static inline bool ah__recomputes(const struct ah_switches *switches, int partition)
+{
+    return partition >= 1 && partition <= switches->checkpoint;
+}
+
+/* Sets of saved activations that exist at once: one for each block that keeps them; blocks that recompute share one. */
+static inline int ah__saved_sets(const struct ah_switches *switches)
+{
+    int kept = switches->layers - switches->checkpoint;
+    return kept > 0 ? kept : 1;
+}
+
+/* Which of them a block uses. A block that recomputes does so when those above it are done with theirs. */
+static inline int ah__saved_set(const struct ah_switches *switches, int partition)
+{
+    return ah__recomputes(switches, partition) ? 0 : partition - switches->checkpoint - 1;
+}
+
+/* 0 <= c <= L and 0 <= p <= o <= L. */
+static inline bool ah__switches_valid(const struct ah_switches *switches)
+{
+    return switches->checkpoint >= 0 && switches->checkpoint <= switches->layers && switches->offload_params >= 0 &&
+           switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers;
+}
+
+/* Ranks and tiles, where 0 and 1 both mean one. */
+static inline int ah__ranks(const struct ah_switches *switches)
+{
+    return switches->ranks > 1 ? switches->ranks : 1;
+}
+
+static inline int ah__tiles(const struct ah_switches *switches)
+{
+    return switches->tiles > 1 ? switches->tiles : 1;
+}
+
+#endif

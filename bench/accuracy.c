@@ -54,7 +54,7 @@ static void chosen(struct tally *tally, const struct bench *bench, double share,
     struct ah_plan plan = {.layers = bench->layers, .slots = 1};
     struct ah_budget budget = {0};
     int64_t host;
-    ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan);
+    ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan.switches, 0);
     budget.device_bytes = (int64_t)(share * (double)budget.device_bytes);
     if (ah_plan_search(&plan, bench->partition, bench->profile, &budget, policy) == AH_OK)
         run(tally, bench, &plan);

@@ -24,9 +24,9 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
     int layers = partition->layers;
     struct ah_plan plan = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1, .offload_optimizer = layers,
                            .embedding_on_host = true, .head_on_host = true, .slots = 2};
-    ah__layout_bytes(least, &host, partition, &plan);
+    ah__layout_bytes(least, &host, partition, &plan.switches, 0);
     plan = (struct ah_plan){.layers = layers, .slots = 1};
-    ah__layout_bytes(most, &host, partition, &plan);
+    ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
 static void print_entry(const struct entry *entry, double autohete_ns, double loss)

@@ -77,16 +77,7 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
     int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
-        .layers = layers,
-        .ranks = 1,
-        .tiles = 1,
-        .checkpoint = (int)fixture_draw(fixture, 0, layers),
-        .offload_params = (int)fixture_draw(fixture, 0, o),
-        .offload_optimizer = o,
-        .embedding_on_host = fixture_draw(fixture, 0, 1),
-        .head_on_host = fixture_draw(fixture, 0, 1),
-        .slots = (int)fixture_draw(fixture, 1, 2 * layers),
-        .refetch_ahead = 1,
+        .switches = {.layers = layers, .ranks = 1, .tiles = 1, .checkpoint = (int)fixture_draw(fixture, 0, layers), .offload_params = (int)fixture_draw(fixture, 0, o), .offload_optimizer = o, .embedding_on_host = fixture_draw(fixture, 0, 1), .head_on_host = fixture_draw(fixture, 0, 1), .slots = (int)fixture_draw(fixture, 1, 2 * layers), .refetch_ahead = 1},
     };
 }
 

@@ -93,7 +93,7 @@ static void constants_are_the_rest_of_the_layout(void **state)
         plan.switches.checkpoint = plan.switches.layers;
         plan.switches.offload_optimizer = plan.switches.offload_params = 0;
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         int64_t device, host;
         ah__layout_constants(&device, &host, &fixture.partition);
         int64_t blocks = plan.switches.slots * layout->slot_bytes + 3 * layout->groups[1].state_bytes * plan.switches.layers +

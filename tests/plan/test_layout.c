@@ -117,7 +117,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};
         for (int g = 0; g < plan.switches.layers + 2; g++)
             group_areas(&device, &host, &fixture, &plan, layout, g);
@@ -126,7 +126,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         areas_check(&device, layout->device_bytes, 1);
         areas_check(&host, layout->host_bytes, AH_LAYOUT_ALIGN);
         int64_t device_bytes, host_bytes;
-        ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan);
+        ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan.switches, 0);
         assert_int_equal(device_bytes, layout->device_bytes);
         assert_int_equal(host_bytes, layout->host_bytes);
         ah__layout_free(layout);
@@ -142,7 +142,7 @@ static void ends_with_the_embedding_gradient(void **state)
     for (int i = 0; i < 20; i++) {
         struct ah_plan plan = fixture_plan(&fixture);
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         assert_int_equal(layout->groups[0].grad_offset + fixture.partition.groups[0].count * 4, layout->device_bytes);
         ah__layout_free(layout);
     }
@@ -158,9 +158,9 @@ static void fixed_model(struct fixture *fixture)
 
 static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
 {
-    struct ah_plan plan = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1};
+    struct ah_plan plan = {.switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1}};
     struct ah_layout *layout;
-    assert_ok(ah__layout_new(&layout, &fixture->partition, &plan));
+    assert_ok(ah__layout_new(&layout, &fixture->partition, &plan.switches, 0));
     return layout;
 }
 
@@ -225,7 +225,7 @@ static void staging_only_for_device_states(void **state)
     fixture.params[2].shape = ah_shape2(64, 64);     /* first block */
     fixture.params[3].shape = ah_shape1(64);
     fixture.params[10].shape = fixture.params[11].shape = ah_shape1(64); /* head */
-    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
     static const struct {
         bool embedding, head;
         int o;
@@ -236,7 +236,7 @@ static void staging_only_for_device_states(void **state)
         plan.switches.embedding_on_host = rows[i].embedding;
         plan.switches.head_on_host = rows[i].head;
         plan.switches.offload_optimizer = rows[i].o;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         assert_int_equal(layout->host_staging_bytes, rows[i].staging);
         ah__layout_free(layout);
     }
@@ -247,11 +247,11 @@ static void survives_failing_allocations(void **state)
     (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
-    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
     for (uint64_t n = 1; n <= 2; n++) {
         struct ah_layout *layout = NULL;
         ah__alloc_fail_at(n);
-        assert_int_equal(ah__layout_new(&layout, &fixture.partition, &plan), AH_ENOMEM);
+        assert_int_equal(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0), AH_ENOMEM);
         assert_null(layout);
     }
     ah__alloc_fail_at(0);

@@ -226,7 +226,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
-        bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
+        bool again = span->item.phase == AH_PHASE_BACKWARD && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
             &c.found[(again ? one : span->item.tile * one) +
                      (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +

@@ -4,6 +4,7 @@
 #define AH_TESTS_SCHED_CHECK_H
 
 #include "sched/drive.h"
+#include "timeline/timeline.h"
 
 /* Fails the running test with a description of the first violation among the complete iterations of the record. */
 void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_config *config);

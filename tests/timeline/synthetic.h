@@ -25,11 +25,11 @@ struct synthetic {
 /* Runs an item as soon as its lane is free and `after` has passed; gives its end. */
 static int64_t synthetic_run(struct synthetic *s, enum ah_lane lane, struct ah_item item, int64_t after, double blocks)
 {
-    struct ah_done done = {.item = item, .lane = lane};
-    done.start_ns = s->free_ns[lane] > after ? s->free_ns[lane] : after;
-    done.end_ns = s->free_ns[lane] = done.start_ns + (int64_t)(blocks * (double)s->block_ns);
-    ah__timeline_span(s->timeline, &done);
-    return done.end_ns;
+    struct ah_span span = {.item = item, .lane = lane};
+    span.start_ns = s->free_ns[lane] > after ? s->free_ns[lane] : after;
+    span.end_ns = s->free_ns[lane] = span.start_ns + (int64_t)(blocks * (double)s->block_ns);
+    ah__timeline_span(s->timeline, &span);
+    return span.end_ns;
 }
 
 static void synthetic_claim(struct synthetic *s, int64_t time_ns, int delta)

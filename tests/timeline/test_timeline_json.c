@@ -98,9 +98,9 @@ static void times_keep_their_nanoseconds(void **state)
     (void)state;
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
-    struct ah_done done = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
+    struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
                            .lane = AH_LANE_COMPUTE, .start_ns = 1234567, .end_ns = 2000006};
-    ah__timeline_span(timeline, &done);
+    ah__timeline_span(timeline, &span);
     cJSON *tree = trace(timeline);
     const cJSON *slice = slice_at(cJSON_GetObjectItem(tree, "traceEvents"), 0, 1234.567, true), *args;
     assert_non_null(slice);
@@ -165,9 +165,9 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < 3; i++) {
-        struct ah_done done = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
+        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
                                .start_ns = i * 10, .end_ns = i * 10 + 10};
-        ah__timeline_span(timeline, &done);
+        ah__timeline_span(timeline, &span);
     }
     cJSON *tree = trace(timeline);
     const cJSON *event;

@@ -4,11 +4,11 @@
 
 static void span(struct ah_timeline *timeline, enum ah_item_kind kind, int64_t iteration, int64_t start, int64_t end)
 {
-    struct ah_done done = {.item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start,
+    struct ah_span span = {.item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start,
                            .end_ns = end};
     if (kind == AH_ITEM_UPDATE_HOST)
-        done.lane = AH_LANE_HOST;
-    ah__timeline_span(timeline, &done);
+        span.lane = AH_LANE_HOST;
+    ah__timeline_span(timeline, &span);
 }
 
 /* Iterations of 100 ns each, from `first` on, with computing from 20 to 90 and a host update from 95 to 115. */

@@ -4,7 +4,8 @@
 
 #include "bench.h"
 
-const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo", "autohete"};
+const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo",
+                                                    "autohete"};
 const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
 
 struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer)

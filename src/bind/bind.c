@@ -4,7 +4,7 @@
 
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
-/* ---- prepared programs ------------------------------------------------------------------------------------------------- */
+/* ---- prepared programs ------------------------------------------------------------------------------------------- */
 
 static const struct ah_program *program_of(const struct ah_code *code, enum ah_program_kind kind)
 {
@@ -49,7 +49,7 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
     return status;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Everything an item is bound with. */
 struct bind {
@@ -167,7 +167,7 @@ static void collective_add(const struct bind *bind, enum ah_collective kind, cha
     task->as.collective.dtype = bind->binding->partition->compute;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------------------------------------------------- */
 
 static void input(const struct bind *bind)
 {

@@ -5,7 +5,8 @@
 
 enum { EVALUATE_ITERATIONS = 8, STEADY_FIRST = 3, STEADY_LAST = 6, POLICIES_MOST = 32 };
 
-/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the plan. */
+/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the
+ * plan. */
 static void speeds(struct ah_evaluation *out, const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
@@ -27,7 +28,8 @@ static int busy(struct ah_evaluation *out, const struct ah_predictor *predictor)
 }
 
 /* "device memory: 3.2 GiB too much", "host memory: 41.0 GiB too much", or both. */
-static int refuse(struct ah_evaluation *out, const struct ah_search_report *report, const struct ah_predictor *predictor)
+static int refuse(struct ah_evaluation *out, const struct ah_search_report *report,
+                  const struct ah_predictor *predictor)
 {
     static const char *const names[] = {"device", "host"};
     int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};

@@ -9,7 +9,7 @@ enum { STAGING_MOST_BYTES = 1 << 20 };
 /* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
 struct sizes {
     bool on_host[AH_CLASS_COUNT];
-    bool copies;                    /* parameters used on the device are never the master itself: another dtype, or sharded */
+    bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
     int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
@@ -64,8 +64,8 @@ static int64_t block_work_bytes(const struct ah_code *code, const struct ah_swit
     return work;
 }
 
-/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks, behind the
- * scratch of its own two programs. */
+/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks,
+ * behind the scratch of its own two programs. */
 static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
     const struct ah_code *head = &partition->code[AH_CLASS_HEAD];
@@ -76,7 +76,8 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
     sizes->work = round_up(work);
 }
 
-static void measure_groups(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
+static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
+                           const struct ah_switches *switches)
 {
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
@@ -114,8 +115,8 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
 
 /* ---- totals ---- */
 
-/* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part there,
- * which has the size of its gradient's. */
+/* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part
+ * there, which has the size of its gradient's. */
 static int shard_count(const struct ah_switches *switches)
 {
     return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
@@ -133,7 +134,8 @@ static int64_t outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens + 2 * sizes->results;
+    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens +
+           2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */
@@ -178,7 +180,8 @@ static int64_t place(int64_t *end, int64_t bytes)
     return offset;
 }
 
-static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches, const struct sizes *sizes)
+static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches,
+                        const struct sizes *sizes)
 {
     enum ah_class class = ah__class_of(group, switches->layers);
     struct ah_layout_group *g = &layout->groups[group];

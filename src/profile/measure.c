@@ -33,7 +33,8 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
     int64_t bytes = COPIES * (int64_t)sizeof(float) * count;
     if (!info.machine_bytes || bytes <= info.machine_bytes)
         return AH_OK;
-    return ah__fail(AH_ENOMEM, "model: found %s of parameters and optimizer, expected at most the %s available on this machine",
+    return ah__fail(AH_ENOMEM,
+                    "model: found %s of parameters and optimizer, expected at most the %s available on this machine",
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
 }
 

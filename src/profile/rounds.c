@@ -66,8 +66,8 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
     return ah__in_flight_push(&burst->in_flight, work.lane, &item);
 }
 
-/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds see the same
- * state of the machine. */
+/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds
+ * see the same state of the machine. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;

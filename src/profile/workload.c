@@ -82,7 +82,8 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
     place->saved = carve(device, code->saved_bytes);
-    int64_t next_bytes = index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
+    int64_t next_bytes =
+        index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
     place->output = carve(device, larger(code->output_bytes, next_bytes));
     place->input = index ? workload->place[index - 1].output : NULL;
 }

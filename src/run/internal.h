@@ -1,4 +1,5 @@
-/* A run's state, shared by run.c (driving), addresses.c (where everything lies) and state.c (loading, saving, evaluating). */
+/* A run's state, shared by run.c (driving), addresses.c (where everything lies) and state.c (loading, saving,
+ * evaluating). */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 

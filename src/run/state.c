@@ -41,7 +41,8 @@ static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t 
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
-    char *state = ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
+    char *state =
+        ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
     int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
     char *at = (char *)values;
     while (left > 0) {

@@ -6,7 +6,12 @@
 #include "timeline/timeline_view.h"
 
 /* Pixels. The plot, where time runs, has the same left edge and width in every panel. */
-enum { AH_SVG_WIDTH = 1280, AH_SVG_LEFT = 148, AH_SVG_RIGHT = 32, AH_SVG_PLOT = AH_SVG_WIDTH - AH_SVG_LEFT - AH_SVG_RIGHT };
+enum {
+    AH_SVG_WIDTH = 1280,
+    AH_SVG_LEFT = 148,
+    AH_SVG_RIGHT = 32,
+    AH_SVG_PLOT = AH_SVG_WIDTH - AH_SVG_LEFT - AH_SVG_RIGHT
+};
 
 /* What is done to a block's own colour so that kinds of work can be told apart. */
 enum ah_svg_shade { AH_SVG_LIGHT, AH_SVG_SOLID, AH_SVG_AGAIN, AH_SVG_DARK, AH_SVG_GREY };

@@ -47,7 +47,8 @@ static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
     code->recompute.work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->backward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->saved_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->input_bytes = code->output_bytes = code->boundary_bytes = fixture->partition.batch * fixture->partition.seq * 260;
+    code->input_bytes = code->output_bytes = code->boundary_bytes =
+        fixture->partition.batch * fixture->partition.seq * 260;
 }
 
 static inline void fixture_init(struct fixture *fixture, uint64_t seed)
@@ -77,7 +78,16 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
     int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
-        .switches = {.layers = layers, .ranks = 1, .tiles = 1, .checkpoint = (int)fixture_draw(fixture, 0, layers), .offload_params = (int)fixture_draw(fixture, 0, o), .offload_optimizer = o, .embedding_on_host = fixture_draw(fixture, 0, 1), .head_on_host = fixture_draw(fixture, 0, 1), .slots = (int)fixture_draw(fixture, 1, 2 * layers), .refetch_ahead = 1},
+        .switches = {.layers = layers,
+                     .ranks = 1,
+                     .tiles = 1,
+                     .checkpoint = (int)fixture_draw(fixture, 0, layers),
+                     .offload_params = (int)fixture_draw(fixture, 0, o),
+                     .offload_optimizer = o,
+                     .embedding_on_host = fixture_draw(fixture, 0, 1),
+                     .head_on_host = fixture_draw(fixture, 0, 1),
+                     .slots = (int)fixture_draw(fixture, 1, 2 * layers),
+                     .refetch_ahead = 1},
     };
 }
 

@@ -43,15 +43,18 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
     assert_true(end <= total && total - end < tail);
 }
 
-static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture, const struct ah_plan *plan,
-                        const struct ah_layout *layout, int g)
+static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
+                        const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t count = fixture->partition.groups[g].count, part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
+    int64_t count = fixture->partition.groups[g].count,
+            part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
     bool copies = compute == 2 || plan->switches.ranks > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
-    bool on_host = g == 0 ? plan->switches.embedding_on_host : edge ? plan->switches.head_on_host : g > plan->switches.layers - plan->switches.offload_optimizer;
+    bool on_host = g == 0 ? plan->switches.embedding_on_host
+                   : edge ? plan->switches.head_on_host
+                          : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     for (int i = 0; i < 3; i++)
         area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
@@ -76,10 +79,12 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < plan->switches.slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
                  partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
-    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks * (partition->compute == AH_F32 ? 4 : 2);
+    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks *
+                   (partition->compute == AH_F32 ? 4 : 2);
     int shards = plan->switches.ranks > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++)
-        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN), part);
+        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
+                 part);
     for (int i = 0; i <= plan->switches.layers; i++)
         area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
     for (int i = 0; i < layout->saved_sets; i++)
@@ -158,7 +163,8 @@ static void fixed_model(struct fixture *fixture)
 
 static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
 {
-    struct ah_plan plan = {.switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1}};
+    struct ah_plan plan = {
+        .switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1}};
     struct ah_layout *layout;
     assert_ok(ah__layout_new(&layout, &fixture->partition, &plan.switches, 0));
     return layout;
@@ -189,10 +195,14 @@ static void work_holds_what_runs(void **state)
         int64_t *work_bytes;
         int c, c_without; /* runs under c; does not under c_without (-1: always runs) */
     } programs[] = {
-        {&code[AH_CLASS_EMBEDDING].forward.work_bytes, 0, -1},  {&code[AH_CLASS_EMBEDDING].forward_drop.work_bytes, 0, -1},
-        {&code[AH_CLASS_EMBEDDING].backward.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].forward.work_bytes, 3, 4},
-        {&code[AH_CLASS_BLOCK].forward_drop.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].recompute.work_bytes, 1, 0},
-        {&code[AH_CLASS_BLOCK].backward.work_bytes, 4, -1},     {&code[AH_CLASS_HEAD].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].forward.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].backward.work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].forward.work_bytes, 3, 4},
+        {&code[AH_CLASS_BLOCK].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].recompute.work_bytes, 1, 0},
+        {&code[AH_CLASS_BLOCK].backward.work_bytes, 4, -1},
+        {&code[AH_CLASS_HEAD].forward_drop.work_bytes, 0, -1},
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         int64_t before = *programs[i].work_bytes;
@@ -259,6 +269,6 @@ static void survives_failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
-              cmocka_unit_test(ends_with_the_embedding_gradient), cmocka_unit_test(keeps_one_saved_set_for_recomputation),
-              cmocka_unit_test(work_holds_what_runs), cmocka_unit_test(staging_only_for_device_states),
-              cmocka_unit_test(survives_failing_allocations))
+              cmocka_unit_test(ends_with_the_embedding_gradient),
+              cmocka_unit_test(keeps_one_saved_set_for_recomputation), cmocka_unit_test(work_holds_what_runs),
+              cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))

@@ -10,7 +10,16 @@
 #include "plan/plan_internal.h"
 
 static const struct ah_plan example = {
-    .switches = {.layers = 8, .ranks = 4, .tiles = 2, .overtaking = 3, .checkpoint = 4, .offload_params = 2, .offload_optimizer = 6, .embedding_on_host = true, .slots = 5, .refetch_ahead = 2},
+    .switches = {.layers = 8,
+                 .ranks = 4,
+                 .tiles = 2,
+                 .overtaking = 3,
+                 .checkpoint = 4,
+                 .offload_params = 2,
+                 .offload_optimizer = 6,
+                 .embedding_on_host = true,
+                 .slots = 5,
+                 .refetch_ahead = 2},
     .device_peak_bytes = 67000000,
     .host_peak_bytes = 123456789,
     .step_ns = 123400000,
@@ -68,9 +77,15 @@ static void json_has_the_short_names_too(void **state)
     (void)state;
     char *text;
     assert_ok(ah_plan_json(&text, &example));
-    static const char *const parts[] = {"\"c\": 4",          "\"p\": 2",          "\"o\": 6",
-                                        "\"checkpoint\": 4", "\"version\": \"",   "\"bound_lane\": \"host\"",
-                                        "\"slots\": 5",      "\"policy\": \"autohete\"", "\"signature\": \"fedcba9876543210\""};
+    static const char *const parts[] = {"\"c\": 4",
+                                        "\"p\": 2",
+                                        "\"o\": 6",
+                                        "\"checkpoint\": 4",
+                                        "\"version\": \"",
+                                        "\"bound_lane\": \"host\"",
+                                        "\"slots\": 5",
+                                        "\"policy\": \"autohete\"",
+                                        "\"signature\": \"fedcba9876543210\""};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!strstr(text, parts[i]))
             fail_msg("%s is not in %s", parts[i], text);
@@ -185,7 +200,12 @@ static void survives_failing_allocations(void **state)
 static void specs_are_parsed(void **state)
 {
     (void)state;
-    enum { SLOTS = AH_PLAN_GIVEN_SLOTS, AHEAD = AH_PLAN_GIVEN_AHEAD, EMB = AH_PLAN_GIVEN_EMBEDDING, HEAD = AH_PLAN_GIVEN_HEAD };
+    enum {
+        SLOTS = AH_PLAN_GIVEN_SLOTS,
+        AHEAD = AH_PLAN_GIVEN_AHEAD,
+        EMB = AH_PLAN_GIVEN_EMBEDDING,
+        HEAD = AH_PLAN_GIVEN_HEAD
+    };
     static const struct {
         const char *text;
         int c, p, o, slots, ahead;
@@ -195,7 +215,8 @@ static void specs_are_parsed(void **state)
         {"resident", 0, 0, 0, 0, 0, false, false, EMB | HEAD},
         {"c=8,p=2,o=8", 8, 2, 8, 0, 0, false, false, 0},
         {"o=3,c=0,p=3", 0, 3, 3, 0, 0, false, false, 0},
-        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false, SLOTS | AHEAD | EMB | HEAD},
+        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false,
+         SLOTS | AHEAD | EMB | HEAD},
         {"head=host,c=1,p=0,o=0,slots=1", 1, 0, 0, 1, 0, false, true, SLOTS | HEAD},
         {"c=001,p=0,o=0", 1, 0, 0, 0, 0, false, false, 0},
     };
@@ -203,7 +224,14 @@ static void specs_are_parsed(void **state)
         struct ah_plan plan;
         unsigned given = 99;
         assert_ok(ah__plan_spec(&plan, &given, rows[i].text, 8));
-        struct ah_plan expected = {.switches = {.layers = 8, .checkpoint = rows[i].c, .offload_params = rows[i].p, .offload_optimizer = rows[i].o, .slots = rows[i].slots, .refetch_ahead = rows[i].ahead, .embedding_on_host = rows[i].embedding, .head_on_host = rows[i].head}};
+        struct ah_plan expected = {.switches = {.layers = 8,
+                                                .checkpoint = rows[i].c,
+                                                .offload_params = rows[i].p,
+                                                .offload_optimizer = rows[i].o,
+                                                .slots = rows[i].slots,
+                                                .refetch_ahead = rows[i].ahead,
+                                                .embedding_on_host = rows[i].embedding,
+                                                .head_on_host = rows[i].head}};
         assert_plan_equal(&plan, &expected);
         assert_int_equal(given, rows[i].given);
     }

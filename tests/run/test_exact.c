@@ -1,12 +1,13 @@
-/* The most precious invariant: a plan changes nothing but time and memory. Every (c, p, o) of a tiny model, every policy, with
- * random delays on every lane, several link speeds and thread counts: the same bits as `resident`. */
+/* The most precious invariant: a plan changes nothing but time and memory. Every (c, p, o) of a tiny model, every
+ * policy, with random delays on every lane, several link speeds and thread counts: the same bits as `resident`. */
 #include "tiny.h"
 
 #include "base/alloc.h"
 #include "plan/predict.h"
 #include "sched/check.h"
 
-static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan, const struct ah_dev_options *options)
+static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan,
+                  const struct ah_dev_options *options)
 {
     struct tiny_run context = {tiny, outcome};
     struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
@@ -42,9 +43,11 @@ static void same(const struct outcome *a, const struct outcome *b, const struct 
         return;
     for (int k = 0; k < TINY_STEPS; k++)
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
-            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k], b->norm[k]);
-    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy, plan->switches.checkpoint,
-             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
+            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
+                        b->norm[k]);
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy,
+             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
              plan->switches.head_on_host);
 }
 
@@ -55,7 +58,8 @@ static int draw(int from, int to)
     return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
 }
 
-static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1}, .policy = "resident"};
+static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1},
+                                        .policy = "resident"};
 
 /* Slots, refetch distance, places of embedding and head, device settings: drawn. */
 static void one_plan(struct tiny *tiny, const struct outcome *expected, struct ah_plan plan, const char *policy)
@@ -89,8 +93,10 @@ static void every_plan(const char *config, const char *policy)
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
     struct ah_plan plan = {.switches.layers = TINY_LAYERS};
     for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
-        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS; plan.switches.offload_optimizer++)
-            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer; plan.switches.offload_params++)
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS;
+             plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
+                 plan.switches.offload_params++)
                 one_plan(&tiny, &expected, plan, policy);
     tiny_fini(&tiny);
 }
@@ -146,7 +152,14 @@ static void stretches_equal_one_run(void **state)
     struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
     tiny_init(&tiny, tiny_tied);
     train(&expected, &tiny, &resident, &options);
-    struct ah_plan plan = {.switches = {.layers = TINY_LAYERS, .checkpoint = 2, .offload_params = 2, .offload_optimizer = 3, .slots = 2, .refetch_ahead = 2, .embedding_on_host = true}, .policy = "autohete"};
+    struct ah_plan plan = {.switches = {.layers = TINY_LAYERS,
+                                        .checkpoint = 2,
+                                        .offload_params = 2,
+                                        .offload_optimizer = 3,
+                                        .slots = 2,
+                                        .refetch_ahead = 2,
+                                        .embedding_on_host = true},
+                           .policy = "autohete"};
     struct tiny_run context = {&tiny, &outcome};
     struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
     struct ah_dev *dev;

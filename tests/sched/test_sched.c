@@ -42,7 +42,9 @@ static void random_config(struct ah_sched_config *config)
                      .refetch_ahead = draw(1, layers)},
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
-        .policy = draw(0, 1) ? &ah__policy_autohete : draw(0, 1) ? &ah__policy_autohete_paper : &ah__policy_autohete_fifo,
+        .policy = draw(0, 1)   ? &ah__policy_autohete
+                  : draw(0, 1) ? &ah__policy_autohete_paper
+                               : &ah__policy_autohete_fifo,
     };
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
@@ -211,7 +213,14 @@ static void too_few_slots_are_refused(void **state)
 {
     (void)state;
     struct ah_sched *sched;
-    struct ah_sched_config config = {.switches = {.layers = 4, .ranks = 1, .tiles = 1, .offload_params = 1, .offload_optimizer = 4, .slots = 3, .refetch_ahead = 1}, .policy = &ah__policy_autohete};
+    struct ah_sched_config config = {.switches = {.layers = 4,
+                                                  .ranks = 1,
+                                                  .tiles = 1,
+                                                  .offload_params = 1,
+                                                  .offload_optimizer = 4,
+                                                  .slots = 3,
+                                                  .refetch_ahead = 1},
+                                     .policy = &ah__policy_autohete};
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }
 

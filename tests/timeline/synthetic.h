@@ -122,8 +122,8 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     assert_ok(ah__timeline_new(&s->timeline, layers, 1, iterations));
     struct ah_timeline *timeline = s->timeline;
     timeline->predicted = predicted;
-    snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2, layers / 3,
-             layers - 1);
+    snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2,
+             layers / 3, layers - 1);
     timeline->fixed_bytes = 36 * SYNTHETIC_MIB;
     timeline->slot_bytes = 7 * SYNTHETIC_MIB / layers + 2;
     for (int64_t k = 0; k < iterations; k++) {

@@ -121,9 +121,9 @@ static void arrows_join_cause_and_effect(void **state)
         const char *from, *to;
         int expected, found;
     } joins[] = {
-        {"backward", "offload", 4 * 3, 0},      {"offload", "host update", 4 * 3, 0}, {"host update", "prefetch", 4 * 2, 0},
-        {"prefetch", "forward", 4 * 2, 0},      {"forward", "refetch", 3, 0},         {"refetch", "backward", 3, 0},
-        {"backward", "update", 3, 0},           {"update", "forward", 2, 0},          {"input", "forward", 3, 0},
+        {"backward", "offload", 4 * 3, 0}, {"offload", "host update", 4 * 3, 0}, {"host update", "prefetch", 4 * 2, 0},
+        {"prefetch", "forward", 4 * 2, 0}, {"forward", "refetch", 3, 0},         {"refetch", "backward", 3, 0},
+        {"backward", "update", 3, 0},      {"update", "forward", 2, 0},          {"input", "forward", 3, 0},
     };
     struct ah_timeline *timeline = synthetic_timeline(3, 3, true);
     cJSON *tree = trace(timeline);
@@ -196,6 +196,6 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
-              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
-              cmocka_unit_test(failing_allocations))
+AH_TEST_SUITE("timeline/timeline_json", cmocka_unit_test(slices_and_rows),
+              cmocka_unit_test(times_keep_their_nanoseconds), cmocka_unit_test(arrows_join_cause_and_effect),
+              cmocka_unit_test(a_cause_has_one_arrow_of_a_kind), cmocka_unit_test(failing_allocations))

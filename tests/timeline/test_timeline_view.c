@@ -32,7 +32,8 @@ static void last_followed_pair(void **state)
         int count;
         int64_t first, last, start_ns, end_ns;
     } rows[] = {
-        {0, 5, 2, 3, 190, 390}, {7, 4, 8, 9, 790, 990}, {0, 3, 1, 2, 90, 290}, {0, 2, 0, 1, 20, 190}, {4, 1, 4, 4, 420, 490},
+        {0, 5, 2, 3, 190, 390}, {7, 4, 8, 9, 790, 990}, {0, 3, 1, 2, 90, 290},
+        {0, 2, 0, 1, 20, 190},  {4, 1, 4, 4, 420, 490},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_timeline *timeline = plain(rows[i].from, rows[i].count);

@@ -149,6 +149,11 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
     return bytes;
 }
 
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition)
+{
+    return round_up(partition->groups[1].count * ah__dtype_bytes(partition->compute));
+}
+
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
                       const struct ah_switches *switches, int64_t workspace_bytes)
 {

@@ -57,6 +57,9 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
                    int64_t workspace_bytes);
 void ah__layout_free(struct ah_layout *layout);
 
+/* What one more slot adds to the device's total: the size of a block's parameters, or of its gradient. */
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition);
+
 /* The same two totals without placing anything, for the search. */
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
                       const struct ah_switches *switches, int64_t workspace_bytes);

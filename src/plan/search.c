@@ -73,16 +73,11 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, co
     measure(plan, partition);
     if (!ah__plan_within(plan, budget))
         return false;
-    int64_t slots = most;
-    if (budget->device_bytes) {
-        struct ah_plan next = *plan;
-        next.switches.slots++;
-        measure(&next, partition);
-        int64_t slot_bytes = next.device_peak_bytes - plan->device_peak_bytes;
-        slots = switches->slots + (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
-    }
-    switches->slots = slots < most ? (int)slots : most;
-    measure(plan, partition);
+    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
+    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
+        more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
+    switches->slots += (int)more;
+    plan->device_peak_bytes += more * slot_bytes;
     return true;
 }
 

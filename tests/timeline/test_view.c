@@ -1,5 +1,5 @@
 /* Which iterations are shown, and the sums over them. */
-#include "timeline/timeline_view.h"
+#include "timeline/view.h"
 #include "test.h"
 
 static void span(struct ah_timeline *timeline, enum ah_item_kind kind, int64_t iteration, int64_t start, int64_t end)
@@ -88,5 +88,5 @@ static void lanes_are_cut_to_the_view(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_view", cmocka_unit_test(last_followed_pair),
+AH_TEST_SUITE("timeline/view", cmocka_unit_test(last_followed_pair),
               cmocka_unit_test(iterations_without_backward_do_not_count), cmocka_unit_test(lanes_are_cut_to_the_view))

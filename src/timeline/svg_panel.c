@@ -1,5 +1,5 @@
-/* One timeline of the picture: lanes, iteration boundaries, the device memory under them, the time axis. */
-#include "timeline/timeline_svg.h"
+/* One timeline of the image: lanes, iteration boundaries, the device memory under them, the time axis. */
+#include "timeline/svg_panel.h"
 
 #include <math.h>
 #include <string.h>

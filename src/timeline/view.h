@@ -1,7 +1,7 @@
 /* Which part of a timeline a reader wants to see: two consecutive iterations of the steady state, and what the lanes
  * did then. Takes a timeline, gives numbers; draws and prints nothing. */
-#ifndef AH_SCHED_TIMELINE_VIEW_H
-#define AH_SCHED_TIMELINE_VIEW_H
+#ifndef AH_TIMELINE_VIEW_H
+#define AH_TIMELINE_VIEW_H
 
 #include "timeline/timeline.h"
 

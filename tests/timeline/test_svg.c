@@ -162,6 +162,6 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_svg", cmocka_unit_test(complete_for_few_and_many_blocks),
+AH_TEST_SUITE("timeline/svg", cmocka_unit_test(complete_for_few_and_many_blocks),
               cmocka_unit_test(either_panel_may_be_missing), cmocka_unit_test(one_iteration_is_enough),
               cmocka_unit_test(same_time_scale), cmocka_unit_test(failing_allocations))

@@ -1,4 +1,4 @@
-#include "timeline/timeline_view.h"
+#include "timeline/view.h"
 
 /* When one iteration of the record computed. */
 struct extent {

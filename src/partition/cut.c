@@ -22,7 +22,7 @@ static const char *node_text(const struct ah_cut *cut, int number, char *text, s
 {
     const struct ah_node *node = &cut->graph->nodes[number];
     char path[NAME_BYTES];
-    snprintf(text, size, "%s in %s", ah__op_table[node->op].name,
+    snprintf(text, size, "%s in %s", ah__op_table[node->op]->name,
              ah__graph_scope_path(cut->graph, node->scope, path, sizeof path));
     return text;
 }
@@ -44,28 +44,28 @@ char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t s
 
 /* ---- recognising blocks ---------------------------------------------------------------------------------------------- */
 
-struct walk {
+struct scan {
     const char *first; /* name of block 0's scope */
     size_t prefix;
     bool after;        /* the head has begun */
 };
 
-static int walk_block(struct ah_cut *cut, struct walk *walk, int node, int number, size_t prefix)
+static int scan_block(struct ah_cut *cut, struct scan *scan, int node, int number, size_t prefix)
 {
     const char *name = top_name(cut, node);
     char text[NAME_BYTES];
-    if (walk->first && (prefix != walk->prefix || strncmp(name, walk->first, prefix) != 0))
-        return ah__fail(AH_EINPUT, "scope '%s': found a second family of blocks, expected one (%s)", name, walk->first);
-    if (walk->after)
+    if (scan->first && (prefix != scan->prefix || strncmp(name, scan->first, prefix) != 0))
+        return ah__fail(AH_EINPUT, "scope '%s': found a second family of blocks, expected one (%s)", name, scan->first);
+    if (scan->after)
         return ah__fail(AH_EINPUT, "scope '%s': %s stands after operators outside the blocks, expected blocks without a gap", name,
                         node_text(cut, node, text, sizeof text));
     if (number == cut->layers - 1)
         return AH_OK;
     if (number != cut->layers)
         return ah__fail(AH_EINPUT, "scope '%s': found block %d, expected block %d", name, number, cut->layers);
-    if (!walk->first) {
-        walk->first = name;
-        walk->prefix = prefix;
+    if (!scan->first) {
+        scan->first = name;
+        scan->prefix = prefix;
     }
     cut->first_node[++cut->layers] = node;
     return AH_OK;
@@ -73,21 +73,21 @@ static int walk_block(struct ah_cut *cut, struct walk *walk, int node, int numbe
 
 static int find_blocks(struct ah_cut *cut)
 {
-    struct walk walk = {0};
+    struct scan scan = {0};
     int count = (int)cut->graph->node_count;
     for (int n = 0; n < count; n++) {
         size_t prefix = 0;
         int number = block_number(top_name(cut, n), &prefix);
         if (number >= 0)
-            AH_TRY(walk_block(cut, &walk, n, number, prefix));
-        else if (cut->layers && !walk.after) {
-            walk.after = true;
+            AH_TRY(scan_block(cut, &scan, n, number, prefix));
+        else if (cut->layers && !scan.after) {
+            scan.after = true;
             cut->first_node[cut->layers + 1] = n;
         }
     }
     if (!cut->layers)
         return ah__fail(AH_EINPUT, "the graph has no blocks, expected top-level scopes NAME.0, NAME.1, ...");
-    if (!walk.after)
+    if (!scan.after)
         return ah__fail(AH_EINPUT, "the loss is computed in block '%s', expected outside the blocks", top_name(cut, count - 1));
     cut->first_node[cut->layers + 2] = count;
     return AH_OK;

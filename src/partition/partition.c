@@ -1,7 +1,5 @@
 #include "partition/partition.h"
 
-#include <string.h>
-
 #include "base/hash.h"
 #include "dev/sim.h"
 #include "partition/compile.h"
@@ -72,10 +70,7 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 {
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
-        uint32_t eps;
-        memcpy(&eps, &call->attr.eps, sizeof eps);
-        const int64_t values[] = {call->op, call->attr.heads, eps, call->attr.out_in, call->attr.acc};
-        seed = hash_ints(values, AH_LENGTH(values), seed);
+        seed = ah__attr_hash(&call->attr, ah__hash_int((uint64_t)call->op, seed));
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             seed = hash_operand(&call->in[j], seed);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
@@ -95,9 +90,9 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     }
     for (int i = 0; i < AH_CLASS_COUNT; i++) {
         const struct ah_code *code = &partition->code[i];
-        const struct ah_program *programs[] = {&code->forward, &code->forward_drop, &code->recompute, &code->backward};
-        for (size_t j = 0; j < AH_LENGTH(programs); j++)
-            hash = hash_program(programs[j], hash);
+        for (int j = 0; j < AH_CODE_PROGRAM_COUNT; j++)
+            hash = hash_program(ah__code_program(code, j), hash);
+        hash = hash_operand(&code->logits, hash);
     }
     return hash;
 }

@@ -12,13 +12,10 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
 };
 
-enum { PROGRAMS = 4 };
-static const char *const program_names[PROGRAMS] = {"forward", "forward_drop", "recompute", "backward"};
-
-static const struct ah_program *program_of(const struct ah_code *code, int which)
+/* Only the head has something to infer. */
+static bool has_program(const struct ah_code *code, int number)
 {
-    const struct ah_program *const programs[PROGRAMS] = {&code->forward, &code->forward_drop, &code->recompute, &code->backward};
-    return programs[which];
+    return number != AH_CODE_PROGRAM_infer || code->logits.space != AH_SPACE_NONE;
 }
 
 static const struct ah_group *group_of(const struct ah_partition *partition, int class)
@@ -30,9 +27,9 @@ static const struct ah_group *group_of(const struct ah_partition *partition, int
 static int64_t work_bytes(const struct ah_code *code)
 {
     int64_t most = 0;
-    for (int i = 0; i < PROGRAMS; i++)
-        if (program_of(code, i)->work_bytes > most)
-            most = program_of(code, i)->work_bytes;
+    for (int i = 0; i < AH_CODE_PROGRAM_COUNT; i++)
+        if (ah__code_program(code, i)->work_bytes > most)
+            most = ah__code_program(code, i)->work_bytes;
     return most;
 }
 
@@ -62,20 +59,19 @@ static void print_operand(const struct ah_operand *operand, const char *before, 
 
 static void print_program(const char *class, const char *name, const struct ah_program *program, FILE *to)
 {
+    char attr[AH_ATTR_TEXT_BYTES];
     fprintf(to, "\n%s %s: %d calls, %lld bytes of work, %.4g flop\n", class, name, program->count,
             (long long)program->work_bytes, program->flops);
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         fprintf(to, "  ");
-        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++) {
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             print_operand(&call->out[j], j ? ", " : "", to);
-            if (call->attr.acc >> j & 1)
-                fprintf(to, " (added)");
-        }
-        fprintf(to, " = %s(", ah__op_table[call->op].name);
+        fprintf(to, " = %s(", ah__op_table[call->op]->name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             print_operand(&call->in[j], j ? ", " : "", to);
-        fprintf(to, ")\n");
+        ah__attr_format(attr, sizeof attr, &call->attr);
+        fprintf(to, "%s%s)\n", attr[0] ? ", " : "", attr);
     }
 }
 
@@ -93,8 +89,9 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
         print_row(partition, i, to);
     fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward, partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
-        for (int j = 0; j < PROGRAMS; j++)
-            print_program(ah__class_names[i], program_names[j], program_of(&partition->code[i], j), to);
+        for (int j = 0; j < AH_CODE_PROGRAM_COUNT; j++)
+            if (has_program(&partition->code[i], j))
+                print_program(ah__class_names[i], ah__code_program_name(j), ah__code_program(&partition->code[i], j), to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
 }
 
@@ -116,28 +113,38 @@ static cJSON *add_child(cJSON *parent, const char *name, cJSON *child)
     return NULL;
 }
 
-static int add_operand(cJSON *array, const struct ah_operand *operand)
+/* A member of an object (name) or an element of an array (no name). */
+static int add_operand(cJSON *parent, const char *name, const struct ah_operand *operand)
 {
     char text[160], shape[96];
     snprintf(text, sizeof text, "%s+%lld %s %s", space_names[operand->space], (long long)operand->offset,
              ah__dtype_name(operand->meta.dtype), ah__shape_format(shape, sizeof shape, &operand->meta.shape));
-    return operand->space == AH_SPACE_NONE || add_child(array, NULL, cJSON_CreateString(text)) ? AH_OK : no_memory();
+    return operand->space == AH_SPACE_NONE || add_child(parent, name, cJSON_CreateString(text)) ? AH_OK : no_memory();
+}
+
+static int add_attr(cJSON *object, const struct ah_attr *attr)
+{
+    unsigned set = ah__attr_set(attr);
+#define ADD(id, type, name)                                                                                            \
+    if (set & AH_ATTR_##id)                                                                                            \
+        AH_TRY(_Generic(attr->name, float: ah__json_add_double, default: ah__json_add_int)(object, #name, attr->name));
+    AH_ATTR_LIST(ADD)
+#undef ADD
+    return AH_OK;
 }
 
 static int add_call(cJSON *array, const struct ah_call *call)
 {
     cJSON *object = add_child(array, NULL, cJSON_CreateObject());
-    AH_TRY(ah__json_add_string(object, "op", ah__op_table[call->op].name));
+    AH_TRY(ah__json_add_string(object, "op", ah__op_table[call->op]->name));
     cJSON *in = add_child(object, "in", cJSON_CreateArray()), *out = add_child(object, "out", cJSON_CreateArray());
     if (!in || !out)
         return no_memory();
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        AH_TRY(add_operand(in, &call->in[i]));
+        AH_TRY(add_operand(in, NULL, &call->in[i]));
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        AH_TRY(add_operand(out, &call->out[i]));
-    if (call->attr.acc)
-        AH_TRY(ah__json_add_int(object, "acc", (int64_t)call->attr.acc));
-    return AH_OK;
+        AH_TRY(add_operand(out, NULL, &call->out[i]));
+    return add_attr(object, &call->attr);
 }
 
 static int add_program(cJSON *parent, const char *name, const struct ah_program *program)
@@ -163,9 +170,10 @@ static int add_class(cJSON *parent, const struct ah_partition *partition, int cl
     AH_TRY(ah__json_add_int(object, "output_bytes", code->output_bytes));
     AH_TRY(ah__json_add_int(object, "saved_bytes", code->saved_bytes));
     AH_TRY(ah__json_add_int(object, "boundary_bytes", code->boundary_bytes));
-    for (int i = 0; i < PROGRAMS; i++)
-        AH_TRY(add_program(object, program_names[i], program_of(code, i)));
-    return AH_OK;
+    for (int i = 0; i < AH_CODE_PROGRAM_COUNT; i++)
+        if (has_program(code, i))
+            AH_TRY(add_program(object, ah__code_program_name(i), ah__code_program(code, i)));
+    return add_operand(object, "logits", &code->logits);
 }
 
 static int fill_tree(cJSON *tree, const struct ah_partition *partition)

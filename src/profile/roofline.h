@@ -23,7 +23,8 @@ struct ah_roofline_time {
 /* AH_EINPUT when the machine has no GEMM rates of that dtype. */
 int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardware, enum ah_dtype compute);
 /* Adds the program's time to *time. */
-void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *roofline, const struct ah_program *program);
+void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *roofline,
+                      const struct ah_program *program);
 /* Adds a kernel that only moves bytes. */
 void ah__roofline_add_bytes(struct ah_roofline_time *time, const struct ah_roofline *roofline, double bytes);
 

@@ -60,7 +60,7 @@ static uint64_t result_tag(enum ah_op op, const struct ah_attr *attr, const uint
     if (op == AH_OP_ADD)
         return ah__hash_int(in[0] + in[1], (uint64_t)op);
     uint64_t tag = ah__hash_int((uint64_t)op * 8 + (uint64_t)which, (uint64_t)attr->heads * 2 + attr->out_in);
-    for (int i = 0; i < ah__op_table[op].inputs; i++)
+    for (int i = 0; i < ah__op_table[op]->inputs; i++)
         tag = ah__hash_int(in[i], tag);
     return tag;
 }
@@ -75,20 +75,20 @@ static void run(const struct memory *memory, const struct ah_program *program)
     for (int n = 0; n < program->count; n++) {
         const struct ah_call *call = &program->calls[n];
         uint64_t in[AH_OP_MAX_INPUTS] = {0}, out[AH_OP_MAX_OUTPUTS] = {0};
-        for (int i = 0; i < ah__op_table[call->op].inputs; i++)
+        for (int i = 0; i < ah__op_table[call->op]->inputs; i++)
             if (call->in[i].space != AH_SPACE_NONE)
                 in[i] = read_tag(memory, &call->in[i]);
-        for (int i = 0; i < ah__op_table[call->op].outputs; i++) {
+        for (int i = 0; i < ah__op_table[call->op]->outputs; i++) {
             out[i] = result_tag(call->op, &call->attr, in, i);
             if (call->attr.acc >> i & 1)
                 out[i] = added(read_tag(memory, &call->out[i]), out[i]);
-            else if (i != ah__op_table[call->op].inplace_output)
+            else if (i != ah__op_inplace_output(call->op))
                 write_tag(memory, &call->out[i], 0); /* a kernel may write before it has read all */
         }
-        for (int i = 0; i < ah__op_table[call->op].inputs; i++)
-            if (call->in[i].space != AH_SPACE_NONE && (i > 0 || ah__op_table[call->op].inplace_output < 0))
+        for (int i = 0; i < ah__op_table[call->op]->inputs; i++)
+            if (call->in[i].space != AH_SPACE_NONE && (i > 0 || ah__op_inplace_output(call->op) < 0))
                 assert_true(read_tag(memory, &call->in[i]) == in[i]);
-        for (int i = 0; i < ah__op_table[call->op].outputs; i++)
+        for (int i = 0; i < ah__op_table[call->op]->outputs; i++)
             write_tag(memory, &call->out[i], out[i]);
     }
 }
@@ -123,13 +123,13 @@ static void evaluate(struct check *check)
         uint64_t in[AH_OP_MAX_INPUTS] = {0};
         for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
             in[i] = graph->nodes[n].in[i] < 0 ? 0 : check->tag[graph->nodes[n].in[i]];
-        for (int i = 0; i < ah__op_table[graph->nodes[n].op].outputs; i++)
+        for (int i = 0; i < ah__op_table[graph->nodes[n].op]->outputs; i++)
             check->tag[graph->nodes[n].out[i]] = result_tag(graph->nodes[n].op, &graph->nodes[n].attr, in, i);
     }
     for (size_t p = 0; p < check->section.param_count; p++)
         check->grad[p] = 0;
     for (size_t i = 0; i < check->section.grad_count; i++) {
-        const struct ah_section_grad *grad = &check->section.grads[i];
+        const struct ah_autodiff_grad *grad = &check->section.grads[i];
         bool first = check->grad[grad->param] == 0;
         bool shared = first && check->number == 0 && check->partition->shared_group == 0 && grad->param == 0;
         uint64_t before = shared ? 5 : check->grad[grad->param], tag = check->tag[grad->value];
@@ -140,7 +140,7 @@ static void evaluate(struct check *check)
 static void find_params(struct check *check)
 {
     for (size_t p = 0; p < check->section.param_count; p++) {
-        const char *name = check->cut.graph->values[check->section.params[p].main].name;
+        const char *name = check->cut.graph->values[check->section.recorded[p]].name;
         for (int i = 0; i < check->partition->param_count; i++) {
             const struct ah_param *param = &check->partition->params[i];
             if (strcmp(param->name, name) == 0)
@@ -298,13 +298,13 @@ static void section_is_recording(void **state)
         uint64_t tag[MOST_VALUES];
         check_init(&check, graph, 1);
         for (size_t p = 0; p < check.section.param_count; p++)
-            tag[check.section.params[p].main] = check.tag[check.section.params[p].value];
+            tag[check.section.recorded[p]] = check.tag[check.section.params[p].value];
         tag[check.cut.entering[1]] = check.tag[check.section.input];
         for (int n = check.cut.first_node[1]; n < check.cut.first_node[2]; n++) {
             uint64_t in[AH_OP_MAX_INPUTS] = {0};
             for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
                 in[i] = graph->nodes[n].in[i] < 0 ? 0 : tag[graph->nodes[n].in[i]];
-            for (int i = 0; i < ah__op_table[graph->nodes[n].op].outputs; i++)
+            for (int i = 0; i < ah__op_table[graph->nodes[n].op]->outputs; i++)
                 tag[graph->nodes[n].out[i]] = result_tag(graph->nodes[n].op, &graph->nodes[n].attr, in, i);
         }
         assert_true(tag[check.cut.entering[2]] == check.tag[check.section.output]);
@@ -347,7 +347,7 @@ static bool reads(const struct ah_call *call, const struct ah_operand *operand)
 
 static bool is_read(const struct ah_program *program, int from, const struct ah_call *by)
 {
-    for (int j = 0; j < ah__op_table[by->op].outputs; j++)
+    for (int j = 0; j < ah__op_table[by->op]->outputs; j++)
         for (int i = from; i < program->count; i++)
             if (reads(&program->calls[i], &by->out[j]))
                 return true;

@@ -99,6 +99,20 @@ static void overwritten_value(void **state)
     expect(&r, loss, "was overwritten in place by cross_entropy");
 }
 
+/* Mistakes of the compiler, not of a model's author. */
+static void wrong_nodes(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    int out[AH_OP_MAX_OUTPUTS];
+    struct ah_attr heads = {.heads = 2}, nothing = {0};
+    assert_fails(ah__graph_node(r.graph, AH_OP_RELU, &heads, ah__values(r.x.id), NULL, out), AH_EINTERNAL,
+                 "relu: found attributes that it does not have: heads=2");
+    assert_fails(ah__graph_node(r.graph, AH_OP_RELU, &nothing, ah__values(r.x.id, r.x.id), NULL, out), AH_EINTERNAL,
+                 "relu: found 2 inputs, expected at most 1");
+    ah_graph_free(r.graph);
+}
+
 static void first_error_stays(void **state)
 {
     (void)state;
@@ -257,6 +271,7 @@ static void failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
-              cmocka_unit_test(overwritten_value), cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
+              cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes),
+              cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
               cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end), cmocka_unit_test(prints),
               cmocka_unit_test(failing_allocations))

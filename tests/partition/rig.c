@@ -23,10 +23,10 @@ static int64_t most_work(const struct ah_partition *partition)
     int64_t most = 0;
     for (int i = 0; i < AH_CLASS_COUNT; i++) {
         const struct ah_code *code = &partition->code[i];
-        const int64_t bytes[] = {code->forward.work_bytes, code->forward_drop.work_bytes, code->recompute.work_bytes,
-                                 code->backward.work_bytes};
-        for (int j = 0; j < 4; j++)
-            most = bytes[j] > most ? bytes[j] : most;
+        for (int j = 0; j < AH_CODE_PROGRAM_COUNT; j++) {
+            int64_t bytes = ah__code_program(code, j)->work_bytes;
+            most = bytes > most ? bytes : most;
+        }
     }
     return most;
 }

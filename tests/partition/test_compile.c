@@ -1,5 +1,6 @@
-/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose cells do not
- * all hold one value was overwritten too early. The results must be those of the operators on values without memory. */
+/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose cells
+ * do not all hold one value was overwritten too early. The results must be those of the operators on values without
+ * memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,15 +173,15 @@ static void memory_init(struct check *check)
 {
     const struct ah_code *code = check->code;
     int64_t own = check->partition->groups[check->number].count * 4, shared = check->partition->groups[0].count * 4;
-    const int64_t bytes[AH_SPACE_COUNT] = {
+    int64_t bytes[AH_SPACE_COUNT] = {
         [AH_SPACE_PARAM] = own,    [AH_SPACE_GRAD] = own,
         [AH_SPACE_SHARED] = shared, [AH_SPACE_SHARED_GRAD] = shared,
         [AH_SPACE_INPUT] = code->input_bytes, [AH_SPACE_OUTPUT] = code->output_bytes,
         [AH_SPACE_SAVED] = code->saved_bytes, [AH_SPACE_BOUNDARY] = code->boundary_bytes,
         [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4, [AH_SPACE_LOSS] = 4,
-        [AH_SPACE_WORK] = code->backward.work_bytes + code->forward_drop.work_bytes + code->forward.work_bytes
-                          + code->recompute.work_bytes,
     };
+    for (int i = 0; i < AH_CODE_PROGRAM_COUNT; i++)
+        bytes[AH_SPACE_WORK] += ah__code_program(code, i)->work_bytes;
     for (int s = 0; s < AH_SPACE_COUNT; s++) {
         check->memory.bytes[s] = bytes[s];
         check->memory.cell[s] = calloc((size_t)bytes[s] / CELL_BYTES + 1, sizeof *check->memory.cell[s]);
@@ -238,6 +239,26 @@ static void run_backward(struct check *check)
         expect_tag(check, whole(AH_SPACE_BOUNDARY, check, check->section.din), check->tag[check->section.din]);
 }
 
+/* The head's logits come from its input and parameters alone; no other partition has any. */
+static void expect_infer(struct check *check)
+{
+    static const enum ah_space unread[] = {AH_SPACE_TARGETS, AH_SPACE_LOSS, AH_SPACE_SAVED, AH_SPACE_BOUNDARY};
+    const struct ah_operand *logits = &check->code->logits;
+    if (check->section.loss < 0) {
+        assert_int_equal(check->code->infer.count, 0);
+        assert_int_equal(logits->space, AH_SPACE_NONE);
+        return;
+    }
+    const struct ah_graph *graph = check->section.graph;
+    const struct ah_node *loss = &graph->nodes[graph->values[check->section.loss].producer];
+    for (size_t i = 0; i < AH_LENGTH(unread); i++)
+        check->memory.bytes[unread[i]] = -1; /* any operand there ends the test */
+    run_program(check, &check->code->infer);
+    assert_int_equal(logits->space, AH_SPACE_WORK);
+    assert_true(ah__shape_equal(&logits->meta.shape, &graph->values[loss->in[0]].meta.shape));
+    expect_tag(check, *logits, check->tag[loss->in[0]]);
+}
+
 static void check_init(struct check *check, const struct ah_graph *graph, int number)
 {
     memset(check, 0, sizeof *check);
@@ -273,6 +294,7 @@ static void check_partition(const struct ah_graph *graph, int number)
     expect_forward(&check);
     run_program(&check, &check.code->recompute);
     run_backward(&check);
+    expect_infer(&check);
     check_fini(&check);
 }
 
@@ -286,6 +308,48 @@ static void no_overlap(void **state)
                 check_partition(graph, number);
             ah_graph_free(graph);
         }
+}
+
+typedef struct ah_tensor (*head)(struct ah_graph *graph, struct ah_tensor x);
+
+static struct ah_tensor logits_enter(struct ah_graph *graph, struct ah_tensor x)
+{
+    (void)graph;
+    return x;
+}
+
+static struct ah_tensor logits_in_place(struct ah_graph *graph, struct ah_tensor x)
+{
+    struct ah_tensor a = model_linear(graph, "a", x, MODEL_EMBD, 5), b = model_linear(graph, "b", x, MODEL_EMBD, 5);
+    return ah_graph_add_inplace(graph, a, ah_graph_gelu(graph, b));
+}
+
+/* Backward of the attention reads its result, over which the loss must not write. */
+static struct ah_tensor logits_kept(struct ah_graph *graph, struct ah_tensor x)
+{
+    return ah_graph_attention(graph, model_linear(graph, "a", x, MODEL_EMBD, 12), 2);
+}
+
+/* Heads whose logits are made otherwise than by a linear layer. */
+static void other_heads(void **state)
+{
+    (void)state;
+    static const head heads[] = {logits_enter, logits_in_place, logits_kept};
+    for (size_t i = 0; i < AH_LENGTH(heads); i++) {
+        struct ah_graph *graph;
+        assert_ok(ah_graph_new(&graph, AH_F32));
+        struct ah_tensor tokens = ah_graph_tokens(graph, MODEL_BATCH, MODEL_SEQ);
+        struct ah_tensor targets = ah_graph_targets(graph, MODEL_BATCH, MODEL_SEQ);
+        struct ah_shape shape = ah_shape2(MODEL_VOCAB, MODEL_EMBD);
+        struct ah_tensor table = ah_graph_param(graph, "wte", shape, AH_INIT_NORMAL, 0.02f);
+        struct ah_tensor x = ah_graph_embedding(graph, table, tokens);
+        ah_graph_scope_push(graph, "h.0");
+        x = model_cases[0].block(graph, x, 0);
+        ah_graph_scope_pop(graph);
+        assert_ok(ah_graph_finish(graph, ah_graph_cross_entropy(graph, heads[i](graph, x), targets)));
+        check_partition(graph, 2);
+        ah_graph_free(graph);
+    }
 }
 
 /* The section computes what was recorded, whatever copies and exchanged sums it has. */
@@ -406,5 +470,5 @@ static void place_is_exact(void **state)
     }
 }
 
-AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(section_is_recording),
-              cmocka_unit_test(copies_only_where_needed), cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))
+AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(other_heads),
+              cmocka_unit_test(section_is_recording),              cmocka_unit_test(copies_only_where_needed), cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))

@@ -208,5 +208,37 @@ static void same_bits(void **state)
     ah__free(g.text);
 }
 
+static double loss_of_logits(const float *logits, const int32_t *targets, int64_t rows, int64_t vocab)
+{
+    double loss = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = 0; i < vocab; i++)
+            sum += exp((double)logits[row * vocab + i]);
+        loss += log(sum) - (double)logits[row * vocab + targets[row]];
+    }
+    return loss / (double)rows;
+}
+
+/* The loss follows from what infer leaves. */
+static void inferred_logits(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct golden g;
+        struct rig rig;
+        golden_load(&g, tied ? "gpt2-tied" : "gpt2-untied");
+        golden_rig(&rig, &g);
+        rig_forward(&rig, true);
+        const struct ah_code *head = rig_code(&rig, rig.count - 1);
+        rig_run(&rig, rig.count - 1, &head->infer);
+        assert_int_equal(ah__shape_count(&head->logits.meta.shape), g.batch * g.seq * g.vocab);
+        const float *logits = (const float *)(const void *)(rig.work + head->logits.offset);
+        expect_loss(&rig, loss_of_logits(logits, rig.targets, g.batch * g.seq, g.vocab));
+        rig_fini(&rig);
+        ah__free(g.text);
+    }
+}
+
 AH_TEST_SUITE("partition/golden", cmocka_unit_test(tied), cmocka_unit_test(untied), cmocka_unit_test(recomputed),
-              cmocka_unit_test(same_bits))
+              cmocka_unit_test(same_bits), cmocka_unit_test(inferred_logits))

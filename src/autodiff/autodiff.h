@@ -31,7 +31,8 @@ struct ah_autodiff {
     /* results */
     int dout; /* gradient of output, a value that no node makes; -1 without output */
     int din;  /* gradient of input, -1 without input */
-    struct ah_autodiff_grad *grads; /* in the order they are computed; the caller frees with ah__free, also after failure */
+    struct ah_autodiff_grad *grads; /* in the order they are computed; freed by the caller with ah__free, also after
+                                       failure */
     size_t grad_count, grad_capacity;
 };
 

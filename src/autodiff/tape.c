@@ -68,7 +68,7 @@ int ah__tape_own(struct ah_tape *tape, int *grad)
     return state_of(tape, *grad)->holders > 1 ? emit_copy(tape, grad) : AH_OK;
 }
 
-/* ---- gradients of parameters -------------------------------------------------------------------------------------- */
+/* ---- gradients of parameters ------------------------------------------------------------------------------------ */
 
 static size_t param_index(const struct ah_tape *tape, int value)
 {

@@ -31,13 +31,13 @@ int ah__tape_own(struct ah_tape *tape, int *grad);
 
 /* An operator whose output 0 is the gradient of a parameter. */
 int ah__tape_param(struct ah_tape *tape, enum ah_op op, struct ah_attr attr, struct ah_values in, int param);
-/* The same by hand, for operators with several outputs. begin: sets output bit `output` of attr->acc when the parameter's
- * gradient has been written before, and remembers that it now is. end: `grad` is that gradient. */
+/* The same by hand, for operators with several outputs. begin: sets output bit `output` of attr->acc when the
+ * parameter's gradient has been written before, and remembers that it now is. end: `grad` is that gradient. */
 void ah__tape_param_begin(struct ah_tape *tape, struct ah_attr *attr, int output, int param);
 int ah__tape_param_end(struct ah_tape *tape, int param, int grad);
 
-/* The rule of each forward operator: emits what computes the gradients of the node's inputs. `dy` is the gradient of output
- * 0. A rule releases dy when it has read it, before it adds to the last of its inputs. */
+/* The rule of each forward operator: emits what computes the gradients of the node's inputs. `dy` is the gradient of
+ * output 0. A rule releases dy when it has read it, before it adds to the last of its inputs. */
 typedef int ah_gradient_rule(struct ah_tape *tape, const struct ah_node *node, int dy);
 #define AH_GRADIENT_DECLARE(id, name) ah_gradient_rule ah__gradient_##name;
 AH_OP_FORWARD_LIST(AH_GRADIENT_DECLARE)

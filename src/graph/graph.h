@@ -61,9 +61,9 @@ struct ah_values {
 };
 #define ah__values(...) ((struct ah_values){(const int[]){__VA_ARGS__}, (int)AH_LENGTH(((const int[]){__VA_ARGS__}))})
 
-/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no input
- * determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten; AH_EINTERNAL for an attribute
- * that the operator does not have. */
+/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no
+ * input determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten; AH_EINTERNAL for an
+ * attribute that the operator does not have. */
 int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, struct ah_values in,
                    const struct ah_meta *given, int *out);
 
@@ -75,8 +75,8 @@ char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, 
 int64_t ah__value_bytes(const struct ah_value *value);
 double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node);
 
-/* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that reads
- * or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
+/* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that
+ * reads or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
 struct ah_live {
     int first, last;
 };

@@ -37,13 +37,14 @@ static bool recording(struct ah_graph *graph, const char *what)
     return graph->status == AH_OK;
 }
 
-/* ---- scopes ---------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ----------------------------------------------------------------------------------------------------- */
 
 static int scope_enter(struct ah_graph *graph, const char *name)
 {
     size_t length = strlen(name);
     if (!length || name[0] == '.' || name[length - 1] == '.')
-        return ah__fail(AH_EINPUT, "name: found '%s', expected a name that is not empty and neither begins nor ends with '.'",
+        return ah__fail(AH_EINPUT,
+                        "name: found '%s', expected a name that is not empty and neither begins nor ends with '.'",
                         name);
     for (size_t i = 0; i < graph->scope_count; i++)
         if (graph->scopes[i].parent == graph->current_scope && strcmp(graph->scopes[i].name, name) == 0) {
@@ -88,7 +89,7 @@ void ah_graph_scope_pop(struct ah_graph *graph)
         graph->current_scope = graph->scopes[graph->current_scope].parent;
 }
 
-/* ---- what enters ----------------------------------------------------------------------------------------------------- */
+/* ---- what enters ------------------------------------------------------------------------------------------------ */
 
 static struct ah_tensor ids(struct ah_graph *graph, int *out, enum ah_value_kind kind, int64_t batch, int64_t seq)
 {
@@ -124,12 +125,14 @@ static int param_record(struct ah_graph *graph, int *out, const char *name, cons
         if (graph->values[i].name && strcmp(graph->values[i].name, full) == 0)
             return ah__fail(AH_EINPUT, "'%s' is recorded twice", full);
     if (!isfinite(value->init_std) || value->init_std < 0)
-        return ah__fail(AH_EINPUT, "'%s': std: found %g, expected a number of at least 0", full, (double)value->init_std);
+        return ah__fail(AH_EINPUT, "'%s': std: found %g, expected a number of at least 0", full,
+                        (double)value->init_std);
     AH_TRY(ah__arena_strdup(&graph->arena, &made.name, full));
     return ah__graph_value(graph, out, &made);
 }
 
-struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init, float std)
+struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
+                                float std)
 {
     if (!recording(graph, "parameter"))
         return nothing;
@@ -138,7 +141,7 @@ struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct
     return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "parameter");
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------------------- */
+/* ---- operators -------------------------------------------------------------------------------------------------- */
 
 static enum ah_value_kind kind_of(const struct ah_op_operand *operand)
 {
@@ -239,7 +242,7 @@ struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor
     return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(logits.id, targets.id));
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
 
 static int check_loss(const struct ah_graph *graph, int loss)
 {

@@ -16,7 +16,8 @@ unsigned ah__attr_set(const struct ah_attr *attr)
 {
     static const struct ah_attr defaults;
     unsigned set = 0;
-#define ADD(id, type, name) set |= memcmp(&attr->name, &defaults.name, sizeof attr->name) != 0 ? (unsigned)AH_ATTR_##id : 0;
+#define ADD(id, type, name)                                                                                            \
+    set |= memcmp(&attr->name, &defaults.name, sizeof attr->name) != 0 ? (unsigned)AH_ATTR_##id : 0;
     AH_ATTR_LIST(ADD)
 #undef ADD
     return set;

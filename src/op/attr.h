@@ -1,5 +1,5 @@
-/* Attributes: what an operator is told besides its operands. One list gives the structure, the hash, the comparison, the text
- * and the JSON; what is not in the list does not exist. */
+/* Attributes: what an operator is told besides its operands. One list gives the structure, the hash, the comparison,
+ * the text and the JSON; what is not in the list does not exist. */
 #ifndef AH_OP_ATTR_H
 #define AH_OP_ATTR_H
 
@@ -38,8 +38,8 @@ unsigned ah__attr_set(const struct ah_attr *attr);
 /* Bit for bit. */
 bool ah__attr_equal(const struct ah_attr *a, const struct ah_attr *b);
 uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed);
-/* "heads=12, out_in=1" into text[size], "" when all are at their defaults; different values have different texts. Returns
- * text. */
+/* "heads=12, out_in=1" into text[size], "" when all are at their defaults; different values have different texts.
+ * Returns text. */
 char *ah__attr_format(char *text, size_t size, const struct ah_attr *attr);
 
 #endif

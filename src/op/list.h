@@ -1,4 +1,4 @@
-/* The operators: of each its id and the symbol of its row, ah__op_NAME. Everything else about an operator stands in its row. */
+/* The operators: of each its id and the symbol of its row, ah__op_NAME. All else about it stands in the row. */
 #ifndef AH_OP_LIST_H
 #define AH_OP_LIST_H
 

@@ -63,7 +63,7 @@ int64_t ah__meta_bytes(const struct ah_meta *meta)
     return meta->shape.rank ? ah__shape_count(&meta->shape) * ah__dtype_bytes(meta->dtype) : 0;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table -------------------------------------------------------------------------------------------------- */
 
 const struct ah_op_row *const ah__op_table[AH_OP_COUNT] = {
 #define ENTRY(id, name) [AH_OP_##id] = &ah__op_##name,

@@ -1,7 +1,7 @@
 /* Operators: of each one row, in the file of its family, that says all about it but its kernels and its gradient rule.
  *
- * Takes shapes and attributes, gives shapes and costs. Knows no kernels, no devices and no graph storage. How to add one:
- * docs/adding-an-operator.md. */
+ * Takes shapes and attributes, gives shapes and costs. Knows no kernels, no devices and no graph storage. How to add
+ * one: docs/adding-an-operator.md. */
 #ifndef AH_OP_OP_H
 #define AH_OP_OP_H
 
@@ -66,7 +66,8 @@ struct ah_op_row {
     struct ah_op_operand in[AH_OP_MAX_INPUTS];
     struct ah_op_operand out[AH_OP_MAX_OUTPUTS];
     int attrs; /* AH_ATTR_ bits of the attributes it has */
-    /* Shapes and dtypes of the outputs from those of the inputs; a given output comes filled in and is checked. AH_EINPUT. */
+    /* Shapes and dtypes of the outputs from those of the inputs; a given output comes filled in and is checked.
+     * AH_EINPUT. */
     int (*infer)(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr);
     /* Floating-point operations (a fused multiply-add is two), causal attention counted at half. */
     ah_op_cost *flops;

@@ -58,7 +58,7 @@ static void take_forward(struct compiling *c)
         c->nodes[c->count] = c->count;
 }
 
-/* ---- what is saved ----------------------------------------------------------------------------------------------------- */
+/* ---- what is saved ---------------------------------------------------------------------------------------------- */
 
 static void find_saved(struct compiling *c)
 {
@@ -129,7 +129,7 @@ static int settle_boundary(struct compiling *c)
     return AH_OK;
 }
 
-/* ---- places ------------------------------------------------------------------------------------------------------------ */
+/* ---- places ----------------------------------------------------------------------------------------------------- */
 
 static void place(struct compiling *c, int value, enum ah_space space, int64_t offset)
 {
@@ -195,7 +195,7 @@ static int place_work(struct compiling *c, int64_t *work_bytes)
     return AH_OK;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static struct ah_operand operand(const struct compiling *c, int value)
 {

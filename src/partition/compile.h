@@ -17,8 +17,8 @@ struct ah_interval {
     int64_t bytes;
     int64_t offset; /* result */
 };
-/* Gives every interval an offset so that no two alive at the same time overlap: largest first, each into the smallest gap
- * that holds it. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
+/* Gives every interval an offset so that no two alive at the same time overlap: largest first, each into the smallest
+ * gap that holds it. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
 int ah__intervals_place(struct ah_interval *intervals, int count, int64_t *total);
 
 #endif

@@ -42,7 +42,7 @@ char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t s
     return text;
 }
 
-/* ---- recognising blocks ---------------------------------------------------------------------------------------------- */
+/* ---- recognising blocks ----------------------------------------------------------------------------------------- */
 
 struct scan {
     const char *first; /* name of block 0's scope */
@@ -57,7 +57,8 @@ static int scan_block(struct ah_cut *cut, struct scan *scan, int node, int numbe
     if (scan->first && (prefix != scan->prefix || strncmp(name, scan->first, prefix) != 0))
         return ah__fail(AH_EINPUT, "scope '%s': found a second family of blocks, expected one (%s)", name, scan->first);
     if (scan->after)
-        return ah__fail(AH_EINPUT, "scope '%s': %s stands after operators outside the blocks, expected blocks without a gap", name,
+        return ah__fail(AH_EINPUT,
+                        "scope '%s': %s stands after operators outside the blocks, expected blocks without a gap", name,
                         node_text(cut, node, text, sizeof text));
     if (number == cut->layers - 1)
         return AH_OK;
@@ -88,12 +89,13 @@ static int find_blocks(struct ah_cut *cut)
     if (!cut->layers)
         return ah__fail(AH_EINPUT, "the graph has no blocks, expected top-level scopes NAME.0, NAME.1, ...");
     if (!scan.after)
-        return ah__fail(AH_EINPUT, "the loss is computed in block '%s', expected outside the blocks", top_name(cut, count - 1));
+        return ah__fail(AH_EINPUT, "the loss is computed in block '%s', expected outside the blocks",
+                        top_name(cut, count - 1));
     cut->first_node[cut->layers + 2] = count;
     return AH_OK;
 }
 
-/* ---- what crosses the boundaries --------------------------------------------------------------------------------------- */
+/* ---- what crosses the boundaries -------------------------------------------------------------------------------- */
 
 static int partition_of(const struct ah_cut *cut, int node)
 {
@@ -115,9 +117,11 @@ static int read_param(struct ah_cut *cut, int partition, int value, int node)
         cut->shared = true;
         return AH_OK;
     }
-    return ah__fail(AH_EINPUT, "parameter '%s' of %s is also read by %s: only the head may share parameters, and only the embedding's",
-                    cut->graph->values[value].name, ah__cut_name(cut, cut->owner[value], owner, sizeof owner),
-                    node_text(cut, node, text, sizeof text));
+    return ah__fail(
+        AH_EINPUT,
+        "parameter '%s' of %s is also read by %s: only the head may share parameters, and only the embedding's",
+        cut->graph->values[value].name, ah__cut_name(cut, cut->owner[value], owner, sizeof owner),
+        node_text(cut, node, text, sizeof text));
 }
 
 static int read_activation(struct ah_cut *cut, int partition, int value, int node)
@@ -127,15 +131,15 @@ static int read_activation(struct ah_cut *cut, int partition, int value, int nod
     if (v->producer >= cut->first_node[partition])
         return AH_OK;
     if (v->producer < cut->first_node[partition - 1])
-        return ah__fail(AH_EINPUT, "%%%d, made by %s, is read by %s: an activation may enter only the next partition", value,
-                        node_text(cut, v->producer, made, sizeof made), node_text(cut, node, text, sizeof text));
+        return ah__fail(AH_EINPUT, "%%%d, made by %s, is read by %s: an activation may enter only the next partition",
+                        value, node_text(cut, v->producer, made, sizeof made), node_text(cut, node, text, sizeof text));
     if (cut->entering[partition] < 0)
         cut->entering[partition] = value;
     if (cut->entering[partition] == value)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%%%d, made by %s, enters %s beside %%%d: expected one activation at each boundary", value,
-                    node_text(cut, v->producer, made, sizeof made), ah__cut_name(cut, partition, name, sizeof name),
-                    cut->entering[partition]);
+    return ah__fail(AH_EINPUT, "%%%d, made by %s, enters %s beside %%%d: expected one activation at each boundary",
+                    value, node_text(cut, v->producer, made, sizeof made),
+                    ah__cut_name(cut, partition, name, sizeof name), cut->entering[partition]);
 }
 
 static int read_value(struct ah_cut *cut, int partition, int value, int node)
@@ -149,7 +153,8 @@ static int read_value(struct ah_cut *cut, int partition, int value, int node)
     case AH_VALUE_TOKENS:
         if (partition == 0)
             return AH_OK;
-        return ah__fail(AH_EINPUT, "%s reads the token ids: only the embedding may", node_text(cut, node, text, sizeof text));
+        return ah__fail(AH_EINPUT, "%s reads the token ids: only the embedding may",
+                        node_text(cut, node, text, sizeof text));
     case AH_VALUE_TARGETS:
         if (partition == cut->layers + 1)
             return AH_OK;

@@ -49,7 +49,8 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     }
     ah__shape_format(shape, sizeof shape, &v->meta.shape);
     if (v->kind == AH_VALUE_PARAM)
-        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param, shape);
+        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param,
+                 shape);
     else if (v->producer < first)
         snprintf(text, size, "the block's input %s", shape);
     else {

@@ -4,11 +4,11 @@
 #include "dev/sim.h"
 #include "partition/compile.h"
 
-/* ---- parameters and groups --------------------------------------------------------------------------------------------- */
+/* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
 /* Matrices first: weight decay then takes one range. Within each, the order of recording. */
-static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of, int64_t offset,
-                          bool matrices)
+static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of,
+                          int64_t offset, bool matrices)
 {
     const struct ah_graph *graph = cut->graph;
     for (size_t v = 0; v < graph->value_count; v++) {
@@ -33,7 +33,8 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
 {
     partition->group_count = cut->layers + 2;
     AH_TRY(ah__arena_new(&partition->arena, &partition->params, cut->graph->value_count, sizeof *partition->params));
-    AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count, sizeof *partition->groups));
+    AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count,
+                         sizeof *partition->groups));
     for (int g = 0; g < partition->group_count; g++) {
         struct ah_group *group = &partition->groups[g];
         group->first_param = partition->param_count;
@@ -46,7 +47,7 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
     return AH_OK;
 }
 
-/* ---- signature --------------------------------------------------------------------------------------------------------- */
+/* ---- signature -------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_ints(const int64_t *values, size_t count, uint64_t seed)
 {
@@ -81,7 +82,8 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
-    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab, partition->compute};
+    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
+                              partition->compute};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
@@ -97,9 +99,10 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     return hash;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class, const int *param_of)
+static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class,
+                         const int *param_of)
 {
     const int numbers[AH_CLASS_COUNT] = {0, 1, cut->layers + 1};
     struct ah_section section;
@@ -160,7 +163,8 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
 int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph)
 {
     if (!graph->finished)
-        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message : "the graph is not closed by ah_graph_finish()");
+        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
+                                                        : "the graph is not closed by ah_graph_finish()");
     struct ah_partition *partition;
     AH_TRY(ah__new(&partition, 1, sizeof *partition));
     int status = build(partition, graph);

@@ -33,7 +33,7 @@ static int64_t work_bytes(const struct ah_code *code)
     return most;
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void print_row(const struct ah_partition *partition, int class, FILE *to)
 {
@@ -45,8 +45,8 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
     for (int i = 0; i < 5; i++)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
-    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->count, sizes[0], sizes[1],
-            sizes[2], sizes[3], sizes[4], code->forward.flops, code->backward.flops);
+    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->count, sizes[0],
+            sizes[1], sizes[2], sizes[3], sizes[4], code->forward.flops, code->backward.flops);
 }
 
 static void print_operand(const struct ah_operand *operand, const char *before, FILE *to)
@@ -75,27 +75,34 @@ static void print_program(const char *class, const char *name, const struct ah_p
     }
 }
 
+static void print_programs(const char *class, const struct ah_code *code, FILE *to)
+{
+    for (int i = 0; i < AH_CODE_PROGRAM_COUNT; i++)
+        if (has_program(code, i))
+            print_program(class, ah__code_program_name(i), ah__code_program(code, i), to);
+}
+
 int ah_partition_print(const struct ah_partition *partition, FILE *to)
 {
     int64_t total = 0;
     for (int g = 0; g < partition->group_count; g++)
         total += partition->groups[g].count;
     fprintf(to, "%d blocks, batch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n", partition->layers,
-            (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute), (long long)total,
-            partition->shared_group >= 0 ? " (the head shares the embedding's)" : "", (unsigned long long)partition->signature);
-    fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'", "saved",
-            "work", "flop fwd", "flop bwd");
+            (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute),
+            (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
+            (unsigned long long)partition->signature);
+    fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'",
+            "saved", "work", "flop fwd", "flop bwd");
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
-    fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward, partition->flops_backward);
+    fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
+            partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
-        for (int j = 0; j < AH_CODE_PROGRAM_COUNT; j++)
-            if (has_program(&partition->code[i], j))
-                print_program(ah__class_names[i], ah__code_program_name(j), ah__code_program(&partition->code[i], j), to);
+        print_programs(ah__class_names[i], &partition->code[i], to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static int no_memory(void)
 {

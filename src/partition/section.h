@@ -1,7 +1,7 @@
 /* One partition as a graph of its own: forward operators, then the backward operators of reverse-mode autodiff.
  *
- * Takes a cut, gives a list of operators over values; no value has a place in memory yet. A value that backward reads, or
- * that entered, is never written over: where the model does so, a sum changes sides or a copy is made. Private to
+ * Takes a cut, gives a list of operators over values; no value has a place in memory yet. A value that backward reads,
+ * or that entered, is never written over: where the model does so, a sum changes sides or a copy is made. Private to
  * partition/. */
 #ifndef AH_PARTITION_SECTION_H
 #define AH_PARTITION_SECTION_H

@@ -103,7 +103,8 @@ static void reads_what_the_row_says(void **state)
     (void)state;
     for (size_t c = 0; c < AH_LENGTH(singles); c++) {
         struct differentiated d;
-        differentiate(&d, &singles[c], ah__op_table[singles[c].op]->in[0].kind == AH_OPERAND_ACTIVATION ? 0 : -1, false);
+        differentiate(&d, &singles[c], ah__op_table[singles[c].op]->in[0].kind == AH_OPERAND_ACTIVATION ? 0 : -1,
+                      false);
         const struct ah_op_row *row = ah__op_table[singles[c].op];
         for (int i = 0; i < row->inputs; i++)
             if (d.node.in[i] >= 0 && is_read(&d, d.node.in[i]) != row->in[i].backward_reads)
@@ -200,6 +201,7 @@ static void shared_gradient_is_copied(void **state)
     ah_graph_free(graph);
 }
 
-AH_TEST_SUITE("autodiff/autodiff", cmocka_unit_test(every_operator_has_a_rule), cmocka_unit_test(reads_what_the_row_says),
-              cmocka_unit_test(all_inputs_have_gradients), cmocka_unit_test(adds_to_what_is_written),
-              cmocka_unit_test(result_without_gradient), cmocka_unit_test(shared_gradient_is_copied))
+AH_TEST_SUITE("autodiff/autodiff", cmocka_unit_test(every_operator_has_a_rule),
+              cmocka_unit_test(reads_what_the_row_says), cmocka_unit_test(all_inputs_have_gradients),
+              cmocka_unit_test(adds_to_what_is_written), cmocka_unit_test(result_without_gradient),
+              cmocka_unit_test(shared_gradient_is_copied))

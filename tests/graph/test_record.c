@@ -20,7 +20,8 @@ static struct rec begin(void)
     r.tokens = ah_graph_tokens(r.graph, B, T);
     r.targets = ah_graph_targets(r.graph, B, T);
     ah_graph_scope_push(r.graph, "wte");
-    r.x = ah_graph_embedding(r.graph, ah_graph_param(r.graph, "weight", ah_shape2(V, C), AH_INIT_NORMAL, 0.02f), r.tokens);
+    r.x = ah_graph_embedding(r.graph, ah_graph_param(r.graph, "weight", ah_shape2(V, C), AH_INIT_NORMAL, 0.02f),
+                             r.tokens);
     ah_graph_scope_pop(r.graph);
     return r;
 }
@@ -137,7 +138,10 @@ static void twice_param(struct rec *r) { matrix(r->graph, "a", 1, 1), matrix(r->
 static void empty_param(struct rec *r) { matrix(r->graph, "a", 0, 1); }
 static void huge_param(struct rec *r) { matrix(r->graph, "a", INT64_C(1) << 40, INT64_C(1) << 40); }
 static void flat_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){0}, AH_INIT_ONES, 0); }
-static void deep_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0); }
+static void deep_param(struct rec *r)
+{
+    ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0);
+}
 static void bad_std(struct rec *r) { ah_graph_param(r->graph, "a", ah_shape1(1), AH_INIT_NORMAL, -1); }
 static void no_name(struct rec *r) { matrix(r->graph, "", 1, 1); }
 static void pop_too_often(struct rec *r) { ah_graph_scope_pop(r->graph); }

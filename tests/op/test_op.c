@@ -172,7 +172,8 @@ static void messages(void **state)
     (void)state;
     struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0}, in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 5, 6, 0), absent};
     struct ah_attr attr = {0};
-    assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT, "weight is F32 [5,6], expected F32 [6,O]");
+    assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT,
+                 "weight is F32 [5,6], expected F32 [6,O]");
     attr.out_in = true;
     in[2] = f32(1, 6, 0, 0);
     assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT, "bias is F32 [6], expected F32 [5]");
@@ -187,7 +188,8 @@ static void messages(void **state)
                  "dtable is F32 [10,7], expected F32 [10,6]");
 }
 
-static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, unsigned acc, int64_t bytes)
+static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, unsigned acc,
+                         int64_t bytes)
 {
     struct ah_attr attr = {.acc = acc};
     assert_int_equal((int64_t)ah__op_bytes(op, in, out, &attr), bytes);

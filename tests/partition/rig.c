@@ -15,7 +15,7 @@ static char *room(int64_t bytes)
 
 const struct ah_code *rig_code(const struct rig *rig, int number)
 {
-    return &rig->partition->code[number == 0 ? AH_CLASS_EMBEDDING : number == rig->count - 1 ? AH_CLASS_HEAD : AH_CLASS_BLOCK];
+    return &rig->partition->code[ah__class_of(number, rig->partition->layers)];
 }
 
 static int64_t most_work(const struct ah_partition *partition)

@@ -1,6 +1,6 @@
-/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose cells
- * do not all hold one value was overwritten too early. The results must be those of the operators on values without
- * memory. */
+/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose
+ * cells do not all hold one value was overwritten too early. The results must be those of the operators on values
+ * without memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ static void run(const struct memory *memory, const struct ah_program *program)
     }
 }
 
-/* ---- one partition ----------------------------------------------------------------------------------------------------- */
+/* ---- one partition ---------------------------------------------------------------------------------------------- */
 
 struct check {
     struct ah_partition *partition;
@@ -418,7 +418,8 @@ static bool is_read(const struct ah_program *program, int from, const struct ah_
     return false;
 }
 
-/* Every recomputed result is read by a later recomputed operator or by backward; what is dropped is what only leaves. */
+/* Every recomputed result is read by a later recomputed operator or by backward; what is dropped is what only
+ * leaves. */
 static void recompute_is_lean(void **state)
 {
     (void)state;
@@ -463,12 +464,14 @@ static void place_is_exact(void **state)
         for (int i = 0; i < COUNT; i++) {
             assert_true(all[i].offset >= 0 && all[i].offset % 64 == 0 && all[i].offset + all[i].bytes <= total);
             for (int j = 0; j < i; j++)
-                assert_true(all[i].last < all[j].first || all[j].last < all[i].first
-                            || all[i].offset + all[i].bytes <= all[j].offset || all[j].offset + all[j].bytes <= all[i].offset);
+                assert_true(all[i].last < all[j].first || all[j].last < all[i].first ||
+                            all[i].offset + all[i].bytes <= all[j].offset ||
+                            all[j].offset + all[j].bytes <= all[i].offset);
         }
         assert_true(total >= lower && total <= lower + lower / 2 + 64);
     }
 }
 
 AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(other_heads),
-              cmocka_unit_test(section_is_recording),              cmocka_unit_test(copies_only_where_needed), cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))
+              cmocka_unit_test(section_is_recording), cmocka_unit_test(copies_only_where_needed),
+              cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))

@@ -24,7 +24,7 @@ static void expect(model_block block, const char *words)
     ah_graph_free(graph);
 }
 
-/* ---- unequal blocks: the third one differs ----------------------------------------------------------------------------- */
+/* ---- unequal blocks: the third one differs ---------------------------------------------------------------------- */
 
 static struct ah_tensor other_operator(struct ah_graph *graph, struct ah_tensor x, int number)
 {
@@ -48,7 +48,8 @@ static struct ah_tensor other_eps(struct ah_graph *graph, struct ah_tensor x, in
 static struct ah_tensor other_width(struct ah_graph *graph, struct ah_tensor x, int number)
 {
     int64_t width = number == 2 ? 3 * C : 2 * C;
-    return residual(graph, model_linear(graph, "out", ah_graph_relu(graph, model_linear(graph, "fc", x, C, width)), width, C), x);
+    return residual(
+        graph, model_linear(graph, "out", ah_graph_relu(graph, model_linear(graph, "fc", x, C, width)), width, C), x);
 }
 
 static struct ah_tensor longer(struct ah_graph *graph, struct ah_tensor x, int number)
@@ -76,15 +77,18 @@ static void unequal_blocks(void **state)
 {
     (void)state;
     expect(other_operator, "blocks 'h.0' and 'h.2' differ at operator 1 (relu in h.0): operator: relu against gelu");
-    expect(other_heads, "blocks 'h.0' and 'h.2' differ at operator 1 (attention in h.0): attributes: heads=2 against heads=4");
+    expect(other_heads,
+           "blocks 'h.0' and 'h.2' differ at operator 1 (attention in h.0): attributes: heads=2 against heads=4");
     expect(other_eps, "operator 0 (layernorm in h.0): attributes: none against eps=1e-05");
-    expect(other_width, "differ at operator 0 (linear in h.0.fc): input 1: parameter 0 [16,32] against parameter 0 [16,48]");
+    expect(other_width,
+           "differ at operator 0 (linear in h.0.fc): input 1: parameter 0 [16,32] against parameter 0 [16,48]");
     expect(longer, "blocks 'h.0' and 'h.2' differ at operator 3 (add in h.0): number of operators: 4 against 5");
-    expect(other_wiring, "operator 1 (layernorm in h.0.b): input 0: the block's input [2,8,16] against result 0 of operator 0");
+    expect(other_wiring,
+           "operator 1 (layernorm in h.0.b): input 0: the block's input [2,8,16] against result 0 of operator 0");
     expect(other_parameters, "input 1: parameter 0 [16] against parameter 1 [16]");
 }
 
-/* ---- graphs that cannot be cut ------------------------------------------------------------------------------------------- */
+/* ---- graphs that cannot be cut ---------------------------------------------------------------------------------- */
 
 static struct ah_tensor kept_tensor;
 
@@ -164,7 +168,8 @@ static void no_cut(void **state)
 }
 
 /* A model whose pieces fit, but whose head, ids or targets are in the wrong place. */
-static struct ah_graph *custom(void (*record)(struct ah_graph *graph, struct ah_tensor tokens, struct ah_tensor targets))
+static struct ah_graph *custom(void (*record)(struct ah_graph *graph, struct ah_tensor tokens,
+                                              struct ah_tensor targets))
 {
     struct ah_graph *graph;
     assert_ok(ah_graph_new(&graph, AH_F32));
@@ -233,7 +238,7 @@ static void unfinished(void **state)
     ah_graph_free(graph);
 }
 
-/* ---- a good cut ----------------------------------------------------------------------------------------------------------- */
+/* ---- a good cut ------------------------------------------------------------------------------------------------- */
 
 static void groups(void **state)
 {
@@ -379,7 +384,8 @@ static void prints(void **state)
     ah_graph_free(graph);
 }
 
-/* 15 activations of width C are saved beside the input, and per token four floats of the norms and one for each head. */
+/* 15 activations of width C are saved beside the input, and per token four floats of the norms and one for each
+ * head. */
 static void saved_of_gpt2(void **state)
 {
     (void)state;
@@ -393,7 +399,7 @@ static void saved_of_gpt2(void **state)
     ah_graph_free(graph);
 }
 
-AH_TEST_SUITE("partition/cut", cmocka_unit_test(unequal_blocks), cmocka_unit_test(no_cut), cmocka_unit_test(wrong_places),
-              cmocka_unit_test(unfinished), cmocka_unit_test(groups), cmocka_unit_test(signatures),
-              cmocka_unit_test(failing_allocations), cmocka_unit_test(saves_json), cmocka_unit_test(prints),
-              cmocka_unit_test(saved_of_gpt2))
+AH_TEST_SUITE("partition/cut", cmocka_unit_test(unequal_blocks), cmocka_unit_test(no_cut),
+              cmocka_unit_test(wrong_places), cmocka_unit_test(unfinished), cmocka_unit_test(groups),
+              cmocka_unit_test(signatures), cmocka_unit_test(failing_allocations), cmocka_unit_test(saves_json),
+              cmocka_unit_test(prints), cmocka_unit_test(saved_of_gpt2))

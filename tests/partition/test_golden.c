@@ -37,8 +37,9 @@ static void golden_load(struct golden *g, const char *name)
     snprintf(path, sizeof path, "%s/golden/%s.bin", ah_test_source(), name);
     assert_ok(ah__file_read(&g->text, &length, path, MOST_BYTES));
     char *line = g->text, *next = next_line(line);
-    assert_int_equal(sscanf(line, "config %d %d %d %d %d %d %d", &g->layers, &g->embd, &g->heads, &g->vocab, &g->seq, &g->batch,
-                            &g->tied), 7);
+    assert_int_equal(sscanf(line, "config %d %d %d %d %d %d %d", &g->layers, &g->embd, &g->heads, &g->vocab, &g->seq,
+                            &g->batch, &g->tied),
+                     7);
     line = next;
     next = next_line(line);
     line += strlen("losses");
@@ -68,7 +69,8 @@ static void fill_params(const struct rig *rig, const struct golden *g)
 {
     for (int i = 0; i < g->count; i++) {
         const char *name = g->tensor[i].name;
-        float *values = values_of(rig, rig->param, name), base = strstr(name, ".ln_") && strstr(name, "weight") ? 1.0f : 0.0f;
+        float *values = values_of(rig, rig->param, name),
+              base = strstr(name, ".ln_") && strstr(name, "weight") ? 1.0f : 0.0f;
         for (int64_t j = 0; j < g->tensor[i].count; j++) {
             int64_t k = (int64_t)(ah__random_bits(1000 + (uint64_t)i, (uint64_t)j) >> 40) - (1 << 23);
             values[j] = base + (float)k * 0x1p-26f;
@@ -127,8 +129,8 @@ static void expect_loss(const struct rig *rig, double expected)
         fail_msg("loss: found %.9g, expected %.9g", (double)rig->loss, expected);
 }
 
-/* The gradient of a key's bias is zero but for rounding (softmax does not see it), and Adam makes steps of full size out of
- * rounding: after steps, only the other two thirds of c_attn.bias can be compared. */
+/* The gradient of a key's bias is zero but for rounding (softmax does not see it), and Adam makes steps of full size
+ * out of rounding: after steps, only the other two thirds of c_attn.bias can be compared. */
 static void expect_after(const struct rig *rig, const struct golden *g, int i)
 {
     const char *name = g->tensor[i].name, *after = g->tensor[i].after;

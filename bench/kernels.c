@@ -350,8 +350,7 @@ static double call_bytes(const struct ah_call *call, const struct bench *b)
 
 static bool is_product(enum ah_op op)
 {
-    return op == AH_OP_LINEAR || op == AH_OP_LINEAR_BWD_X || op == AH_OP_LINEAR_BWD_W || op == AH_OP_ATTENTION ||
-           op == AH_OP_ATTENTION_BWD;
+    return ah__op_table[op]->limit != AH_OP_LIMIT_MEMORY;
 }
 
 static double call_time(const struct bench *b, const struct ah_call *call)

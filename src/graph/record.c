@@ -249,10 +249,12 @@ static int check_loss(const struct ah_graph *graph, int loss)
     if (loss < 0 || (size_t)loss >= graph->value_count)
         return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
     int producer = graph->values[loss].producer;
-    if (producer < 0 || graph->nodes[producer].op != AH_OP_CROSS_ENTROPY || graph->nodes[producer].out[0] != loss)
-        return ah__fail(AH_EINPUT, "loss: found %s of %s, expected the scalar of cross_entropy",
-                        producer < 0 ? kind_names[graph->values[loss].kind] : "a result",
-                        producer < 0 ? "the graph" : ah__op_table[graph->nodes[producer].op]->name);
+    if (producer < 0)
+        return ah__fail(AH_EINPUT, "loss: found %s of the graph, expected the scalar of cross_entropy",
+                        kind_names[graph->values[loss].kind]);
+    const struct ah_op_row *row = ah__op_table[graph->nodes[producer].op];
+    if (row->out[0].kind != AH_OPERAND_LOSS || graph->nodes[producer].out[0] != loss)
+        return ah__fail(AH_EINPUT, "loss: found a result of %s, expected the scalar of cross_entropy", row->name);
     return AH_OK;
 }
 

@@ -35,7 +35,8 @@ struct op_data {
 
 static inline bool takes_ids(enum ah_op op, int input)
 {
-    return input == 1 && (op == AH_OP_EMBEDDING || op == AH_OP_EMBEDDING_BWD || op == AH_OP_CROSS_ENTROPY);
+    enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
+    return kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS;
 }
 
 static inline int64_t operand_bytes(const struct ah_operand *operand)

@@ -37,9 +37,9 @@ static void draw_machine(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         double count = (double)partition->groups[class == 2 ? partition->layers + 1 : class].count;
         int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
-        ns[AH_ITEM_FORWARD][class] = 1 + (int64_t)(code->forward.flops * flop_ns);
-        ns[AH_ITEM_BACKWARD][class] = 1 + (int64_t)(code->backward.flops * flop_ns);
-        profile->costs.recompute_ns[class] = 1 + (int64_t)(code->recompute.flops * flop_ns);
+        ns[AH_ITEM_FORWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_FORWARD].flops * flop_ns);
+        ns[AH_ITEM_BACKWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_BACKWARD].flops * flop_ns);
+        profile->costs.recompute_ns[class] = 1 + (int64_t)(code->program[AH_PROGRAM_RECOMPUTE].flops * flop_ns);
         ns[AH_ITEM_PREFETCH][class] = ns[AH_ITEM_REFETCH][class] = ns[AH_ITEM_OFFLOAD][class] =
             1 + (int64_t)(4 * count * link_ns);
         ns[AH_ITEM_UPDATE_HOST][class] = 1 + (int64_t)(count * host_ns);

@@ -6,25 +6,13 @@ enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes sh
 
 /* ---- prepared programs ------------------------------------------------------------------------------------------- */
 
-static const struct ah_program *program_of(const struct ah_code *code, enum ah_program_kind kind)
-{
-    const struct ah_program *const programs[AH_PROGRAM_COUNT] = {
-        [AH_PROGRAM_FORWARD] = &code->forward,
-        [AH_PROGRAM_FORWARD_DROP] = &code->forward_drop,
-        [AH_PROGRAM_RECOMPUTE] = &code->recompute,
-        [AH_PROGRAM_BACKWARD] = &code->backward,
-    };
-    return programs[kind];
-}
-
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *out = (struct ah_bound_programs){.dev = dev};
     for (int class = 0; class < AH_CLASS_COUNT; class++)
         for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
             struct ah_prepared **prepared = &out->prepared[class][kind];
-            const struct ah_program *program = program_of(&partition->code[class], (enum ah_program_kind)kind);
-            AH_TRY(dev->ops->prepare(dev, program, prepared));
+            AH_TRY(dev->ops->prepare(dev, &partition->code[class].program[kind], prepared));
             if ((*prepared)->workspace_bytes > out->workspace_bytes)
                 out->workspace_bytes = (*prepared)->workspace_bytes;
         }

@@ -12,15 +12,6 @@
 /* Results of an iteration: the loss (a float) at 0, then the squared gradient norms (a double for each group). */
 enum { AH_RESULTS_NORMS = 64 };
 
-/* The programs of a class. */
-enum ah_program_kind {
-    AH_PROGRAM_FORWARD,
-    AH_PROGRAM_FORWARD_DROP,
-    AH_PROGRAM_RECOMPUTE,
-    AH_PROGRAM_BACKWARD,
-    AH_PROGRAM_COUNT
-};
-
 /* A partition's programs as one device keeps them. */
 struct ah_bound_programs {
     struct ah_dev *dev;

@@ -48,31 +48,37 @@ static int64_t staging_bytes(const struct ah_partition *partition, const struct 
     return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
 }
 
-static int64_t embedding_work_bytes(const struct ah_code *code)
+/* The most scratch that any of the programs with a bit in `kinds` needs. */
+static int64_t work_of(const struct ah_code *code, unsigned kinds)
 {
-    return max_bytes(max_bytes(code->forward.work_bytes, code->forward_drop.work_bytes), code->backward.work_bytes);
+    int64_t most = 0;
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+        if (kinds >> kind & 1)
+            most = max_bytes(most, code->program[kind].work_bytes);
+    return most;
 }
 
-/* Evaluation runs forward_drop under every plan. */
-static int64_t block_work_bytes(const struct ah_code *code, const struct ah_switches *switches)
+/* Which programs of a block a plan runs. Evaluation runs FORWARD_DROP under every plan. */
+static unsigned block_programs(const struct ah_switches *switches)
 {
-    int64_t work = max_bytes(code->forward_drop.work_bytes, code->backward.work_bytes);
+    unsigned kinds = 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_BACKWARD;
     if (switches->checkpoint < switches->layers)
-        work = max_bytes(work, code->forward.work_bytes);
+        kinds |= 1U << AH_PROGRAM_FORWARD;
     if (switches->checkpoint > 0)
-        work = max_bytes(work, code->recompute.work_bytes);
-    return work;
+        kinds |= 1U << AH_PROGRAM_RECOMPUTE;
+    return kinds;
 }
 
 /* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks,
  * behind the scratch of its own two programs. */
 static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    const struct ah_code *head = &partition->code[AH_CLASS_HEAD];
-    sizes->head_saved = round_up(max_bytes(head->forward.work_bytes, head->backward.work_bytes));
-    int64_t work = max_bytes(sizes->head_saved + head->saved_bytes, head->forward_drop.work_bytes);
-    work = max_bytes(work, embedding_work_bytes(&partition->code[AH_CLASS_EMBEDDING]));
-    work = max_bytes(work, block_work_bytes(&partition->code[AH_CLASS_BLOCK], switches));
+    const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
+    sizes->head_saved = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
+    int64_t work = sizes->head_saved + head->saved_bytes;
+    work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_INFER));
+    work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
+    work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(work);
 }
 

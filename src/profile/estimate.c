@@ -88,17 +88,17 @@ static double set_programs(struct estimate *estimate, int class)
     const struct ah_code *code = &estimate->partition->code[class];
     struct ah_profile *profile = estimate->profile;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0};
-    ah__roofline_add(&forward, &estimate->roofline, &code->forward);
-    ah__roofline_add(&backward, &estimate->roofline, &code->backward);
-    ah__roofline_add(&recompute, &estimate->roofline, &code->recompute);
+    ah__roofline_add(&forward, &estimate->roofline, &code->program[AH_PROGRAM_FORWARD]);
+    ah__roofline_add(&backward, &estimate->roofline, &code->program[AH_PROGRAM_BACKWARD]);
+    ah__roofline_add(&recompute, &estimate->roofline, &code->program[AH_PROGRAM_RECOMPUTE]);
     /* The gradient's norm is taken where the gradient is made. */
     ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
     set(estimate, AH_ITEM_FORWARD, class, forward.ns);
     set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
     profile->costs.recompute_ns[class] = llround(recompute.ns);
-    profile->forward_flops[class] = code->forward.flops;
-    profile->backward_flops[class] = code->backward.flops;
-    profile->recompute_flops[class] = code->recompute.flops;
+    profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
+    profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
+    profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 

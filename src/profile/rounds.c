@@ -71,7 +71,7 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
-    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].recompute.count > 0;
+    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
     for (int i = 0; i < workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
     for (int i = workload->places - 1; i >= 0; i--) {

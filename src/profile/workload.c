@@ -50,11 +50,8 @@ static int copies_of(const struct ah_partition *partition)
 static int64_t work_bytes(const struct ah_partition *partition)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < AH_CLASS_COUNT; i++) {
-        const struct ah_code *code = &partition->code[i];
-        bytes = larger(bytes, larger(code->forward.work_bytes, code->backward.work_bytes));
-        bytes = larger(bytes, code->recompute.work_bytes);
-    }
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        bytes = larger(bytes, ah__code_work_bytes(&partition->code[i]));
     return bytes;
 }
 

@@ -126,7 +126,7 @@ static const struct ah_operand *logit_gradient(const struct ah_program *program)
 
 int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities)
 {
-    const struct ah_operand *logits = logit_gradient(&run->partition->code[AH_CLASS_HEAD].forward_drop);
+    const struct ah_operand *logits = logit_gradient(&run->partition->code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD_DROP]);
     int64_t rows = run->partition->batch * run->partition->seq, vocab = run->partition->vocab;
     double loss;
     if (!logits || logits->space != AH_SPACE_WORK)

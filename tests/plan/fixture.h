@@ -42,10 +42,10 @@ static inline void fixture_groups(struct fixture *fixture)
 
 static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
 {
-    code->forward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->forward_drop.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->recompute.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->backward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_FORWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_FORWARD_DROP].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_RECOMPUTE].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_BACKWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->saved_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->input_bytes = code->output_bytes = code->boundary_bytes =
         fixture->partition.batch * fixture->partition.seq * 260;

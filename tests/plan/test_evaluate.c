@@ -23,7 +23,7 @@ static void machine_init(struct machine *machine, uint64_t seed)
     fixture_groups(&machine->fixture);
     partition->flops_forward = 3e9;
     partition->flops_backward = 6e9;
-    partition->code[AH_CLASS_BLOCK].recompute.flops = 4e8;
+    partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].flops = 4e8;
     machine->profile = (struct ah_profile){.partition_signature = partition->signature};
     struct ah_costs *costs = &machine->profile.costs;
     static const struct {

@@ -195,14 +195,14 @@ static void work_holds_what_runs(void **state)
         int64_t *work_bytes;
         int c, c_without; /* runs under c; does not under c_without (-1: always runs) */
     } programs[] = {
-        {&code[AH_CLASS_EMBEDDING].forward.work_bytes, 0, -1},
-        {&code[AH_CLASS_EMBEDDING].forward_drop.work_bytes, 0, -1},
-        {&code[AH_CLASS_EMBEDDING].backward.work_bytes, 0, -1},
-        {&code[AH_CLASS_BLOCK].forward.work_bytes, 3, 4},
-        {&code[AH_CLASS_BLOCK].forward_drop.work_bytes, 0, -1},
-        {&code[AH_CLASS_BLOCK].recompute.work_bytes, 1, 0},
-        {&code[AH_CLASS_BLOCK].backward.work_bytes, 4, -1},
-        {&code[AH_CLASS_HEAD].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_FORWARD].work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_BACKWARD].work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD].work_bytes, 3, 4},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].work_bytes, 1, 0},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD].work_bytes, 4, -1},
+        {&code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         int64_t before = *programs[i].work_bytes;
@@ -217,8 +217,8 @@ static void work_holds_what_runs(void **state)
         }
         *programs[i].work_bytes = before;
     }
-    code[AH_CLASS_HEAD].forward.work_bytes = LARGE;
-    code[AH_CLASS_HEAD].backward.work_bytes = LARGE - AH_LAYOUT_ALIGN;
+    code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD].work_bytes = LARGE;
+    code[AH_CLASS_HEAD].program[AH_PROGRAM_BACKWARD].work_bytes = LARGE - AH_LAYOUT_ALIGN;
     code[AH_CLASS_HEAD].saved_bytes = 3 * AH_LAYOUT_ALIGN;
     struct ah_layout *layout = layout_of(&fixture, 0, 0);
     assert_int_equal(layout->head_saved_offset, layout->work_offset + LARGE);

@@ -31,9 +31,9 @@ static int bind_one(void **out, const struct ah_call *call, const struct ah_oper
         return AH_OK;
     if (!base[operand->space])
         return ah__fail(AH_EINTERNAL, "cpu: %s: an operand lies in space %d, which is not bound",
-                        ah__op_table[call->op].name, (int)operand->space);
+                        ah__op_table[call->op]->name, (int)operand->space);
     if (operand->meta.dtype != AH_F32 && operand->meta.dtype != AH_I32)
-        return ah__fail(AH_EDEVICE, "cpu: %s: an operand is %s, expected F32 or I32", ah__op_table[call->op].name,
+        return ah__fail(AH_EDEVICE, "cpu: %s: an operand is %s, expected F32 or I32", ah__op_table[call->op]->name,
                         ah__dtype_name(operand->meta.dtype));
     *out = base[operand->space] + operand->offset;
     return AH_OK;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "model/gpt2.h"
+#include "model/model.h"
 #include "test.h"
 
 #define SIZES "\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":2,\"n_head\":2"

@@ -394,13 +394,14 @@ AH_API int ah_train(struct ah_train_result *result, const struct ah_train_option
 
 struct ah_generate_options {
     const char *model_dir; /* a checkpoint, or a training's folder (its newest) */
-    const char *prompt;    /* bytes; null or empty: a newline */
+    const char *prompt;    /* text; null or empty: a newline */
     int64_t tokens;        /* how many to add */
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
     uint64_t seed;
     int threads;           /* 0: one per core */
-    int (*on_token)(int token, void *context); /* nonzero stops */
+    /* Each new token with the text it stands for, which is valid during the call and may hold zero bytes; nonzero stops. */
+    int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };
 /* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of threads. */

@@ -28,9 +28,12 @@ static int open_model(struct ah_road *road)
 static int open_data(struct ah_road *road)
 {
     const char *path = road->options->data_path ? road->options->data_path : road->resumed.data_path;
+    const char *model_path = road->options->model_path ? road->options->model_path : road->resumed.folder;
     if (!path)
         return ah__fail(AH_EINPUT, "data: found none, expected a text or token file");
-    AH_TRY(ah__tokens_open(&road->tokens, path, ah_model_get(road->model)->vocab_size, road->settings.seq, val_fraction));
+    AH_TRY(ah__tokenizer_open(&road->tokenizer, model_path));
+    AH_TRY(ah__tokens_open(&road->tokens, path, road->tokenizer, ah_model_get(road->model)->vocab_size,
+                           road->settings.seq, val_fraction));
     return road->resumed.folder ? ah__checkpoint_check_data(&road->resumed, road->tokens, path) : AH_OK;
 }
 

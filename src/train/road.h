@@ -12,6 +12,7 @@ struct ah_road {
     struct ah_checkpoint resumed; /* folder null: a new training */
     const struct ah_model *model;
     struct ah_model *own_model; /* null when the caller gave one */
+    const struct ah_tokenizer *tokenizer;
     struct ah_tokens *tokens;
     struct ah_settings settings;
     char *out_dir; /* null: nothing is written */

@@ -32,6 +32,7 @@ static void leave(struct ah_road *road)
     ah_partition_free(road->partition);
     ah_graph_free(road->graph);
     ah__tokens_close(road->tokens);
+    ah__tokenizer_close(road->tokenizer);
     ah_model_free(road->own_model);
     ah__free(road->out_dir);
     ah__checkpoint_close(&road->resumed);

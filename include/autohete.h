@@ -1,10 +1,12 @@
 /* AutoHete: train language models that do not fit on the accelerator at hand.
  *
- * The public interface. The road a program walks:
+ * The public interface, in the order in which a program uses it:
  *
- *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> ah_run -> checkpoint
+ *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> trained checkpoint
  *
- * Each arrow is one function from one immutable artefact to the next; ah_train() walks all of it.
+ * Each of the first arrows is one function from one immutable artefact to the next, for programs that want to look at them.
+ * ah_train() goes from a model to the checkpoint: it makes the same artefacts and runs the plan. Nothing
+ * else runs a plan; one that was saved is handed to ah_train() as ah_train_options.plan.
  *
  * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is left
  * untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a null pointer is
@@ -383,7 +385,7 @@ struct ah_train_result {
     struct ah_plan plan;
 };
 
-/* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl,
+/* Profiles, plans, trains and saves. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl,
  * plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is on disk.
  *
  * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, threads or link speed either part

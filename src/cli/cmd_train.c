@@ -1,4 +1,4 @@
-/* autohete train: the whole road. */
+/* autohete train: profile, plan, train, save. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "cli/road.h"
+#include "cli/artefacts.h"
 
 struct train_args {
     struct ah_train_options options;
@@ -39,7 +39,7 @@ static const struct ah_arg options[] = {
     {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 0.999999999, false},
     {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 1e-30, 1, false},
     {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL, "AdamW, matrices only (default 0.1)", 0, 1000, false},
-    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and pictures", 0, 0, false},
+    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and timelines", 0, 0, false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
      "go on from a checkpoint; what is not given is as it was there", 0, 0, false},
     {"save-every", AH_ARG_COUNT, AT_OPTION(save_every), "N", NULL,
@@ -137,13 +137,13 @@ static void print_places(FILE *to, const struct ah_train_options *train)
     const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
     char path[4096];
     if (!folder) {
-        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and pictures)\n", "saved");
+        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and timelines)\n", "saved");
         return;
     }
     fprintf(to, "  %-14s %s\n", "saved", folder);
     snprintf(path, sizeof path, "%s/timeline.svg", folder);
     if (access(path, R_OK) == 0)
-        fprintf(to, "  %-14s %s, %s/timeline.json\n", "pictures", path, folder);
+        fprintf(to, "  %-14s %s, %s/timeline.json\n", "timelines", path, folder);
 }
 
 static void print_summary(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,

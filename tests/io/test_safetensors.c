@@ -199,7 +199,7 @@ static void missing_and_short(void **state)
     assert_fails(ah__safetensors_open(&file, path), AH_ECORRUPT, "found a header of 18446744073709551615 bytes");
 }
 
-/* Every truncation is found out; every flipped bit leaves a clean error or a file that can be walked. */
+/* Every truncation is found out; every flipped bit leaves a clean error or a file whose every tensor can be read. */
 static void damage_never_crashes(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The whole road on a tiny model: what a training leaves behind, what resuming it gives, and what no fault can take away. */
+/* A whole training of a tiny model: what a training leaves behind, what resuming it gives, and what no fault can take away. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>

@@ -1,17 +1,17 @@
-/* The first stations of the road, for commands that stop before training: model, partition, device, profile, plan. */
-#ifndef AH_CLI_ROAD_H
-#define AH_CLI_ROAD_H
+/* What commands that stop before training make: model, graph, partition, device, profile, plan. */
+#ifndef AH_CLI_ARTEFACTS_H
+#define AH_CLI_ARTEFACTS_H
 
 #include "cli/args.h"
 
-struct ah_cli_road_args {
+struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
 };
 
-struct ah_cli_road {
+struct ah_artefacts {
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -21,11 +21,11 @@ struct ah_cli_road {
 };
 
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
-int ah__cli_road_graph(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_partition(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_profile(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_plan(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-void ah__cli_road_free(struct ah_cli_road *road);
+int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+void ah__artefacts_free(struct ah_artefacts *artefacts);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \

@@ -50,8 +50,10 @@ int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_
     if (status != AH_OK)
         return status;
     if (strcmp(inputs->plan, "auto") == 0)
-        return ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &inputs->budget, inputs->policy);
-    return ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile, &inputs->budget, inputs->policy);
+        return ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &inputs->budget,
+                              inputs->policy);
+    return ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile, &inputs->budget,
+                         inputs->policy);
 }
 
 void ah__artefacts_free(struct ah_artefacts *artefacts)

@@ -31,7 +31,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
     {"device", AH_ARG_TEXT, at_device, "NAME", "cpu", "the device", 0, 0, false},                                      \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                           \
+     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                         \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
      "threads of the device (default: one per core)", 1, 4096, false},                                                 \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
@@ -43,7 +43,8 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile)                                                                   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},         \
-    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "the policy; `autohete simulate --policy all` lists them", 0, 0, false},        \
+    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "the policy; `autohete simulate --policy all` lists them",  \
+     0, 0, false},                                                                                                     \
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}

@@ -11,7 +11,8 @@ struct inspect_args {
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL,
+     "the model: JSON, or a folder with config.json", 0, 0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL,
      "instead of --model: a folder written by 'autohete train'", 0, 0, false},
     AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),

@@ -27,7 +27,8 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
     FILE *text = args->json ? stderr : stdout;
     int status = ah_plan_print(&artefacts->plan, &args->inputs.budget, text);
     if (status == AH_OK && args->explain)
-        status = ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &args->inputs.budget, text);
+        status =
+            ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &args->inputs.budget, text);
     if (status == AH_OK && args->out)
         status = ah_plan_save(&artefacts->plan, args->out);
     if (status == AH_OK && args->json) {

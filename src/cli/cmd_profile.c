@@ -15,7 +15,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the profile as one JSON object", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is the profile as one JSON object", 0, 0, false},
 };
 
 static int save(const void *profile, const char *path)

@@ -1,4 +1,5 @@
-/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine one does not own. */
+/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine that is
+ * not at hand. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -24,7 +25,8 @@ static const struct ah_arg options[] = {
     {"dtype", AH_ARG_TEXT, AT(compare.dtype), "TYPE", NULL, "bf16 or fp32 on that machine (default bf16)", 0, 0, false},
     {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
      "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
-    {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete", "all, or names with commas between them", 0, 0, false},
+    {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",
+     "all, or names with commas between them", 0, 0, false},
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
      "device-memory=8GiB:40GiB:4GiB, or of host-memory, batch=4:32:4 or seq", 0, 0, false},
     AH_ARGS_BUDGET(AT(inputs.budget)),
@@ -38,11 +40,13 @@ static const struct ah_arg options[] = {
      "the last line of output is one JSON object: the plan with its prediction, or the policies", 0, 0, false},
 };
 
-static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_budget *budget, const struct simulate_args *args)
+static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_budget *budget,
+                         const struct simulate_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
     struct ah_timeline *timeline = NULL;
-    int status = ah_plan_simulate(&timeline, &artefacts->plan, artefacts->partition, artefacts->profile, args->iterations);
+    int status =
+        ah_plan_simulate(&timeline, &artefacts->plan, artefacts->partition, artefacts->profile, args->iterations);
     if (status == AH_OK)
         status = ah_plan_print(&artefacts->plan, budget, text);
     if (status == AH_OK)
@@ -96,8 +100,8 @@ static int compare_plan(struct ah_compare *compare, const struct simulate_args *
     struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
-        status = ah_plan_parse(&artefacts->plan, args->inputs.plan, artefacts->partition, artefacts->profile, &compare->budget,
-                               compare->policies[0]);
+        status = ah_plan_parse(&artefacts->plan, args->inputs.plan, artefacts->partition, artefacts->profile,
+                               &compare->budget, compare->policies[0]);
     return status == AH_OK ? show(artefacts, &compare->budget, args) : status;
 }
 
@@ -107,7 +111,8 @@ static int compare_picture(struct ah_compare *compare, const struct simulate_arg
     struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
-        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &compare->budget, compare->policies[0]);
+        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &compare->budget,
+                                compare->policies[0]);
     return status == AH_OK ? show_timeline(artefacts, &compare->budget, args) : status;
 }
 

@@ -12,7 +12,7 @@ bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah
     return args->hardware || args->sweep || args->ranks || args->optimizer || args->dtype || several;
 }
 
-/* ---- the question -------------------------------------------------------------------------------------------------- */
+/* ---- the question ------------------------------------------------------------------------------------------------ */
 
 static const char *nearest_policy(const char *name)
 {
@@ -104,7 +104,8 @@ static int check_batches(const struct ah_compare *compare)
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);
         if (point.batch % compare->ranks != 0)
-            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: the batch is that of all ranks",
+            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: "
+                                 "the batch is that of all ranks",
                                  (long long)point.batch, compare->ranks, compare->ranks);
     }
     return AH_OK;
@@ -147,7 +148,8 @@ static int load_hardware(struct ah_compare *compare)
     return AH_OK;
 }
 
-int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
+int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+                     const struct ah_compare_args *args)
 {
     enum ah_dtype dtype;
     *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
@@ -171,7 +173,7 @@ void ah__compare_fini(struct ah_compare *compare)
     ah_hardware_free(compare->hardware);
 }
 
-/* ---- a point ------------------------------------------------------------------------------------------------------- */
+/* ---- a point ----------------------------------------------------------------------------------------------------- */
 
 static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
@@ -230,14 +232,14 @@ int ah__compare_point(struct ah_compare *compare, int index)
     return AH_OK;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static int evaluate(struct ah_evaluation *evaluations, const struct ah_compare *compare)
 {
     int status = AH_OK;
     for (int i = 0; compare->policies[i] && status == AH_OK; i++)
-        status = ah_plan_evaluate(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile, &compare->budget,
-                                  compare->policies[i]);
+        status = ah_plan_evaluate(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
+                                  &compare->budget, compare->policies[i]);
     return status;
 }
 
@@ -249,8 +251,8 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_compare_args *args = compare->args;
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name, compare->info.description,
-                compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
+        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name,
+                compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 args->dtype ? args->dtype : "bf16", args->optimizer ? args->optimizer : "autohete");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
@@ -258,9 +260,11 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     if (strcmp(swept, "seq") != 0)
         fprintf(to, "sequences of %lld tokens, ", (long long)point->seq);
     if (strcmp(swept, "device-memory") != 0)
-        fprintf(to, "device memory %s, ", point->device_bytes ? ah_size_format(size, sizeof size, point->device_bytes) : "any");
+        fprintf(to, "device memory %s, ",
+                point->device_bytes ? ah_size_format(size, sizeof size, point->device_bytes) : "any");
     if (strcmp(swept, "host-memory") != 0)
-        fprintf(to, "host memory %s, ", point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
+        fprintf(to, "host memory %s, ",
+                point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
     fprintf(to, "%d polic%s\n\n", ah__evaluation_count(compare->policies),
             ah__evaluation_count(compare->policies) == 1 ? "y" : "ies");
 }
@@ -275,7 +279,8 @@ static void json_head(const struct ah_compare *compare, FILE *to)
         ah__out_string(to, compare->info.name);
     else
         fputs("null", to);
-    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : args->hardware ? "bf16" : "fp32");
+    const char *dtype = args->hardware ? "bf16" : "fp32";
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : dtype);
     if (args->hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
 }
@@ -285,8 +290,10 @@ static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
     fprintf(to,
-            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, \"policies\": ",
-            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes, (long long)point->host_bytes);
+            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, "
+            "\"policies\": ",
+            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes,
+            (long long)point->host_bytes);
 }
 
 static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *json)

@@ -1,4 +1,5 @@
-/* What policies make of a model on a machine: one point of a question after another, as a table and as JSON. Decides nothing. */
+/* What policies make of a model on a machine: one point of a question after another, as a table and as JSON. Decides
+ * nothing. */
 #ifndef AH_CLI_COMPARE_H
 #define AH_CLI_COMPARE_H
 
@@ -34,7 +35,8 @@ struct ah_compare {
 bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args);
 
 /* Reads the question; both stay borrowed. Closed by fini, also after a failure. Statuses as the library's. */
-int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args);
+int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+                     const struct ah_compare_args *args);
 void ah__compare_fini(struct ah_compare *compare);
 /* Makes the artefacts up to the profile for point `index` of the sweep, unless they are there already. */
 int ah__compare_point(struct ah_compare *compare, int index);

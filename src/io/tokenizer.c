@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 
-/* ---- byte-level ---------------------------------------------------------------------------------------------------- */
+/* ---- byte-level -------------------------------------------------------------------------------------------------- */
 
 enum { BYTE_VALUES = 256 };
 
@@ -53,7 +53,7 @@ static int bytes_open(const struct ah_tokenizer **out, const char *model)
     return AH_OK;
 }
 
-/* ---- which one ----------------------------------------------------------------------------------------------------- */
+/* ---- which one --------------------------------------------------------------------------------------------------- */
 
 /* Each leaves *out null when the model has no tokenizer of its kind; the last takes every model. */
 static int (*const openers[])(const struct ah_tokenizer **out, const char *model) = {

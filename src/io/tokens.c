@@ -20,7 +20,7 @@ struct ah_tokens {
     struct ah_tokens_info info;
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int text_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
 {
@@ -51,8 +51,8 @@ static int layout_read(struct ah_tokens *tokens, const char *path, const struct 
         return ah__fail(AH_EINPUT, "%s: found token file version %d, expected %d (16-bit tokens)", path, header[1],
                         TOKEN_VERSION);
     if (header[2] < 0 || map->length - HEADER_BYTES != 2 * (size_t)header[2])
-        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header", path,
-                        map->length - HEADER_BYTES, header[2]);
+        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header",
+                        path, map->length - HEADER_BYTES, header[2]);
     tokens->data = map->data + HEADER_BYTES;
     tokens->width = 2;
     tokens->info.tokens = header[2];
@@ -127,11 +127,12 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     struct ah_tokens_info *info = &tokens->info;
     int64_t count = info->tokens;
     if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
-        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5", (long long)seq,
-                        val_fraction);
+        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
+                        (long long)seq, val_fraction);
     if (seq >= count)
-        return ah__fail(AH_EINPUT, "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)",
-                        path, (long long)count, (long long)seq + 1, (long long)seq);
+        return ah__fail(AH_EINPUT,
+                        "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)", path,
+                        (long long)count, (long long)seq + 1, (long long)seq);
     int64_t val = (int64_t)((double)count * val_fraction);
     if (val < seq + 1)
         val = seq + 1;
@@ -192,7 +193,7 @@ const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens)
     return &tokens->info;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------------------- */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 /* A Feistel network is a bijection whatever its round function is. */
 static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)

@@ -16,7 +16,7 @@ struct gpt2 {
 
 static const char *const dropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop", NULL};
 
-/* ---- config.json -> configuration ---------------------------------------------------------------------------------- */
+/* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 
 /* Keys that change nothing here are accepted, so that a folder saved by other tools can be read. */
 static const char *const known_keys[] = {
@@ -104,7 +104,7 @@ static void describe(struct ah_model_def *def, const void *context)
     def->layers = (int)config->n_layer;
 }
 
-/* ---- configuration -> config.json ---------------------------------------------------------------------------------- */
+/* ---- configuration -> config.json -------------------------------------------------------------------------------- */
 
 static int fill_text(cJSON *tree, const struct gpt2 *config)
 {
@@ -145,7 +145,7 @@ static int text(char **out, const void *context)
     return status;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static struct ah_tensor norm(struct ah_graph *graph, const struct gpt2 *config, const char *name, struct ah_tensor x)
 {

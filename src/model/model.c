@@ -66,7 +66,7 @@ const struct ah_model_def *ah_model_get(const struct ah_model *model)
     return &model->def;
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* Takes config, which is the model's from then on; not when it fails. */
 static int model_take_config(struct ah_model **out, const struct ah_family *family, void *config)
@@ -125,7 +125,7 @@ int ah_model_load(struct ah_model **out, const char *path)
     return status;
 }
 
-/* ---- recording ------------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 /* Ids below vocab_size must fit the embedding table and the logits. */
 static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *def)
@@ -156,7 +156,8 @@ static int record(struct ah_graph *graph, const struct ah_model_def *def, int64_
     return check_vocab(graph, def);
 }
 
-int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq, enum ah_dtype compute)
+int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
+                    enum ah_dtype compute)
 {
     const struct ah_model_def *def = &model->def;
     if (batch < 1)

@@ -45,13 +45,14 @@ static int encode_prompt(struct generator *gen)
     AH_TRY(tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
     for (int64_t i = 0; i < gen->prompt_count; i++)
         if (gen->prompt[i] >= vocab)
-            return ah__fail(AH_EINPUT, "prompt: found %s %d at %" PRId64 ", expected below the model's vocab_size %" PRId64,
+            return ah__fail(AH_EINPUT,
+                            "prompt: found %s %d at %" PRId64 ", expected below the model's vocab_size %" PRId64,
                             tokenizer->unit, gen->prompt[i], i, vocab);
     return AH_OK;
 }
 
-/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was trained
- * on: it has learned nothing about the positions beyond. */
+/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was
+ * trained on: it has learned nothing about the positions beyond. */
 static int fill_window(struct generator *gen)
 {
     int64_t length = gen->prompt_count, max_seq = gen->checkpoint.settings.seq;
@@ -127,8 +128,8 @@ static int open_and_generate(struct generator *gen)
     AH_TRY(fill_window(gen));
     AH_TRY(open_run(gen));
     AH_TRY(ah__new(&gen->probabilities, (size_t)gen->partition->vocab, sizeof *gen->probabilities));
-    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature, options->top_k,
-                            options->seed));
+    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature,
+                            options->top_k, options->seed));
     return generate(gen);
 }
 

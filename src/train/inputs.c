@@ -5,7 +5,8 @@
 #include "sched/sched.h"
 #include "train/session.h"
 
-/* Of the data, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for bit. */
+/* Of the data, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for
+ * bit. */
 static const double val_fraction = 0.1;
 
 static int open_model(struct ah_session *session)
@@ -95,8 +96,10 @@ int ah__session_plan(struct ah_session *session)
     if (!options->plan || strcmp(options->plan, "auto") == 0)
         AH_TRY(ah_plan_search(&session->plan, session->partition, session->profile, &options->budget, policy));
     else
-        AH_TRY(ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &options->budget, policy));
-    AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile, PREDICTED_ITERATIONS));
+        AH_TRY(ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &options->budget,
+                             policy));
+    AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
+                            PREDICTED_ITERATIONS));
     return options->on_plan ? options->on_plan(&session->plan, &options->budget, options->context) : AH_OK;
 }
 

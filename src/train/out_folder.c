@@ -81,7 +81,8 @@ int ah__out_folder_take(struct ah_out_folder *out)
     AH_TRY(lock(out));
     if (!locked)
         AH_TRY(holds_training(&taken, out->dir));
-    return taken ? ah__fail(AH_EINPUT, "%s: found a training there that began meanwhile, expected another folder", out->dir)
+    return taken ? ah__fail(AH_EINPUT, "%s: found a training there that began meanwhile, expected another folder",
+                            out->dir)
                  : AH_OK;
 }
 

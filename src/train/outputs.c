@@ -6,7 +6,7 @@
 /* Enough for two iterations in full swing. */
 enum { STRETCH_ENOUGH = 4 };
 
-/* ---- the files beside the checkpoints ------------------------------------------------------------------------------ */
+/* ---- the files beside the checkpoints ---------------------------------------------------------------------------- */
 
 static int save_profile(const struct ah_session *session, const char *path)
 {
@@ -25,10 +25,12 @@ static int save_timeline(const struct ah_session *session, const char *path)
 
 static int save_svg(const struct ah_session *session, const char *path)
 {
-    return ah_timeline_save_svg(session->predicted, ah__run_timeline(session->run), session->options->budget.device_bytes, path);
+    return ah_timeline_save_svg(session->predicted, ah__run_timeline(session->run),
+                                session->options->budget.device_bytes, path);
 }
 
-static int save(const struct ah_session *session, const char *name, int (*how)(const struct ah_session *session, const char *path))
+static int save(const struct ah_session *session, const char *name,
+                int (*how)(const struct ah_session *session, const char *path))
 {
     char *path;
     AH_TRY(ah__sprintf(&path, "%s/%s", session->out.dir, name));
@@ -37,7 +39,7 @@ static int save(const struct ah_session *session, const char *name, int (*how)(c
     return status;
 }
 
-/* ---- before and during training ------------------------------------------------------------------------------------ */
+/* ---- before and during training ---------------------------------------------------------------------------------- */
 
 /* The next checkpoint's state: only step and loss change from here on. */
 static int prepare_state(struct ah_session *session)
@@ -51,7 +53,8 @@ static int prepare_state(struct ah_session *session)
     session->state.data_signature = info->signature;
     session->state.settings = session->settings;
     AH_TRY(status);
-    return ah__new(&session->save_buffer, (size_t)ah__checkpoint_buffer(session->partition), sizeof *session->save_buffer);
+    return ah__new(&session->save_buffer, (size_t)ah__checkpoint_buffer(session->partition),
+                   sizeof *session->save_buffer);
 }
 
 /* The loop's save and stretch hooks; context: the session. */
@@ -61,7 +64,8 @@ static int save_checkpoint(int64_t step, double loss, void *context)
     session->state.step = step;
     session->state.loss = loss;
     AH_TRY(ah__metrics_sync(&session->metrics));
-    return ah__checkpoint_save(session->out.dir, &session->state, session->model, session->partition, session->run, session->save_buffer);
+    return ah__checkpoint_save(session->out.dir, &session->state, session->model, session->partition, session->run,
+                               session->save_buffer);
 }
 
 /* The first stretch that is long enough, or the longest so far, shows what really happened. */

@@ -1,6 +1,6 @@
-/* A training session: everything between options and a trained model, in the order in which it comes to be, and the steps
- * that are more than one call: what comes in (inputs.c) and what goes out (outputs.c). Neither calls the other; train.c
- * calls both. */
+/* A training session: everything between options and a trained model, in the order in which it comes to be, and the
+ * steps that are more than one call: what comes in (inputs.c) and what goes out (outputs.c). Neither calls the other;
+ * train.c calls both. */
 #ifndef AH_TRAIN_SESSION_H
 #define AH_TRAIN_SESSION_H
 
@@ -42,7 +42,8 @@ int ah__session_plan(struct ah_session *session);
 /* Initial parameters, or the checkpoint's. */
 int ah__session_load(struct ah_session *session);
 
-/* Makes the folder, writes what is known before training and readies metrics and checkpoints. Nothing to do without one. */
+/* Makes the folder, writes what is known before training and readies metrics and checkpoints. Nothing to do without
+ * one. */
 int ah__session_open_outputs(struct ah_session *session);
 
 #endif

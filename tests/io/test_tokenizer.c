@@ -30,7 +30,8 @@ static void bytes_there_and_back(void **state)
     assert_int_equal(length, 0);
     ah__free(back);
     ids[2] = 256;
-    assert_fails(tokenizer->decode(&back, &length, tokenizer, ids, count), AH_EINPUT, "token 2: found 256, expected below");
+    assert_fails(tokenizer->decode(&back, &length, tokenizer, ids, count), AH_EINPUT,
+                 "token 2: found 256, expected below");
     ids[2] = -1;
     assert_fails(tokenizer->decode(&back, &length, tokenizer, ids, count), AH_EINPUT, "token 2: found -1");
     ah__free(ids);
@@ -46,7 +47,7 @@ static void a_folder_that_says_nothing_has_bytes(void **state)
     assert_ptr_equal(tokenizer, &ah__tokenizer_bytes);
 }
 
-/* ---- a tokenizer whose ids are no bytes: two letters are one token ------------------------------------------------------ */
+/* ---- a tokenizer whose ids are no bytes: two letters are one token ----------------------------------------------- */
 
 static int pairs_encode(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
                         size_t length)

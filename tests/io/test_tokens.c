@@ -98,9 +98,11 @@ static void bad_input(void **state)
 {
     (void)state;
     struct ah_tokens *tokens = NULL;
-    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT, "/nowhere/x: cannot open: No such file");
+    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+                 "/nowhere/x: cannot open: No such file");
     text_make(0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT, "data: found an empty file, expected data");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+                 "data: found an empty file, expected data");
     text_make(8);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
                  "data: found 8 tokens, expected at least 9 (one sequence of 8 and its target)");
@@ -110,22 +112,26 @@ static void bad_input(void **state)
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 245, 8, 0.05), AH_EINPUT,
                  "data: byte 35: found 245, expected a token below the model's vocab_size 245");
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05), AH_EINPUT, "found seq 0");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05), AH_EINPUT, "found seq 9223372036854775807");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05), AH_EINPUT,
+                 "found seq 9223372036854775807");
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9), AH_EINPUT, "validation part 0.9");
     tokens_make(1, 100, 100);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05), AH_EINPUT,
                  "tokens.bin: token 34: found 102, expected a token below the model's vocab_size 100");
     tokens_make(7, 100, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT, "found token file version 7, expected 1");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+                 "found token file version 7, expected 1");
     tokens_make(1, 101, 100);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
                  "tokens.bin: found 200 bytes of tokens, expected 2 for each of 101 tokens");
     tokens_make(1, -1, 100);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT, "of -1 tokens");
     tokens_make(1, 0, 0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT, "found 0 tokens, expected at least 9");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+                 "found 0 tokens, expected at least 9");
     assert_ok(ah__file_write(path, "\x88\xd8\x34\x01more", 8));
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT, "found 8 bytes, expected a token file's header");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
+                 "found 8 bytes, expected a token file's header");
     assert_null(tokens);
 }
 

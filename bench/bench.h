@@ -6,7 +6,7 @@
 #include "plan/predict.h"
 #include "run/run.h"
 
-/* A GPT-2 of random tokens, the road up to the profile. */
+/* A GPT-2 of random tokens, up to its profile. */
 struct bench {
     int layers, width, heads, vocab;
     int64_t batch, seq;

@@ -73,12 +73,12 @@ static void draw(const char *folder, const char *name, const char *title, const 
 
 void paper_memory_save(const char *folder)
 {
-    struct bench road = {0};
-    BENCH(ah_model_load(&road.model, "models/gpt-4b.json"));
-    BENCH(ah_model_record(&road.graph, road.model, BATCH, PAPER_SEQ, AH_BF16));
-    BENCH(ah_partition_new(&road.partition, road.graph));
-    const struct ah_code *code = &road.partition->code[AH_CLASS_BLOCK];
-    double params = (double)road.partition->groups[1].count;
+    struct bench bench = {0};
+    BENCH(ah_model_load(&bench.model, "models/gpt-4b.json"));
+    BENCH(ah_model_record(&bench.graph, bench.model, BATCH, PAPER_SEQ, AH_BF16));
+    BENCH(ah_partition_new(&bench.partition, bench.graph));
+    const struct ah_code *code = &bench.partition->code[AH_CLASS_BLOCK];
+    double params = (double)bench.partition->groups[1].count;
     struct block block = {(double)code->saved_bytes, (double)code->input_bytes, 2 * params, 12 * params};
     draw(folder, "memory-activations", "Activations, blocks 1 and 2 checkpointed", "blocks 1 and 2 recompute", &block,
          activations);
@@ -86,5 +86,5 @@ void paper_memory_save(const char *folder)
          "blocks 1 and 2 give theirs back", &block, parameters);
     draw(folder, "memory-states", "Parameters, gradients and states, optimizers of blocks 4 and 5 offloaded",
          "blocks 4 and 5 on the host", &block, model_data);
-    bench_close(&road);
+    bench_close(&bench);
 }

@@ -22,8 +22,8 @@ struct ah_sampler {
 int ah__sampler_init(struct ah_sampler *out, int vocab, double temperature, int top_k, uint64_t seed);
 void ah__sampler_fini(struct ah_sampler *sampler);
 
-/* Draws from probabilities [vocab] raised to 1/temperature, among the top_k likeliest (equal ones by number); `position` is
- * the draw's counter. AH_ENUMERIC when a probability is not finite or none is above zero. */
+/* Draws from probabilities [vocab] raised to 1/temperature, among the top_k likeliest (equal ones by number);
+ * `position` is the draw's counter. AH_ENUMERIC when a probability is not finite or none is above zero. */
 int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *probabilities, uint64_t position);
 
 #endif

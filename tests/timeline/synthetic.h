@@ -1,4 +1,4 @@
-/* A made-up timeline with everything a real one can hold, so that its pictures can be tested without a scheduler:
+/* A made-up timeline with everything a real one can hold, so that its SVG can be tested without a scheduler:
  * block 1 keeps its optimizer on the device, blocks 2..layers, embedding and head on the host; blocks up to layers/2
  * recompute; blocks 2..layers/3+1 give their parameters back after forward. */
 #ifndef AH_TESTS_TIMELINE_SYNTHETIC_H

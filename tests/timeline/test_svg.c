@@ -1,4 +1,4 @@
-/* The picture: well-formed, inside its frame, with everything it promises, from 1 block to 48. */
+/* The SVG: well-formed, inside its frame, with everything it promises, from 1 block to 48. */
 #include <string.h>
 
 #include "timeline/synthetic.h"

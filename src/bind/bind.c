@@ -164,7 +164,10 @@ static void input(const struct bind *bind)
 
 static void forward(const struct bind *bind)
 {
-    program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
+    if (bind->binding->infer && bind->binding->class == AH_CLASS_HEAD)
+        program_add(bind, AH_PROGRAM_INFER);
+    else
+        program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
 }
 
 static void backward(const struct bind *bind)

@@ -43,6 +43,7 @@ struct ah_binding {
     const struct ah_bound_programs *programs;
     enum ah_class class;    /* of the item's partition */
     int group;              /* whose model data it moves or updates */
+    bool infer;             /* the head stops at its logits: no targets, no loss */
     struct ah_adam adam;    /* updates only */
     const float *grad_scale; /* updates only: see dev.h */
 };

@@ -20,6 +20,7 @@ struct ah_run {
     int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
     int64_t trained;          /* training iterations completed: what hooks count */
     const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
+    bool infer;               /* the running evaluation ends at the logits */
     int64_t busy_ns[AH_LANE_COUNT];
     double loss;              /* of the last completed evaluation */
 };

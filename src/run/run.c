@@ -80,6 +80,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .programs = &run->programs,
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
+        .infer = run->infer,
     };
     ah__run_addresses(&at, run, item);
     if (item->kind == AH_ITEM_INPUT)

@@ -22,7 +22,7 @@ struct generator {
     struct ah_sampler sampler;
     int64_t seq, count;    /* window length; tokens in it */
     int32_t *window;       /* [seq]; what lies behind `count` does not matter to a causal model */
-    float *probabilities;  /* [vocab] */
+    float *logits;         /* [vocab] */
 };
 
 static int check(struct generator *gen)
@@ -112,8 +112,8 @@ static int generate(struct generator *gen)
     int stop = 0;
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
-        AH_TRY(ah__run_probabilities(gen->run, gen->window, gen->count - 1, gen->probabilities));
-        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->probabilities, (uint64_t)i));
+        AH_TRY(ah__run_logits(gen->run, gen->window, gen->count - 1, gen->logits));
+        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, (uint64_t)i));
         append(gen, token);
         AH_TRY(tell(&stop, gen, token));
     }
@@ -132,7 +132,7 @@ static int open_and_generate(struct generator *gen)
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
     AH_TRY(open_run(gen));
-    AH_TRY(ah__new(&gen->probabilities, (size_t)gen->partition->vocab, sizeof *gen->probabilities));
+    AH_TRY(ah__new(&gen->logits, (size_t)gen->partition->vocab, sizeof *gen->logits));
     AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature,
                             options->top_k, options->seed));
     return generate(gen);
@@ -151,7 +151,7 @@ int ah_generate(const struct ah_generate_options *options)
     ah__tokenizer_close(gen.tokenizer);
     ah__free(gen.prompt);
     ah__free(gen.window);
-    ah__free(gen.probabilities);
+    ah__free(gen.logits);
     ah__checkpoint_close(&gen.checkpoint);
     return status;
 }

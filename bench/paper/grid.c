@@ -41,7 +41,7 @@ static void describe(struct paper_cell *cell, const struct bench *bench)
     cell->layers = partition->layers;
     cell->hidden = norm->shape.dim[0];
     for (int g = 0; g < partition->group_count; g++)
-        cell->params += partition->groups[g].count;
+        cell->params += partition->groups[g].elements;
 }
 
 /* Without priorities, the plan that was made for them. */

@@ -23,7 +23,9 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .group = number,
             .offset = offset,
         };
-        offset += ah__shape_count(&value->meta.shape);
+        int64_t elements = ah__shape_count(&value->meta.shape);
+        partition->groups[number].elements += elements;
+        offset += (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
     }
     return offset;
 }

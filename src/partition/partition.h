@@ -15,14 +15,20 @@ struct ah_param {
     enum ah_init init;
     float init_std;
     int group;
-    int64_t offset; /* elements from the start of its group; parameters are packed without gaps, rank >= 2 first */
+    int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first */
 };
+
+/* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every dtype.
+ * What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts zeroed, all
+ * blocks have their gaps in the same places, and an update leaves zeros where the gradient is zero. */
+enum { AH_PARAM_ALIGN = 128 };
 
 /* The model data of one partition: the unit of placement. */
 struct ah_group {
     int first_param, param_count; /* in ah_partition.params, in order of offset */
-    int64_t count;                /* elements, all parameters */
+    int64_t count;                /* elements, all parameters and the gaps behind them */
     int64_t decayed;              /* elements [0, decayed) belong to parameters of rank >= 2 */
+    int64_t elements;             /* of parameters alone */
 };
 
 /* The programs of a partition. id, name in text and JSON */

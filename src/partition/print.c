@@ -35,7 +35,7 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
     for (int i = 0; i < 5; i++)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
-    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->count, sizes[0],
+    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
             sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops, code->program[AH_PROGRAM_BACKWARD].flops);
 }
 
@@ -76,7 +76,7 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
 {
     int64_t total = 0;
     for (int g = 0; g < partition->group_count; g++)
-        total += partition->groups[g].count;
+        total += partition->groups[g].elements;
     fprintf(to, "%d blocks, batch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n", partition->layers,
             (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute),
             (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
@@ -161,7 +161,7 @@ static int add_class(cJSON *parent, const struct ah_partition *partition, int cl
 {
     const struct ah_code *code = &partition->code[class];
     cJSON *object = add_child(parent, ah__class_names[class], cJSON_CreateObject());
-    AH_TRY(ah__json_add_int(object, "parameters", group_of(partition, class)->count));
+    AH_TRY(ah__json_add_int(object, "parameters", group_of(partition, class)->elements));
     AH_TRY(ah__json_add_int(object, "decayed", group_of(partition, class)->decayed));
     AH_TRY(ah__json_add_int(object, "input_bytes", code->input_bytes));
     AH_TRY(ah__json_add_int(object, "output_bytes", code->output_bytes));

@@ -66,7 +66,7 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .L = partition->layers,
         .Ma = (double)(block->saved_bytes + block->input_bytes) / element,
         .Ma_in = (double)block->input_bytes / element,
-        .Mp = (double)partition->groups[1].count,
+        .Mp = (double)partition->groups[1].count, /* with what aligns them: it travels and is stored too */
         .Mgc = (double)device,
         .Mcc = (double)host,
         .M_gpu = limit(budget->device_bytes),

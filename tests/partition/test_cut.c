@@ -252,21 +252,23 @@ static void groups(void **state)
         assert_int_equal(p->group_count, 5);
         assert_int_equal(p->shared_group, tied ? 0 : -1);
         assert_int_equal(p->vocab, MODEL_VOCAB);
-        assert_int_equal(p->groups[4].count, 2 * C + (tied ? 0 : MODEL_VOCAB * C));
+        assert_int_equal(p->groups[4].elements, 2 * C + (tied ? 0 : MODEL_VOCAB * C));
         assert_true(p->code[AH_CLASS_HEAD].uses_shared == (tied == 1));
         assert_false(p->code[AH_CLASS_BLOCK].uses_shared);
         assert_false(p->code[AH_CLASS_EMBEDDING].backward_needs_params);
         assert_true(p->code[AH_CLASS_BLOCK].backward_needs_params);
         for (int g = 0; g < p->group_count; g++) {
-            int64_t offset = 0;
+            int64_t offset = 0, elements = 0;
             for (int i = 0; i < p->groups[g].param_count; i++) {
                 const struct ah_param *param = &p->params[p->groups[g].first_param + i];
                 assert_int_equal(param->group, g);
                 assert_int_equal(param->offset, offset);
                 assert_true((param->shape.rank >= 2) == (offset < p->groups[g].decayed));
-                offset += ah__shape_count(&param->shape);
+                offset += (ah__shape_count(&param->shape) + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
+                elements += ah__shape_count(&param->shape);
             }
             assert_int_equal(offset, p->groups[g].count);
+            assert_int_equal(elements, p->groups[g].elements);
         }
         ah_partition_free(p);
     }

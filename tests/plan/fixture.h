@@ -36,7 +36,9 @@ static inline void fixture_groups(struct fixture *fixture)
         }
         matrix->group = vector->group = g;
         int64_t decayed = matrix->shape.dim[0] * matrix->shape.dim[1];
-        fixture->groups[g] = (struct ah_group){2 * g, 2, decayed + vector->shape.dim[0], decayed};
+        int64_t count = decayed + vector->shape.dim[0];
+        fixture->groups[g] = (struct ah_group){
+            .first_param = 2 * g, .param_count = 2, .count = count, .decayed = decayed, .elements = count};
     }
 }
 

@@ -4,7 +4,25 @@
 
 #include "base/alloc.h"
 #include "plan/predict.h"
+#include "run/internal.h"
 #include "sched/check.h"
+
+/* Between the parameters of a group everything is zero, and stays so: see AH_PARAM_ALIGN. */
+static void check_gaps(const struct ah_run *run, const struct ah_partition *partition)
+{
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        const struct ah_group *group = &partition->groups[param->group];
+        bool last = p + 1 == group->first_param + group->param_count;
+        int64_t end = last ? group->count : partition->params[p + 1].offset;
+        for (int which = 0; which < 3; which++) {
+            const char *state = ah__run_states(run, param->group) +
+                                which * ah__run_layout(run)->groups[param->group].state_bytes;
+            for (int64_t i = param->offset + ah__shape_count(&param->shape); i < end; i++)
+                assert_true(((const float *)(const void *)state)[i] == 0);
+        }
+    }
+}
 
 static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan,
                   const struct ah_dev_options *options)
@@ -25,6 +43,7 @@ static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_pl
     assert_int_equal(done, TINY_STEPS);
     outcome->states = tiny_hash_states(run, tiny->partition);
 
+    check_gaps(run, tiny->partition);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, tiny->partition, ah__policy_find(plan->policy));
     check_timeline(ah__run_timeline(run), &config);

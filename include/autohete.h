@@ -237,6 +237,7 @@ struct ah_switches {
     int slots;              /* block-sized device slots shared by parameters and gradients */
     int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
     int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
+    int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */

@@ -12,7 +12,9 @@ struct sizes {
     bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
     int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
+    int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
+    int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
     int64_t embedding_grad;         /* not rounded: the region ends with it */
     int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging, workspace;
     int saved_sets;
@@ -95,6 +97,10 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->buffer[class] = round_up(count * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
+    sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
+    if (partition->compute != AH_F32)
+        sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
+    sizes->landing = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
     sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
     sizes->embedding_grad = partition->groups[0].count * element_bytes;
 }
@@ -168,7 +174,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
               3 * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               (switches->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
-    *host = (3 * sizes.state[AH_CLASS_BLOCK] + sizes.host_grad[AH_CLASS_BLOCK]) * switches->offload_optimizer +
+    *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
             host_outside_bytes(&sizes);
 }
 
@@ -199,8 +205,13 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     *g = (struct ah_layout_group){.host_grad_offset = -1, .param_offset = -1, .grad_offset = -1};
     g->on_host = ah__on_host(switches, group);
     g->state_bytes = sizes->state[class];
-    g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
-    if (g->on_host)
+    if (g->on_host && class == AH_CLASS_BLOCK) {
+        g->state_offset = -1;
+        g->host_grad_offset = sizes->landing ? place(&layout->host_bytes, sizes->landing) : -1;
+    } else {
+        g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
+    }
+    if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
     if ((g->on_host || sizes->copies) && class != AH_CLASS_BLOCK)
         g->param_offset = place(&layout->device_bytes, sizes->buffer[class]);
@@ -223,9 +234,11 @@ static void place_device(struct ah_layout *layout, const struct ah_switches *swi
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
 }
 
-static void place_host(struct ah_layout *layout, const struct sizes *sizes)
+static void place_host(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->host_bytes;
+    layout->set_bytes = sizes->set;
+    layout->sets_offset = place(end, ah__host_sets(switches) * sizes->set);
     layout->host_tokens_offset = place(end, 2 * sizes->tokens);
     layout->host_results_offset = place(end, 2 * sizes->results);
     layout->host_staging_offset = place(end, sizes->staging);
@@ -256,7 +269,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);
     place_device(layout, switches, &sizes);
-    place_host(layout, &sizes);
+    place_host(layout, switches, &sizes);
     *out = layout;
     return AH_OK;
 }

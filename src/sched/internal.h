@@ -31,8 +31,10 @@ struct group {
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
     struct mark offload[AH_SCHED_MOST_TILES];
     int fetched;                      /* tiles of this iteration's fetch submitted */
-    int offloaded, updating,
-        updated; /* tiles of iteration ready_for: offloads and updates submitted, updates completed */
+    int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
+    int set;   /* of host states: the one in use */
+    int spare; /* the one that provisional updates of iteration ready_for write; -1: none */
+    bool void_spare; /* what is still being written there does not count: the iteration was clipped */
     struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 
@@ -70,6 +72,8 @@ struct ah_sched {
     struct group_set updating; /* tiles of a gradient sent home that have no update yet */
     struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
     int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
+    int *spare_sets; /* free sets of host states */
+    int spare_count;
     int free_slots; /* not claimed; their release may still be under way */
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
@@ -85,6 +89,10 @@ struct ah_sched {
     int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
 
     struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
+    struct mark last_backward[ITERATION_RING]; /* what the norms wait for */
+    int64_t norms_known;          /* the host knows the norms of all iterations below */
+    bool clipped[ITERATION_RING]; /* of those it knows: the factor is not one */
+    bool unsettled;               /* provisional updates wait for what follows from the last norms that arrived */
     int items_done[ITERATION_RING];
     int64_t iterations_complete; /* all iterations below it are complete */
     int in_flight[AH_LANE_COUNT];
@@ -118,7 +126,7 @@ bool ah__sched_backward_over(const struct ah_sched *sched, int group);
 bool ah__sched_all_fetched(const struct ah_sched *sched);
 /* The compute lane stands before (or, its casts being ahead, just beyond) the step that a fetch is for. */
 bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch);
-/* The host update that follows the group's last backward has completed. */
+/* The host update that follows the group's last backward has completed, or has to wait for the norm. */
 bool ah__sched_update_over(const struct ah_sched *sched, int group);
 /* Nothing runs or is queued on a lane. */
 static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lane)
@@ -131,9 +139,17 @@ static inline const struct step *ah__step_next(const struct step_list *list)
     return &list->steps[list->at];
 }
 
+/* What follows from the norms that arrived last for the updates that ran before they were known. */
+void ah__sched_settle(struct ah_sched *sched);
 /* Items of one iteration, for knowing when it is complete. */
 int ah__sched_items(const struct ah_sched *sched);
 int ah__sched_ring(int64_t iteration);
+/* Whether the factor of an iteration is known. */
+static inline bool ah__sched_norm_known(const struct ah_sched *sched, int64_t iteration)
+{
+    return !sched->config.clips || sched->norms_known > iteration;
+}
+
 /* How many slots the blocks optimized on the device need at once. */
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward);
 

@@ -18,6 +18,7 @@
     X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
     X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
     X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
+    X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update") /* before the norm is known, into a spare set of states */     \
     X(GATHER, AH_LANE_COMM, "all-gather")           /* full parameters from every rank's shard */                      \
     X(REDUCE, AH_LANE_COMM, "reduce-scatter")       /* every rank's shard of the summed gradient */
 
@@ -37,11 +38,13 @@ struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int tile, tiles;   /* PREFETCH, OFFLOAD, UPDATE_HOST: which of how many equal pieces of the group; 0 tiles: whole */
+    int tile, tiles;   /* PREFETCH, OFFLOAD, host updates: which of how many equal pieces of the group; 0 tiles: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
     int grad_slot;     /* slot with the gradient, -1: none or dedicated */
+    int set;           /* blocks on the host: the set of states that is read, and written but by UPDATE_AHEAD */
+    int spare_set;     /* UPDATE_AHEAD: the set that is written */
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */

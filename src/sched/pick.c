@@ -13,7 +13,8 @@ static void next_init(struct ah_next *next, enum ah_item_kind kind, enum ah_lane
                                   .partition = partition,
                                   .iteration = iteration,
                                   .param_slot = -1,
-                                  .grad_slot = -1};
+                                  .grad_slot = -1,
+                                  .spare_set = -1};
     next->lane = lane;
     next->waits = 0;
 }
@@ -170,6 +171,16 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
+/* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait for
+ * the norm have theirs. */
+static int device_slots_left(const struct ah_sched *sched)
+{
+    int all = ah__sched_device_slots(&sched->config, true);
+    int on_device = sched->config.switches.layers - sched->config.switches.offload_optimizer;
+    int claimed = on_device - (sched->lowest_gradient - 1);
+    return !sched->config.clips || claimed <= 0 ? all : all - claimed;
+}
+
 /* Slots that claims which come before this fetch in order of need may yet ask for at once. */
 static int slots_kept(const struct ah_sched *sched, const struct step *step)
 {
@@ -182,7 +193,7 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
     bool last_backward_left =
         !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
     if (last_backward_left)
-        return ah__sched_device_slots(&sched->config, true);
+        return device_slots_left(sched);
     bool casts_left = sched->compute.iteration < iteration ||
                       ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);
     return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
@@ -199,7 +210,10 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
     if (sched->config.policy->delay && !sched->forward_only)
         return used && group->ready_for >= iteration - sched->config.policy->delay;
-    return group->ready_for == iteration || (group->ready_for == iteration - 1 && group->updated > group->fetched);
+    if (group->ready_for == iteration)
+        return true;
+    return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_spare &&
+           ah__sched_norm_known(sched, iteration - 1);
 }
 
 static bool refetch_due(const struct ah_sched *sched, int partition)
@@ -220,6 +234,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         return false;
     if (!sched->config.policy->may_fetch(sched, &next->item))
         return false;
+    next->item.set = group->spare >= 0 && !group->void_spare ? group->spare : group->set;
     if (!group->pooled || group->casts)
         return true;
     if (next->item.tile > 0) {
@@ -237,7 +252,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
-    int device = ah__sched_device_slots(config, true);
+    int device = device_slots_left(sched);
     int again = config->switches.offload_params && sched->fetch.iteration < iteration ? 2 : 1;
     return device > again ? device : again;
 }
@@ -335,8 +350,8 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
     bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
     int ring = ah__sched_ring(iteration);
-    const struct mark *source = loss ? &sched->head[ring] : &sched->last_compute[ring];
-    if (iteration >= (loss ? sched->head_iteration : sched->compute.iteration))
+    const struct mark *source = loss ? &sched->head[ring] : &sched->last_backward[ring];
+    if (loss ? iteration >= sched->head_iteration : !source->submitted || source->iteration != iteration)
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
         return false;
@@ -366,6 +381,7 @@ static bool offload_next(const struct ah_sched *sched, struct ah_next *next)
     const struct group *group = &sched->groups[best.group];
     next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
     next->item.grad_slot = group->grad_slot;
+    next->item.set = group->set;
     next->item.tile = group->offloaded;
     next->item.tiles = sched->config.switches.tiles;
     wait_for(sched, next, gradient_source(sched, group));
@@ -380,6 +396,24 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
     return result_next(sched, next, true) || offload_next(sched, next) || result_next(sched, next, false);
 }
 
+/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next one
+ * probably is too. */
+static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
+{
+    int64_t before = group->ready_for - 1;
+    if (group->spare >= 0)
+        return true;
+    bool calm = before < sched->first || (sched->norms_known > before && !sched->clipped[ah__sched_ring(before)]);
+    return group->pooled && sched->spare_count > 0 && calm && !sched->config.policy->delay;
+}
+
+static bool may_update(const struct ah_sched *sched, int index)
+{
+    const struct group *group = &sched->groups[index];
+    return group->updating < group->offloaded && sched->config.policy->may_update(sched, index) &&
+           (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
+}
+
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_HOST] >= HOST_DEPTH)
@@ -388,13 +422,17 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
     for (int i = 0; i < sched->updating.count; i++) {
         int g = sched->updating.groups[i];
         const struct group *group = &sched->groups[g];
-        if (group->updating < group->offloaded && sched->config.policy->may_update(sched, g))
+        if (may_update(sched, g))
             consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
     }
     if (best.group < 0)
         return false;
     const struct group *group = &sched->groups[best.group];
-    next_init(next, AH_ITEM_UPDATE_HOST, AH_LANE_HOST, best.group, group->ready_for);
+    bool final = ah__sched_norm_known(sched, group->ready_for) && (group->spare < 0 || group->void_spare);
+    next_init(next, final ? AH_ITEM_UPDATE_HOST : AH_ITEM_UPDATE_AHEAD, AH_LANE_HOST, best.group, group->ready_for);
+    next->item.set = group->set;
+    if (!final)
+        next->item.spare_set = group->spare >= 0 ? group->spare : sched->spare_sets[sched->spare_count - 1];
     next->item.tile = group->updating;
     next->item.tiles = sched->config.switches.tiles;
     wait_for(sched, next, &group->offload[group->updating]);
@@ -462,6 +500,8 @@ static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)
 {
+    if (sched->unsettled)
+        ah__sched_settle(sched);
     return compute_next(sched, next) || h2d_next(sched, next) || comm_next(sched, next) || d2h_next(sched, next) ||
            host_next(sched, next);
 }

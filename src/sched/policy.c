@@ -81,7 +81,9 @@ bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch
 bool ah__sched_update_over(const struct ah_sched *sched, int group)
 {
     const struct group *g = &sched->groups[group];
-    return !g->backward.submitted || g->ready_for > g->backward.iteration;
+    if (!g->backward.submitted || g->ready_for > g->backward.iteration)
+        return true;
+    return !ah__sched_norm_known(sched, g->backward.iteration); /* it cannot be, and what asks is what the norm waits for */
 }
 
 bool ah__sched_all_fetched(const struct ah_sched *sched)

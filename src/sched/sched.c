@@ -9,12 +9,14 @@ int ah__sched_ring(int64_t iteration)
 
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 {
-    if (config->switches.ranks >
-        1) /* parameters of this block and the next; gradients being reduced and being written */
-        return config->switches.offload_params == config->switches.layers ? 0 : backward ? 4 : 2;
-    if (config->switches.offload_optimizer == config->switches.layers)
+    const struct ah_switches *switches = &config->switches;
+    int on_device = switches->layers - switches->offload_optimizer;
+    int gradients = config->clips ? on_device : 0; /* held until the norm is known */
+    if (switches->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
+        return switches->offload_params == switches->layers ? 0 : backward ? 4 + gradients : 2;
+    if (on_device == 0)
         return 0;
-    return (backward ? 1 : 0) + (config->casts ? 1 : 0);
+    return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
 }
 
 int ah__sched_min_slots(const struct ah_sched_config *config)
@@ -61,8 +63,12 @@ static void groups_init(struct ah_sched *sched)
         group->on_host = ah__on_host(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
-        group->param_slot = group->grad_slot = -1;
+        group->param_slot = group->grad_slot = group->spare = -1;
+        group->set = group->pooled && group->on_host ? g - ah__first_on_host(switches) : 0;
     }
+    sched->spare_count = switches->spares;
+    for (int i = 0; i < switches->spares; i++)
+        sched->spare_sets[i] = switches->offload_optimizer + i;
 }
 
 static void step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
@@ -97,10 +103,12 @@ static void compute_init(struct ah_sched *sched)
         add_cast(sched, i - ahead, AH_PHASE_BACKWARD);
         if (i <= last)
             step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD);
-        if (i <= last)
+        if (i <= last && !sched->config.clips)
             add_update(sched, i + ahead);
     }
-    if (ahead)
+    for (int i = 0; sched->config.clips && i <= last; i++)
+        add_update(sched, i);
+    if (ahead && !sched->config.clips)
         add_update(sched, 0);
 }
 
@@ -147,7 +155,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
         ah__new(&sched->updating.groups, partitions, sizeof(int)) ||
-        ah__new(&sched->updated.groups, partitions, sizeof(int))) {
+        ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->spare_sets, (size_t)config->switches.spares, sizeof(int))) {
         ah__sched_free(sched);
         return AH_ENOMEM;
     }
@@ -173,6 +182,7 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->leaving.groups);
     ah__free(sched->updating.groups);
     ah__free(sched->updated.groups);
+    ah__free(sched->spare_sets);
     ah__free(sched);
 }
 
@@ -213,6 +223,7 @@ static void marks_clear(struct group *group)
     group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
     group->reduce = group->update = (struct mark){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
+    group->void_spare = false;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
@@ -229,7 +240,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     list_restart(&sched->gather, first);
     list_restart(&sched->reduce, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
-    sched->gradient_iteration = first;
+    sched->gradient_iteration = sched->norms_known = first;
     sched->leaving.count = sched->updating.count = sched->updated.count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
@@ -238,7 +249,8 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
     for (int r = 0; r < ITERATION_RING; r++)
-        sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = (struct mark){0};
+        sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = sched->last_backward[r] =
+            (struct mark){0};
 }
 
 void ah__sched_stop(struct ah_sched *sched)
@@ -331,6 +343,8 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     gradient_claimed(sched, item);
     release_params(sched, group, event);
     sched->lowest_backward = item->partition;
+    if (item->partition == 0)
+        mark_set(sched, &sched->last_backward[ah__sched_ring(item->iteration)], event, item->iteration);
     if (group->on_host)
         set_add(&sched->leaving, item->partition);
 }
@@ -411,6 +425,16 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
     release(sched, &group->grad_slot, event);
 }
 
+/* A provisional update takes the spare set that was free last; its later tiles go there too. */
+static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
+{
+    struct group *group = &sched->groups[item->partition];
+    if (item->kind == AH_ITEM_UPDATE_AHEAD && group->spare < 0)
+        group->spare = sched->spare_sets[--sched->spare_count];
+    if (++group->updating == sched->config.switches.tiles)
+        set_remove(&sched->updating, item->partition);
+}
+
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     if (item->partition != 0) {
@@ -442,8 +466,8 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         offload_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-        if (++group->updating == sched->config.switches.tiles)
-            set_remove(&sched->updating, item->partition);
+    case AH_ITEM_UPDATE_AHEAD:
+        update_submitted(sched, item);
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->phase], event, item->iteration);
@@ -464,32 +488,132 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
 
 /* ---- what has completed ------------------------------------------------------------------------------------------ */
 
-static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
+static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
 {
     int need = ah__sched_items(sched);
-    sched->items_done[ah__sched_ring(iteration)]++;
+    sched->items_done[ah__sched_ring(iteration)] += count;
     while (sched->items_done[ah__sched_ring(sched->iterations_complete)] == need) {
         sched->items_done[ah__sched_ring(sched->iterations_complete)] = 0;
         sched->iterations_complete++;
     }
 }
 
-static void tile_updated(struct ah_sched *sched, int index, int64_t iteration)
+/* All tiles of a group's update are done and count. */
+static void group_updated(struct group *group)
 {
-    struct group *group = &sched->groups[index];
+    group->offloaded = group->updating = group->updated = 0;
+    group->ready_for++;
+}
+
+static void spare_release(struct ah_sched *sched, int *set)
+{
+    sched->spare_sets[sched->spare_count++] = *set;
+    *set = -1;
+}
+
+/* A group all of whose provisional updates are done, and whose iteration's factor is one: the spare set is its set now. */
+static void spare_confirm(struct ah_sched *sched, struct group *group)
+{
+    int before = group->set;
+    group->set = group->spare;
+    group->spare = before;
+    spare_release(sched, &group->spare);
+    iteration_items_done(sched, group->ready_for, sched->config.switches.tiles);
+    group_updated(group);
+}
+
+static void updated_add(struct ah_sched *sched, int index)
+{
     if (sched->config.policy->overtakes && sched->config.switches.overtaking)
         set_add(&sched->updated, index);
-    if (++group->updated < sched->config.switches.tiles)
+}
+
+static void tile_updated(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    updated_add(sched, index);
+    if (++group->updated == sched->config.switches.tiles)
+        group_updated(group);
+}
+
+/* A provisional tile may be fetched once the factor is known. */
+static void tile_updated_ahead(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    if (group->void_spare) {
+        group->void_spare = false;
+        spare_release(sched, &group->spare);
         return;
-    group->offloaded = group->updating = group->updated = 0;
-    group->ready_for = iteration + 1;
+    }
+    group->updated++;
+    if (!ah__sched_norm_known(sched, group->ready_for))
+        return;
+    updated_add(sched, index);
+    if (group->updated == sched->config.switches.tiles)
+        spare_confirm(sched, group);
+}
+
+/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: provisional updates count. */
+static void norms_arrived(struct ah_sched *sched, int64_t iteration)
+{
+    sched->norms_known = iteration + 1;
+    sched->clipped[ah__sched_ring(iteration)] = false;
+    sched->unsettled = true;
+}
+
+void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
+{
+    sched->clipped[ah__sched_ring(iteration)] = true;
+}
+
+/* The update runs again from the old states: all of its tiles, with the right factor. */
+static void update_again(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    bool writing = group->updating > group->updated; /* one at a time is on the host lane */
+    group->updating = group->updated = 0;
+    group->void_spare = writing;
+    if (!writing)
+        spare_release(sched, &group->spare);
+    set_add(&sched->updating, index);
+}
+
+void ah__sched_settle(struct ah_sched *sched)
+{
+    int64_t iteration = sched->norms_known - 1;
+    bool clipped = sched->clipped[ah__sched_ring(iteration)];
+    sched->unsettled = false;
+    for (int g = 0; g < sched->partitions; g++) {
+        struct group *group = &sched->groups[g];
+        if (group->spare < 0 || group->ready_for != iteration)
+            continue;
+        if (clipped) {
+            update_again(sched, g);
+            continue;
+        }
+        if (group->updated)
+            updated_add(sched, g);
+        if (group->updated == sched->config.switches.tiles)
+            spare_confirm(sched, group);
+    }
 }
 
 void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item)
 {
     sched->in_flight[lane]--;
     sched->passed[lane]++;
+    if (item->kind == AH_ITEM_UPDATE_AHEAD) {
+        tile_updated_ahead(sched, item->partition);
+        return;
+    }
     if (item->kind == AH_ITEM_UPDATE_HOST)
-        tile_updated(sched, item->partition, item->iteration);
-    iteration_item_done(sched, item->iteration);
+        tile_updated(sched, item->partition);
+    if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
+        norms_arrived(sched, item->iteration);
+    iteration_items_done(sched, item->iteration, 1);
+}
+
+int ah__sched_set(const struct ah_sched *sched, int group)
+{
+    return sched->groups[group].set;
 }

@@ -22,6 +22,10 @@ struct ah_sched_config {
     /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around
      * its forward and its backward, put there by a CAST. */
     bool casts;
+    /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the device come
+     * after the last backward; on the host an update before the norm is known is provisional: it takes the factor to be one
+     * and writes a spare set of states, which becomes the block's when the factor is one and is forgotten when it is not. */
+    bool clips;
     const struct ah_policy *policy;
 };
 
@@ -95,6 +99,12 @@ bool ah__sched_next(struct ah_sched *sched, struct ah_next *next);
 void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event);
 /* The lane's oldest item, which is `item`, has completed. */
 void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item);
+
+/* The norm of an iteration is not within the limit, so that its provisional updates do not count. To be told while its
+ * RESULT (norms) completes: after ah__sched_complete, before the next ah__sched_next. */
+void ah__sched_clipped(struct ah_sched *sched, int64_t iteration);
+/* The set that holds a block's host states; 0 for what is elsewhere. Only while drained. */
+int ah__sched_set(const struct ah_sched *sched, int group);
 
 /* Slots in use now (claimed and not yet released by a completed item). */
 int ah__sched_slots_used(const struct ah_sched *sched);

@@ -30,6 +30,12 @@ static inline bool ah__offloads(const struct ah_switches *switches)
     return switches->embedding_on_host || switches->offload_optimizer > 0 || switches->head_on_host;
 }
 
+/* Sets of a block's states on the host: one for each block there, and the spare ones. */
+static inline int ah__host_sets(const struct ah_switches *switches)
+{
+    return switches->offload_optimizer + switches->spares;
+}
+
 /* A block gives its parameters back after forward and fetches them again for backward. */
 static inline bool ah__refetches(const struct ah_switches *switches, int group)
 {

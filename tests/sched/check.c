@@ -13,7 +13,7 @@ struct checker {
 
 static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
 {
-    if (k < 0)
+    if (k < 0 || k >= c->iterations)
         return NULL;
     return c->found[(k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
@@ -22,6 +22,8 @@ static const struct ah_span *get_tile(const struct checker *c, int64_t k, int pa
                                       int tile)
 {
     int64_t one = c->iterations * (c->config->switches.layers + 2) * AH_ITEM_COUNT;
+    if (k < 0 || k >= c->iterations)
+        return NULL;
     return c->found[tile * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
@@ -29,6 +31,13 @@ static const struct ah_span *get_tile(const struct checker *c, int64_t k, int pa
 static const struct ah_span *get_again(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
 {
     return get_tile(c, k, partition, kind, 1);
+}
+
+/* The update of a tile that counts: the final one; without one, the provisional one. */
+static const struct ah_span *update_of(const struct checker *c, int64_t k, int partition, int tile)
+{
+    const struct ah_span *final = get_tile(c, k, partition, AH_ITEM_UPDATE_HOST, tile);
+    return final ? final : get_tile(c, k, partition, AH_ITEM_UPDATE_AHEAD, tile);
 }
 
 static bool on_host(const struct ah_sched_config *config, int g)
@@ -133,22 +142,66 @@ static void check_group(const struct checker *c, int64_t k, int g)
                              *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
-        after_span(get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t), offload, "update after its gradient");
+        after_span(update_of(c, k, g, t), offload, "update after its gradient");
         int delay = c->config->policy->delay;
         if (k > delay)
-            after_span(fetch, get_tile(c, k - 1 - delay, g, AH_ITEM_UPDATE_HOST, t), "fetch after the last update");
+            after_span(fetch, update_of(c, k - 1 - delay, g, t), "fetch after the last update");
         if (k > 0 && delay) {
-            after_span(get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), fetch, "update after the copy that must lack it");
-            after_span(offload, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t),
+            after_span(update_of(c, k - 1, g, t), fetch, "update after the copy that must lack it");
+            after_span(offload, update_of(c, k - 1, g, t),
                        "gradient after the one in its place was used");
         }
     }
     if (refetches(c->config, g)) {
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");
-        after(c, k, g, AH_ITEM_UPDATE_HOST, get(c, k, g, AH_ITEM_REFETCH), "refetch");
+        after_span(update_of(c, k, g, 0), get(c, k, g, AH_ITEM_REFETCH), "update after the refetch of what it changes");
     }
     if (g == 0 && c->config->shared_embedding)
         after(c, k, head, AH_ITEM_FORWARD, get(c, k, 0, AH_ITEM_PREFETCH), "prefetch of the embedding");
+}
+
+/* With clipping: what is final comes after the norm is known (on the device: after the last backward), what is provisional goes
+ * to a set of its own, what is fetched comes from the set of the update that counts, and only once the norm is known. */
+static void check_clipping(const struct checker *c, int64_t k, int g)
+{
+    const struct ah_span *norms = get(c, k, 0, AH_ITEM_RESULT);
+    if (!on_host(c->config, g)) {
+        after_span(get(c, k, g, AH_ITEM_UPDATE_DEVICE), get(c, k, 0, AH_ITEM_BACKWARD), "update after the last backward");
+        return;
+    }
+    for (int t = 0; t < c->config->switches.tiles; t++) {
+        const struct ah_span *final = get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t);
+        const struct ah_span *ahead = get_tile(c, k, g, AH_ITEM_UPDATE_AHEAD, t);
+        const struct ah_span *fetch = get_tile(c, k + 1, g, AH_ITEM_PREFETCH, t);
+        const struct ah_span *before = get_tile(c, k, g, AH_ITEM_PREFETCH, t);
+        if (final)
+            after_span(final, norms, "final update after the norms");
+        if (final && ahead)
+            after_span(final, ahead, "update again after the provisional one");
+        if (c->config->policy->delay)
+            continue;
+        if (fetch)
+            after_span(fetch, norms, "fetch after the norms");
+        if (fetch)
+            assert_int_equal(fetch->item.set, final ? final->item.set : ahead->item.spare_set);
+        assert_int_equal((final ? final : ahead)->item.set, before->item.set);
+        if (ahead)
+            assert_int_not_equal(ahead->item.set, ahead->item.spare_set);
+    }
+}
+
+/* No two blocks use one set in an iteration, nor does a provisional update write what another block uses. */
+static void check_sets(const struct checker *c, int64_t k)
+{
+    int first = c->config->switches.layers - c->config->switches.offload_optimizer + 1;
+    for (int a = first; a <= c->config->switches.layers; a++)
+        for (int b = first; b <= c->config->switches.layers; b++) {
+            const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_AHEAD);
+            int set = get(c, k, b, AH_ITEM_PREFETCH)->item.set;
+            assert_true(a == b || get(c, k, a, AH_ITEM_PREFETCH)->item.set != set);
+            assert_true(!ahead || k == 0 || ahead->item.spare_set != get(c, k, a, AH_ITEM_PREFETCH)->item.set);
+            assert_in_range(set, 0, c->config->switches.offload_optimizer + c->config->switches.spares - 1);
+        }
 }
 
 static void check_iteration(const struct checker *c, int64_t k)
@@ -156,6 +209,9 @@ static void check_iteration(const struct checker *c, int64_t k)
     int head = c->config->switches.layers + 1;
     for (int g = 0; g <= head; g++)
         check_group(c, k, g);
+    for (int g = 0; c->config->clips && g <= head; g++)
+        check_clipping(c, k, g);
+    check_sets(c, k);
     after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
     after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
     if (k >= 2)
@@ -163,7 +219,7 @@ static void check_iteration(const struct checker *c, int64_t k)
     if (c->config->policy->barrier && k > 0)
         for (int g = 0; g <= head; g++)
             if (on_host(c->config, g))
-                after(c, k, 0, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_HOST), "the barrier");
+                after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */

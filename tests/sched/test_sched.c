@@ -42,10 +42,12 @@ static void random_config(struct ah_sched_config *config)
                      .refetch_ahead = draw(1, layers)},
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
+        .clips = draw(0, 1),
         .policy = draw(0, 1)   ? &ah__policy_autohete
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
+    config->switches.spares = draw(0, 1) * draw(0, o);
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
 }
@@ -83,12 +85,23 @@ static void random_any(struct ah_sched_config *config)
         random_baseline(config);
 }
 
+/* Also clips a third of the iterations. */
 static int count_slots(const struct ah_span *span, void *context)
 {
-    (void)span;
     struct ah_drive *drive = context;
     assert_true(ah__sched_slots_used(drive->sched) >= 0);
+    if (span->item.kind == AH_ITEM_RESULT && span->item.partition == 0 && draw(0, 2) == 0)
+        ah__sched_clipped(drive->sched, span->item.iteration);
     return AH_OK;
+}
+
+static void drive_ok(const struct ah_drive *drive, const struct ah_sched_config *config)
+{
+    const struct ah_switches *s = &config->switches;
+    if (ah__drive(drive) != AH_OK)
+        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, tiles %d, ranks %d, casts %d, clips %d", ah_error(),
+                 config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer, s->slots,
+                 s->spares, s->tiles, s->ranks, config->casts, config->clips);
 }
 
 static struct ah_drive drive_of(struct ah_costs *costs)
@@ -108,7 +121,7 @@ static void simulate(const struct ah_sched_config *config, struct ah_costs *cost
     drive.observe_context = timeline;
     assert_ok(ah__sched_new(&drive.sched, config));
     ah__sched_limit(drive.sched, iterations, forward_only);
-    assert_ok(ah__drive(&drive));
+    drive_ok(&drive, config);
     assert_int_equal(ah__sched_slots_used(drive.sched), 0);
     for (size_t i = 0; i < timeline->sample_count; i++)
         assert_in_range(timeline->samples[i].slots_used, 0, config->switches.slots);
@@ -169,7 +182,7 @@ static void stretches_follow_each_other(void **state)
             limit += draw(1, 3);
             ah__sched_limit(drive.sched, limit, stretch % 2);
             assert_false(ah__sched_drained(drive.sched));
-            assert_ok(ah__drive(&drive));
+            drive_ok(&drive, &config);
             assert_true(ah__sched_drained(drive.sched));
             assert_int_equal(ah__sched_slots_used(drive.sched), 0);
         }
@@ -201,7 +214,7 @@ static void stop_finishes_what_has_begun(void **state)
         assert_ok(ah__sched_new(&drive.sched, &config));
         stopping = drive.sched;
         ah__sched_limit(drive.sched, 100, false);
-        assert_ok(ah__drive(&drive));
+        drive_ok(&drive, &config);
         assert_true(ah__sched_drained(drive.sched));
         assert_int_equal(ah__sched_slots_used(drive.sched), 0);
         drive.dev->ops->close(drive.dev);

@@ -47,7 +47,7 @@ void bench_open_unprofiled(struct bench *bench)
 {
     model_open(bench);
     BENCH(ah_model_record(&bench->graph, bench->model, bench->batch, bench->seq, AH_F32));
-    BENCH(ah_partition_new(&bench->partition, bench->graph));
+    BENCH(ah_partition_new(&bench->partition, bench->graph, NULL));
     bench->profile = NULL;
 }
 

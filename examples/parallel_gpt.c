@@ -73,7 +73,7 @@ static int show(const struct ah_model *model)
     struct ah_partition *partition = NULL;
     int status = ah_model_record(&graph, model, 4, 64, AH_F32);
     if (status == AH_OK)
-        status = ah_partition_new(&partition, graph);
+        status = ah_partition_new(&partition, graph, NULL);
     if (status == AH_OK)
         status = ah_graph_print(graph, stdout);
     if (status == AH_OK)

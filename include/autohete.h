@@ -179,9 +179,13 @@ AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
 
 struct ah_partition;
 
-/* Cuts the graph into embedding, L equal blocks and head and compiles each once. AH_EINPUT says where two blocks
- * differ. */
-AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph);
+/* What a step is apart from its model; part of the signature. */
+struct ah_step_options {
+    bool clips; /* updates wait for the norm of all gradients of the step */
+};
+/* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero. AH_EINPUT
+ * says where two blocks differ. */
+AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, const struct ah_step_options *options);
 AH_API void ah_partition_free(struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);

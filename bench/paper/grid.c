@@ -69,7 +69,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     ah_hardware_get(&info, hardware);
     BENCH(ah_model_load(&bench.model, model));
     BENCH(ah_model_record(&bench.graph, bench.model, point->batch / point->ranks, PAPER_SEQ, AH_BF16));
-    BENCH(ah_partition_new(&bench.partition, bench.graph));
+    BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);
     struct ah_budget budget = {info.device_bytes, info.host_bytes / point->ranks};

@@ -76,7 +76,7 @@ void paper_memory_save(const char *folder)
     struct bench bench = {0};
     BENCH(ah_model_load(&bench.model, "models/gpt-4b.json"));
     BENCH(ah_model_record(&bench.graph, bench.model, BATCH, PAPER_SEQ, AH_BF16));
-    BENCH(ah_partition_new(&bench.partition, bench.graph));
+    BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     const struct ah_code *code = &bench.partition->code[AH_CLASS_BLOCK];
     double params = (double)bench.partition->groups[1].count;
     struct block block = {(double)code->saved_bytes, (double)code->input_bytes, 2 * params, 12 * params};

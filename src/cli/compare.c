@@ -185,7 +185,7 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *com
     if (status == AH_OK)
         status = ah_model_record(&artefacts->graph, artefacts->model, point->batch / compare->ranks, point->seq, dtype);
     if (status == AH_OK)
-        status = ah_partition_new(&artefacts->partition, artefacts->graph);
+        status = ah_partition_new(&artefacts->partition, artefacts->graph, NULL);
     if (status == AH_OK)
         status = ah_profile_estimate(&artefacts->profile, artefacts->partition, compare->hardware, &options);
     return status;

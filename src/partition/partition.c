@@ -84,7 +84,7 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
-                              partition->compute};
+                              partition->compute, partition->step.clips};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
@@ -161,13 +161,15 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     return status;
 }
 
-int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph)
+int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, const struct ah_step_options *options)
 {
     if (!graph->finished)
         return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
                                                         : "the graph is not closed by ah_graph_finish()");
     struct ah_partition *partition;
     AH_TRY(ah__new(&partition, 1, sizeof *partition));
+    if (options)
+        partition->step = *options;
     int status = build(partition, graph);
     if (status == AH_OK)
         *out = partition;

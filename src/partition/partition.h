@@ -62,6 +62,7 @@ int64_t ah__code_work_bytes(const struct ah_code *code);
 struct ah_partition {
     struct ah_arena arena;
     enum ah_dtype compute;
+    struct ah_step_options step;
     int layers;
     int64_t batch, seq, vocab;    /* vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];

@@ -40,6 +40,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
         .switches = *switches,
         .shared_embedding = partition->shared_group == 0,
         .casts = partition->compute != AH_F32,
+        .clips = partition->step.clips,
         .policy = policy,
     };
     out->switches.ranks = ah__ranks(switches);

@@ -7,7 +7,7 @@ static int session_run(struct ah_session *session)
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
     AH_TRY(ah_model_record(&session->graph, session->model, session->settings.batch, session->settings.seq, AH_F32));
-    AH_TRY(ah_partition_new(&session->partition, session->graph));
+    AH_TRY(ah_partition_new(&session->partition, session->graph, NULL));
     AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "cpu", &options->dev));
     AH_TRY(ah__session_profile(session));
     AH_TRY(ah__session_plan(session));

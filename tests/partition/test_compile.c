@@ -262,7 +262,7 @@ static void expect_infer(struct check *check)
 static void check_init(struct check *check, const struct ah_graph *graph, int number)
 {
     memset(check, 0, sizeof *check);
-    assert_ok(ah_partition_new(&check->partition, graph));
+    assert_ok(ah_partition_new(&check->partition, graph, NULL));
     assert_ok(ah__cut_init(&check->cut, graph));
     assert_ok(ah__section_init(&check->section, &check->cut, number));
     check->number = number;
@@ -391,7 +391,7 @@ static void copies_only_where_needed(void **state)
     for (int i = 0; i < model_case_count; i++) {
         struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
         struct ah_partition *partition;
-        assert_ok(ah_partition_new(&partition, graph));
+        assert_ok(ah_partition_new(&partition, graph, NULL));
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
         int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY), backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
         if (forward != model_cases[i].forward_copies || backward != model_cases[i].backward_copies)
@@ -426,7 +426,7 @@ static void recompute_is_lean(void **state)
     for (int i = 0; i < model_case_count; i++) {
         struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
         struct ah_partition *partition;
-        assert_ok(ah_partition_new(&partition, graph));
+        assert_ok(ah_partition_new(&partition, graph, NULL));
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
         for (int n = 0; n < code->program[AH_PROGRAM_RECOMPUTE].count; n++) {
             const struct ah_call *call = &code->program[AH_PROGRAM_RECOMPUTE].calls[n];

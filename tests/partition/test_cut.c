@@ -19,7 +19,7 @@ static void expect(model_block block, const char *words)
 {
     struct ah_graph *graph = model_graph(block, 3, true);
     struct ah_partition *partition = NULL;
-    assert_fails(ah_partition_new(&partition, graph), AH_EINPUT, words);
+    assert_fails(ah_partition_new(&partition, graph, NULL), AH_EINPUT, words);
     assert_null(partition);
     ah_graph_free(graph);
 }
@@ -223,7 +223,7 @@ static void wrong_places(void **state)
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         struct ah_graph *graph = custom(cases[i].record);
         struct ah_partition *partition;
-        assert_fails(ah_partition_new(&partition, graph), AH_EINPUT, cases[i].words);
+        assert_fails(ah_partition_new(&partition, graph, NULL), AH_EINPUT, cases[i].words);
         ah_graph_free(graph);
     }
 }
@@ -234,7 +234,7 @@ static void unfinished(void **state)
     struct ah_graph *graph;
     struct ah_partition *partition;
     assert_ok(ah_graph_new(&graph, AH_F32));
-    assert_fails(ah_partition_new(&partition, graph), AH_EINPUT, "not closed by ah_graph_finish()");
+    assert_fails(ah_partition_new(&partition, graph, NULL), AH_EINPUT, "not closed by ah_graph_finish()");
     ah_graph_free(graph);
 }
 
@@ -246,7 +246,7 @@ static void groups(void **state)
     for (int tied = 0; tied < 2; tied++) {
         struct ah_graph *graph = model_graph(model_cases[0].block, 3, tied);
         struct ah_partition *p;
-        assert_ok(ah_partition_new(&p, graph));
+        assert_ok(ah_partition_new(&p, graph, NULL));
         ah_graph_free(graph);
         assert_int_equal(p->layers, 3);
         assert_int_equal(p->group_count, 5);
@@ -278,7 +278,7 @@ static uint64_t signature_of(model_block block, int layers, bool tied)
 {
     struct ah_graph *graph = model_graph(block, layers, tied);
     struct ah_partition *partition;
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     uint64_t signature = partition->signature;
     ah_partition_free(partition);
     ah_graph_free(graph);
@@ -318,7 +318,7 @@ static void failing_allocations(void **state)
     for (uint64_t n = 1; status == AH_ENOMEM; n++) {
         assert_true(n < 1000);
         ah__alloc_fail_at(n);
-        status = ah_partition_new(&partition, graph);
+        status = ah_partition_new(&partition, graph, NULL);
         ah__alloc_fail_at(0);
     }
     assert_ok(status);
@@ -346,7 +346,7 @@ static void saves_json(void **state)
     char path[256];
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
     struct ah_partition *partition;
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     snprintf(path, sizeof path, "%s/partition.json", ah_test_folder());
     assert_ok(ah_partition_save(partition, path));
     struct ah_json json, block;
@@ -371,7 +371,7 @@ static void prints(void **state)
     size_t length = 0;
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
     struct ah_partition *partition;
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     FILE *to = open_memstream(&text, &length);
     assert_non_null(to);
     assert_ok(ah_partition_print(partition, to));
@@ -393,7 +393,7 @@ static void saved_of_gpt2(void **state)
     (void)state;
     struct ah_graph *graph = model_graph(model_cases[0].block, 2, true);
     struct ah_partition *partition;
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     int64_t tokens = MODEL_BATCH * MODEL_SEQ, mlp = 2 * C; /* this block's MLP is 2C wide, not 4C */
     int64_t floats = tokens * (C + 3 * C + C + C + C + 2 * mlp) + tokens * (4 + 2);
     assert_int_equal(partition->code[AH_CLASS_BLOCK].saved_bytes, floats * 4);

@@ -100,7 +100,7 @@ static void golden_rig(struct rig *rig, const struct golden *g)
     assert_int_equal(fclose(file), 0);
     assert_ok(ah_model_load(&model, path));
     assert_ok(ah_model_record(&graph, model, g->batch, g->seq, AH_F32));
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
     rig_init(rig, partition);

@@ -32,7 +32,7 @@ static struct ah_partition *gpt_10b(int64_t batch, enum ah_dtype compute)
     snprintf(path, sizeof path, "%s/../models/gpt-10b.json", ah_test_source());
     assert_ok(ah_model_load(&model, path));
     assert_ok(ah_model_record(&graph, model, batch, 1024, compute));
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
     return partition;

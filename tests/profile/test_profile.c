@@ -19,7 +19,7 @@ static struct ah_partition *partition_of(const char *config)
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
     assert_ok(ah_model_record(&graph, model, 2, 16, AH_F32));
-    assert_ok(ah_partition_new(&partition, graph));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
     return partition;

@@ -31,7 +31,7 @@ static inline void tiny_init(struct tiny *tiny, const char *config)
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&tiny->model, path));
     assert_ok(ah_model_record(&tiny->graph, tiny->model, 2, 17, AH_F32));
-    assert_ok(ah_partition_new(&tiny->partition, tiny->graph));
+    assert_ok(ah_partition_new(&tiny->partition, tiny->graph, NULL));
 }
 
 static inline void tiny_fini(struct tiny *tiny)

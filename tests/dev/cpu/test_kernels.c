@@ -81,7 +81,7 @@ static void forward_check(struct ah_pool *pool, const struct op_case *c)
     op_data_init(&data, c, 1);
     struct reference r = reference_new(&data);
     reference_table[c->op](&r);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    assert_ok(call_run(pool, &data.call, data.base));
     for (int i = 0; i < ah__op_table[c->op].outputs; i++)
         assert_close(c->name, i, operand_at(&data, &data.call.out[i]), r.out[i],
                      ah__shape_count(&data.call.out[i].meta.shape), 1e-6, 1e-3);
@@ -216,7 +216,7 @@ static void backward_check(struct ah_pool *pool, const struct gradient_case *g, 
     for (int i = 0; i < row->outputs; i++)
         for (int64_t j = 0; acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
             ((float *)operand_at(&data, &data.call.out[i]))[j] = before(i, j);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    assert_ok(call_run(pool, &data.call, data.base));
     for (int i = 0; i < row->outputs; i++) {
         int64_t count = ah__shape_count(&data.call.out[i].meta.shape);
         double *sum = malloc((size_t)count * sizeof *sum);
@@ -242,7 +242,7 @@ static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
         dy[i] = (double)(float)ah__random_normal(9, (uint64_t)i);
     for (int i = 0; i < row->outputs; i++)
         want[i] = differences(&r, dy, g->of[i]);
-    assert_ok(ah__cpu_call(pool, &forward.call, forward.base));
+    assert_ok(call_run(pool, &forward.call, forward.base));
     backward_check(pool, g, &forward, dy, want, 0);
     backward_check(pool, g, &forward, dy, want, row->inplace_output == 0 ? 0 : (1U << row->outputs) - 1U);
     for (int i = 0; i < row->outputs; i++)
@@ -270,7 +270,7 @@ static void cross_entropy_gives_its_gradient(void **state)
     op_data_init(&data, &c, 4);
     struct reference r = reference_new(&data);
     double one = 1, *want = differences(&r, &one, 0);
-    assert_ok(ah__cpu_call(p.pool, &data.call, data.base));
+    assert_ok(call_run(p.pool, &data.call, data.base));
     assert_close(c.name, 1, operand_at(&data, &data.call.out[1]), want, 2 * 7 * 11, 1e-6, 0.01);
     free(want);
     reference_free(&r);
@@ -289,7 +289,7 @@ static void ids_out_of_range_are_refused(void **state)
             struct op_data data;
             op_data_init(&data, &cases[i], 5);
             ((int32_t *)operand_at(&data, &data.call.in[1]))[3] = id;
-            assert_fails(ah__cpu_call(p.pool, &data.call, data.base), AH_EDEVICE, id < 0 ? "has id -1, expected 0 to 10"
+            assert_fails(call_run(p.pool, &data.call, data.base), AH_EDEVICE, id < 0 ? "has id -1, expected 0 to 10"
                                                                                         : "has id 11, expected 0 to 10");
             op_data_fini(&data);
         }
@@ -308,11 +308,11 @@ static void program_runs_calls_in_order(void **state)
                               {.op = AH_OP_COPY, .in = {work}, .out = {out}}};
     struct ah_program program = {.count = 3, .calls = calls};
     char *base[AH_SPACE_COUNT] = {[AH_SPACE_INPUT] = (char *)x, [AH_SPACE_WORK] = (char *)y, [AH_SPACE_OUTPUT] = (char *)z};
-    assert_ok(ah__cpu_program(p.pool, &program, base));
+    assert_ok(program_run(p.pool, &program, base));
     for (int i = 0; i < 3; i++)
         assert_true(z[i] == 2 * x[i]);
     base[AH_SPACE_OUTPUT] = NULL;
-    assert_fails(ah__cpu_program(p.pool, &program, base), AH_EINTERNAL, "not bound");
+    assert_fails(program_run(p.pool, &program, base), AH_EINTERNAL, "not bound");
     pool_end(&p);
 }
 

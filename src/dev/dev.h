@@ -1,7 +1,7 @@
 /* The device seam: bounded memory, lanes that run work in order, events between lanes.
  *
  * Takes work with bound addresses, gives completions. Decides nothing: what runs next is the scheduler's.
- * Must not know plans, graphs or training. Three devices stand behind it: cpu, sim, cuda. */
+ * Must not know plans, graphs or training. Built-in devices have a row in dev.c; others are loaded (dev/plugin.h). */
 #ifndef AH_DEV_DEV_H
 #define AH_DEV_DEV_H
 
@@ -10,14 +10,14 @@
 
 extern const char *const ah__lane_names[AH_LANE_COUNT];
 
-/* A point on a lane: it has passed when the lane has finished its `sequence`-th item (1-based). {0,0} has always passed. */
+/* A point on a lane: it has passed when the lane has finished its `sequence`-th work (1-based). {0,0} has always passed. */
 struct ah_event {
     enum ah_lane lane;
     uint64_t sequence;
 };
 
-/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text. Devices do not
- * look at it otherwise. */
+/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text, null is fine.
+ * Devices do not look at it otherwise. */
 struct ah_label {
     const char *what;
     int partition;
@@ -52,7 +52,7 @@ enum ah_task_type {
     AH_TASK_DELAY
 };
 
-/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the item completes. */
+/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the work completes. */
 struct ah_task {
     enum ah_task_type type;
     union {
@@ -74,11 +74,12 @@ struct ah_task {
         struct {
             float *p, *m, *v;
             const void *g;       /* dtype `grad_dtype` */
-            void *half;          /* half-precision copy of p written along, or null (F32) */
+            void *half;          /* AH_BF16 copy of p written along, rounded to nearest even, or null */
             enum ah_dtype grad_dtype;
             int64_t count, decayed; /* elements [0, decayed) take weight decay */
             struct ah_adam adam;
-            /* The gradient is multiplied by it; read when the task executes, from where its lane may read. Null: 1. */
+            /* The gradient is multiplied by it in float, before anything else; read when the task executes, from where its
+             * lane may read. Null: 1. */
             const float *scale;
         } adam;
         struct {
@@ -139,11 +140,11 @@ struct ah_dev_ops {
      * AH_EDEVICE names the operator the device does not know or cannot run in this shape or dtype; AH_ENOMEM. */
     int (*prepare)(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out);
     void (*prepared_free)(struct ah_dev *dev, struct ah_prepared *prepared); /* null is fine */
-    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier items of the lane are done
+    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier work of the lane is done
      * and its waits have passed. *done names its completion. No heap allocation. */
     int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
-    /* Blocks until some item completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is in
-     * flight. After a failed item every later item completes with the same status without running. */
+    /* Blocks until some work completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is in
+     * flight. After a failure all later work completes with the same status without running, until memory_release. */
     int (*wait_any)(struct ah_dev *dev, struct ah_done *done);
     int64_t (*now_ns)(struct ah_dev *dev);
     void (*info)(struct ah_dev *dev, struct ah_dev_info *out);
@@ -153,6 +154,7 @@ struct ah_dev_ops {
 /* Every device begins with this. */
 struct ah_dev {
     const struct ah_dev_ops *ops;
+    void *library; /* the loader's: the shared object a device came from; a device leaves it null */
 };
 
 /* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */

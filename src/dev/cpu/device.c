@@ -177,7 +177,7 @@ static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *option
     return lanes_start(cpu, pinned);
 }
 
-static const struct ah_dev_ops cpu_ops = {
+const struct ah_dev_ops ah__dev_cpu_ops = {
     .device_memory = cpu_device_memory,
     .host_memory = cpu_host_memory,
     .memory_release = cpu_memory_release,
@@ -194,7 +194,7 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
     struct ah_cpu *cpu;
     AH_TRY(ah__new(&cpu, 1, sizeof *cpu));
-    cpu->dev.ops = &cpu_ops;
+    cpu->dev.ops = &ah__dev_cpu_ops;
     cpu->link_bytes_per_s = options->link_bytes_per_s;
     cpu->jitter_seed = options->jitter_seed;
     cpu->comm = ah__comm_self();

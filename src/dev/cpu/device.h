@@ -31,6 +31,8 @@ struct ah_cpu {
     struct ah_comm *comm; /* what the comm lane's collectives go through */
 };
 
+extern const struct ah_dev_ops ah__dev_cpu_ops;
+
 /* ---- check.c */
 
 /* Whether all memory a task names lies where its lane may reach; records the device region's high water. AH_EINTERNAL names

@@ -3,8 +3,8 @@
  *     kernels [--threads N]
  *
  * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run
- * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one plain
- * dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
+ * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one
+ * plain dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
 #include "dev/cpu/cpu.h"
 #include "dev/host/isa.h"
 #include "dev/host/task.h"
@@ -60,7 +60,7 @@ static void *allocate(int64_t bytes)
     return memory;
 }
 
-/* ---- peaks --------------------------------------------------------------------------------------------------------- */
+/* ---- peaks ------------------------------------------------------------------------------------------------------- */
 
 enum { PROBE_STEPS = 2000000, PROBE_CHAINS = 16 };
 
@@ -148,9 +148,10 @@ static double probe_bytes(struct ah_pool *pool, float *memory)
     return median(rate, 5);
 }
 
-/* ---- the block's calls --------------------------------------------------------------------------------------------- */
+/* ---- the block's calls ------------------------------------------------------------------------------------------- */
 
-/* Tensors of the block: activations, parameters, gradients of activations, gradients of parameters, and those of the ends.
+/* Tensors of the block: activations, parameters, gradients of activations, gradients of parameters, and those of the
+ * ends.
  */
 enum tensor {
     NONE,
@@ -311,7 +312,8 @@ static struct ah_operand operand(const struct bench *b, enum tensor tensor)
 {
     if (tensor == NONE)
         return (struct ah_operand){0};
-    return (struct ah_operand){AH_SPACE_WORK, b->offset[tensor], {tensor == TARGETS ? AH_I32 : AH_F32, b->shape[tensor]}};
+    return (struct ah_operand){
+        AH_SPACE_WORK, b->offset[tensor], {tensor == TARGETS ? AH_I32 : AH_F32, b->shape[tensor]}};
 }
 
 static struct ah_call call_of(const struct bench *b, const struct row *row)
@@ -324,7 +326,7 @@ static struct ah_call call_of(const struct bench *b, const struct row *row)
     return call;
 }
 
-/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static double call_flops(const struct ah_call *call)
 {
@@ -345,7 +347,8 @@ static double call_bytes(const struct ah_call *call, const struct bench *b)
         bool table = o->offset == b->offset[TABLE];
         int64_t count = table ? BATCH * b->seq * CHANNELS : ah__shape_count(&o->meta.shape);
         if (o->space)
-            bytes += 4.0 * (double)count * (i >= AH_OP_MAX_INPUTS && call->attr.acc >> (i - AH_OP_MAX_INPUTS) & 1U ? 2 : 1);
+            bytes +=
+                4.0 * (double)count * (i >= AH_OP_MAX_INPUTS && call->attr.acc >> (i - AH_OP_MAX_INPUTS) & 1U ? 2 : 1);
     }
     return bytes;
 }
@@ -385,15 +388,17 @@ static double plain_time(const struct bench *b, const struct ah_call *call)
     const struct ah_shape *weight = call->op == AH_OP_LINEAR_BWD_W ? &call->out[0].meta.shape : &call->in[1].meta.shape;
     int64_t rows = ah__shape_rows(&x->meta.shape), in = weight->dim[0], out = weight->dim[1];
     const float *first = (float *)(void *)(b->base[AH_SPACE_WORK] + x->offset);
-    const float *other = (float *)(void *)(b->base[AH_SPACE_WORK] + call->in[call->op == AH_OP_LINEAR_BWD_W ? 0 : 1].offset);
+    const float *other =
+        (float *)(void *)(b->base[AH_SPACE_WORK] + call->in[call->op == AH_OP_LINEAR_BWD_W ? 0 : 1].offset);
     float *to = (float *)(void *)(b->base[AH_SPACE_WORK] + call->out[0].offset);
     omp_set_num_threads(ah__pool_threads(b->pool));
     for (int round = -1; round < b->rounds; round++) {
         double start = seconds();
-        dnnl_status_t status =
-            call->op == AH_OP_LINEAR ? dnnl_sgemm('N', 'N', rows, out, in, 1, first, in, other, out, 0, to, out)
-            : call->op == AH_OP_LINEAR_BWD_X ? dnnl_sgemm('N', 'T', rows, in, out, 1, first, out, other, out, 0, to, in)
-                                             : dnnl_sgemm('T', 'N', in, out, rows, 1, first, in, other, out, 0, to, out);
+        dnnl_status_t status = call->op == AH_OP_LINEAR
+                                   ? dnnl_sgemm('N', 'N', rows, out, in, 1, first, in, other, out, 0, to, out)
+                               : call->op == AH_OP_LINEAR_BWD_X
+                                   ? dnnl_sgemm('N', 'T', rows, in, out, 1, first, out, other, out, 0, to, in)
+                                   : dnnl_sgemm('T', 'N', in, out, rows, 1, first, in, other, out, 0, to, out);
         if (status != dnnl_success)
             exit(1);
         if (round >= 0)
@@ -410,7 +415,8 @@ static void row_print(struct bench *b, const struct row *row)
     double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&call, b);
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
-    printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op].name, ah__shape_format(text, sizeof text, shape), time * 1e3);
+    printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op].name, ah__shape_format(text, sizeof text, shape),
+           time * 1e3);
     if (!is_product(row->op)) {
         printf(" %8.1f GB/s      %3.0f%% of peak\n", bytes / time * 1e-9, 100 * bytes / time / b->peak_bytes);
         return;
@@ -457,7 +463,8 @@ static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
     double floor = 0;
     double time = program_run(&b, forward_rows, AH_LENGTH(forward_rows), &floor, "forward");
     time += program_run(&b, backward_rows, AH_LENGTH(backward_rows), &floor, "backward");
-    printf("  block %-27s %9.3f ms                    %3.0f%% of its products\n", "both", time * 1e3, 100 * floor / time);
+    printf("  block %-27s %9.3f ms                    %3.0f%% of its products\n", "both", time * 1e3,
+           100 * floor / time);
     for (size_t i = 0; i < AH_LENGTH(other_rows) && seq <= 256; i++) {
         if (other_rows[i].op == AH_OP_CROSS_ENTROPY)
             b.shape[TARGETS] = ah_shape2(BATCH, 128);
@@ -481,8 +488,8 @@ static double task_time(struct ah_pool *pool, int (*run)(struct ah_pool *pool, c
 static void task_print(const char *name, double time, int64_t count, double bytes_each, double peak)
 {
     double bytes = bytes_each * (double)count;
-    printf("%-22s %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", name, (double)count / time * 1e-9, bytes / time * 1e-9,
-           100 * bytes / time / peak);
+    printf("%-22s %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", name, (double)count / time * 1e-9,
+           bytes / time * 1e-9, 100 * bytes / time / peak);
 }
 
 static void optimizer_print(struct ah_pool *pool, float *memory)
@@ -490,15 +497,20 @@ static void optimizer_print(struct ah_pool *pool, float *memory)
     enum { COUNT = SCALE_FLOATS / 4 };
     double peak = probe_bytes(pool, memory), norm;
     memset(memory, 0, (size_t)SCALE_FLOATS * sizeof *memory);
-    struct ah_task adam = {.as.adam = {.p = memory, .m = memory + COUNT, .v = memory + 2 * COUNT, .g = memory + 3 * COUNT,
-                                       .count = COUNT, .decayed = COUNT,
+    struct ah_task adam = {.as.adam = {.p = memory,
+                                       .m = memory + COUNT,
+                                       .v = memory + 2 * COUNT,
+                                       .g = memory + 3 * COUNT,
+                                       .count = COUNT,
+                                       .decayed = COUNT,
                                        .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1}}};
     struct ah_task half = adam;
     half.as.adam.grad_dtype = AH_BF16;
     half.as.adam.half = memory + 3 * COUNT + COUNT / 2;
     struct ah_task squares = {.as.sqnorm = {.g = memory, .count = SCALE_FLOATS, .out = &norm}}, short_squares = squares;
     short_squares.as.sqnorm.dtype = AH_BF16;
-    struct ah_task cast = {.as.cast = {.to = memory + 2 * COUNT, .from = memory, .to_dtype = AH_BF16, .count = 2 * COUNT}};
+    struct ah_task cast = {
+        .as.cast = {.to = memory + 2 * COUNT, .from = memory, .to_dtype = AH_BF16, .count = 2 * COUNT}};
     task_print("adam", task_time(pool, ah__host_adam, &adam), COUNT, 28, peak);
     task_print("adam bf16 -> bf16", task_time(pool, ah__host_adam, &half), COUNT, 28, peak);
     task_print("sqnorm", task_time(pool, ah__host_sqnorm, &squares), SCALE_FLOATS, 4, peak);

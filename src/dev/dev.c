@@ -27,7 +27,8 @@ static int options_check(const struct ah_dev_options *options)
         return ah__fail(AH_EINPUT, "device threads: found %d, expected 0 (one per core) to %d", options->threads,
                         MOST_THREADS);
     if (options->host_threads < 0 || options->host_threads > MOST_THREADS)
-        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (one) to %d", options->host_threads, MOST_THREADS);
+        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (one) to %d", options->host_threads,
+                        MOST_THREADS);
     if (options->link_bytes_per_s < 0)
         return ah__fail(AH_EINPUT, "link speed: found %lld bytes/s, expected 0 (not throttled) or more",
                         (long long)options->link_bytes_per_s);

@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 4096, FOLDERS_MOST = 4, NAME_MOST = 64 };
 
-/* ---- what plugins are given ------------------------------------------------------------------------------------------ */
+/* ---- what plugins are given -------------------------------------------------------------------------------------- */
 
 static int host_fail(int status, const char *message)
 {
@@ -56,7 +56,7 @@ static const struct ah_plugin_host host = {
     .comm = ah__comm_self,
 };
 
-/* ---- where plugins lie ----------------------------------------------------------------------------------------------- */
+/* ---- where plugins lie ------------------------------------------------------------------------------------------- */
 
 struct folders {
     int count;
@@ -113,8 +113,8 @@ static int no_plugin(const struct folders *folders, const char *name)
     size_t used = 0;
     for (int i = 0; i < folders->count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", folders->path[i]);
-    return ah__fail(AH_EINPUT, "device \"%s\": unknown, expected \"cpu\" or a plugin: no libautohete-%s.so in %s", name, name,
-                    text);
+    return ah__fail(AH_EINPUT, "device \"%s\": unknown, expected \"cpu\" or a plugin: no libautohete-%s.so in %s", name,
+                    name, text);
 }
 
 static int plugin_find(char path[PATH_BYTES], const char *name)
@@ -130,7 +130,7 @@ static int plugin_find(char path[PATH_BYTES], const char *name)
     return no_plugin(&folders, name);
 }
 
-/* ---- whether a plugin fits ------------------------------------------------------------------------------------------- */
+/* ---- whether a plugin fits --------------------------------------------------------------------------------------- */
 
 static bool is_null(const void *table, size_t offset)
 {
@@ -147,11 +147,13 @@ static int ops_check(const char *path, const struct ah_dev_ops *ops)
     } members[] = {MEMBER(device_memory), MEMBER(host_memory), MEMBER(memory_release), MEMBER(prepare),
                    MEMBER(prepared_free), MEMBER(submit),      MEMBER(wait_any),       MEMBER(now_ns),
                    MEMBER(info),          MEMBER(close)};
-    _Static_assert(sizeof members / sizeof *members * sizeof(void (*)(void)) == sizeof(struct ah_dev_ops), "every member");
+    _Static_assert(sizeof members / sizeof *members * sizeof(void (*)(void)) == sizeof(struct ah_dev_ops),
+                   "every member");
 #undef MEMBER
     for (size_t i = 0; i < AH_LENGTH(members); i++)
         if (is_null(ops, members[i].offset))
-            return ah__fail(AH_EDEVICE, "%s: the device's table has no %s, every member is required", path, members[i].name);
+            return ah__fail(AH_EDEVICE, "%s: the device's table has no %s, every member is required", path,
+                            members[i].name);
     return AH_OK;
 }
 
@@ -162,19 +164,21 @@ static int plugin_check(const char *path, const char *name, const struct ah_plug
     if (plugin->abi != AH_PLUGIN_ABI)
         return ah__fail(AH_EDEVICE, "%s: found plugin ABI %u, expected %d", path, plugin->abi, AH_PLUGIN_ABI);
     if (plugin->size != sizeof *plugin || plugin->layout != AH_PLUGIN_LAYOUT)
-        return ah__fail(AH_EDEVICE, "%s: found a plugin of %u bytes and layout %llx, expected %zu and %llx: it is of another "
-                        "build", path, plugin->size, (unsigned long long)plugin->layout, sizeof *plugin,
+        return ah__fail(AH_EDEVICE,
+                        "%s: found a plugin of %u bytes and layout %llx, expected %zu and %llx: it is of another "
+                        "build",
+                        path, plugin->size, (unsigned long long)plugin->layout, sizeof *plugin,
                         (unsigned long long)AH_PLUGIN_LAYOUT);
     if (!plugin->name || strcmp(plugin->name, name) != 0)
-        return ah__fail(AH_EDEVICE, "%s: found the device \"%s\", expected \"%s\"", path, plugin->name ? plugin->name : "",
-                        name);
+        return ah__fail(AH_EDEVICE, "%s: found the device \"%s\", expected \"%s\"", path,
+                        plugin->name ? plugin->name : "", name);
     if (!plugin->open || !plugin->ops)
         return ah__fail(AH_EDEVICE, "%s: the plugin has no %s, every member is required", path,
                         plugin->open ? "ops" : "open");
     return ops_check(path, plugin->ops);
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static int library_open(struct ah_dev **out, void *library, const char *path, const char *name,
                         const struct ah_dev_options *options)

@@ -1,10 +1,10 @@
-/* The seam between the program and a device in a shared object: libautohete-NAME.so exports one function, autohete_plugin(), is
- * given what it needs of the program, and gives its device's table back.
+/* The seam between the program and a device in a shared object: libautohete-NAME.so exports one function,
+ * autohete_plugin(), is given what it needs of the program, and gives its device's table back.
  *
- * A plugin links to nothing of the library. What it calls of base/ and host/ goes through struct ah_plugin_host, so that its
- * messages are the program's ah_error(), its memory is counted, and the host's arithmetic is the same code for every device;
- * plugin/forward.c gives those calls their ordinary names. Both sides must be built from the same headers, which abi and
- * layout check before anything else is called. */
+ * A plugin links to nothing of the library. What it calls of base/ and host/ goes through struct ah_plugin_host, so
+ * that its messages are the program's ah_error(), its memory is counted, and the host's arithmetic is the same code for
+ * every device; plugin/forward.c gives those calls their ordinary names. Both sides must be built from the same
+ * headers, which abi and layout check before anything else is called. */
 #ifndef AH_DEV_PLUGIN_H
 #define AH_DEV_PLUGIN_H
 
@@ -41,7 +41,8 @@ struct ah_plugin_host {
     int (*pool_new)(struct ah_pool **out, int threads, int core);
     void (*pool_free)(struct ah_pool *pool);
     void (*pool_enter)(struct ah_pool *pool);
-    void (*pool_run)(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count, void *context);
+    void (*pool_run)(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count,
+                     void *context);
     int (*pool_threads)(const struct ah_pool *pool);
     float *(*pool_scratch)(struct ah_pool *pool, int worker);
     double *(*pool_partials)(struct ah_pool *pool);
@@ -73,14 +74,15 @@ struct ah_plugin {
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
 };
 
-/* The one symbol. Called once for each opening, before anything else; must not call the host yet. Null: this machine cannot
- * have the device for a reason that open() has no words for. */
+/* The one symbol. Called once for each opening, before anything else; must not call the host yet. Null: this machine
+ * cannot have the device for a reason that open() has no words for. */
 #define AH_PLUGIN_SYMBOL "autohete_plugin"
 typedef const struct ah_plugin *ah_plugin_function(const struct ah_plugin_host *host);
 
-/* The loader. Looks for libautohete-NAME.so in the folder that the environment variable AUTOHETE_PLUGINS names, beside the
- * library, beside the program and in the folder libraries are installed in; the first that is there is loaded or refused.
- * AH_EINPUT when there is none; AH_EDEVICE when it is refused, naming file, found and expected; else what its open() says. */
+/* The loader. Looks for libautohete-NAME.so in the folder that the environment variable AUTOHETE_PLUGINS names, beside
+ * the library, beside the program and in the folder libraries are installed in; the first that is there is loaded or
+ * refused. AH_EINPUT when there is none; AH_EDEVICE when it is refused, naming file, found and expected; else what its
+ * open() says. */
 int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
 /* Gives the library of a closed device back. Null is fine. */
 void ah__plugin_unload(void *library);

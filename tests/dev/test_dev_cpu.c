@@ -75,7 +75,8 @@ static void names_every_lane(void **state)
 static void tells_what_it_is(void **state)
 {
     (void)state;
-    struct ah_dev *slow = device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .link_bytes_per_s = 1000});
+    struct ah_dev *slow =
+        device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .link_bytes_per_s = 1000});
     struct ah_dev *fast = device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .jitter_seed = 3});
     struct ah_dev_info a, b;
     slow->ops->info(slow, &a);
@@ -269,7 +270,8 @@ static void a_lane_keeps_its_order(void **state)
     for (int i = 0; i < COUNT; i++) { /* each copy reads what the one before wrote */
         bool first = i == 0;
         char *to = device + i * FLOATS * 4;
-        struct ah_work work = copy_work(first ? AH_LANE_H2D : AH_LANE_COMPUTE, to, first ? host : to - FLOATS * 4, FLOATS * 4);
+        struct ah_work work =
+            copy_work(first ? AH_LANE_H2D : AH_LANE_COMPUTE, to, first ? host : to - FLOATS * 4, FLOATS * 4);
         work.label.partition = i;
         if (i == 1)
             work.wait[work.waits++] = (struct ah_event){AH_LANE_H2D, 1};
@@ -427,7 +429,8 @@ static void a_failure_stops_everything_after_it(void **state)
     wrong.label.partition = 3;
     wrong.label.iteration = 11;
     struct ah_event failed = submit(dev, &wrong);
-    struct ah_work later[] = {copy_work(AH_LANE_H2D, device, host, 16), copy_work(AH_LANE_COMPUTE, device + 32, device, 16),
+    struct ah_work later[] = {copy_work(AH_LANE_H2D, device, host, 16),
+                              copy_work(AH_LANE_COMPUTE, device + 32, device, 16),
                               copy_work(AH_LANE_D2H, host + 32, host, 16)};
     for (int i = 0; i < 3; i++) {
         wait_for(&later[i], failed);
@@ -435,7 +438,8 @@ static void a_failure_stops_everything_after_it(void **state)
     }
     assert_fails(dev->ops->memory_release(dev), AH_EINTERNAL, "in flight");
     for (int i = 0; i < 4; i++)
-        assert_fails(wait_one(dev).status, AH_EINTERNAL, "lane h2d: prefetch, partition 3, iteration 11: copy to: 2 bytes");
+        assert_fails(wait_one(dev).status, AH_EINTERNAL,
+                     "lane h2d: prefetch, partition 3, iteration 11: copy to: 2 bytes");
     assert_int_equal(device[0], 0);
     assert_int_equal(host[32], 0);
     assert_ok(dev->ops->memory_release(dev)); /* forgotten with the memory */
@@ -526,9 +530,10 @@ static void opening_survives_every_failed_allocation(void **state)
 
 AH_TEST_SUITE("dev/cpu", cmocka_unit_test(opens_by_name), cmocka_unit_test(names_every_lane),
               cmocka_unit_test(tells_what_it_is), cmocka_unit_test(memory_is_zeroed_and_guarded),
-              cmocka_unit_test(refuses_more_than_the_machine_has), cmocka_unit_test(high_water_is_the_highest_byte_touched),
-              cmocka_unit_test(programs_run_and_are_measured), cmocka_unit_test(refuses_memory_of_the_wrong_side),
-              cmocka_unit_test(a_lane_keeps_its_order), cmocka_unit_test(lanes_agree_with_one_after_the_other),
-              cmocka_unit_test(a_throttled_copy_takes_its_time), cmocka_unit_test(a_failure_stops_everything_after_it),
-              cmocka_unit_test(refuses_malformed_work), cmocka_unit_test(queues_refuse_rather_than_overflow),
-              cmocka_unit_test(submitting_allocates_nothing), cmocka_unit_test(opening_survives_every_failed_allocation))
+              cmocka_unit_test(refuses_more_than_the_machine_has),
+              cmocka_unit_test(high_water_is_the_highest_byte_touched), cmocka_unit_test(programs_run_and_are_measured),
+              cmocka_unit_test(refuses_memory_of_the_wrong_side), cmocka_unit_test(a_lane_keeps_its_order),
+              cmocka_unit_test(lanes_agree_with_one_after_the_other), cmocka_unit_test(a_throttled_copy_takes_its_time),
+              cmocka_unit_test(a_failure_stops_everything_after_it), cmocka_unit_test(refuses_malformed_work),
+              cmocka_unit_test(queues_refuse_rather_than_overflow), cmocka_unit_test(submitting_allocates_nothing),
+              cmocka_unit_test(opening_survives_every_failed_allocation))

@@ -1,4 +1,5 @@
-/* Casts, collectives, updates in half precision and prepared programs behind the seam: what they do and what is refused. */
+/* Casts, collectives, updates in half precision and prepared programs behind the seam: what they do and what is
+ * refused. */
 #include "test.h"
 
 #include <string.h>
@@ -159,8 +160,9 @@ static void tasks_on_the_wrong_lane_or_side_are_refused(void **state)
         } wrong[CASES] = {
             {cast_work(AH_LANE_HOST, d, AH_BF16, h, AH_F32), AH_EINTERNAL, "cast to: 2000 bytes"},
             {cast_work(AH_LANE_COMPUTE, d, AH_BF16, h, AH_F32), AH_EINTERNAL, "cast from: 4000 bytes"},
-            {cast_work(AH_LANE_H2D, d, AH_BF16, h, AH_F32), AH_EINTERNAL, "lane h2d: work, partition 0, iteration 0: cast: "
-                                                                          "this lane does none"},
+            {cast_work(AH_LANE_H2D, d, AH_BF16, h, AH_F32), AH_EINTERNAL,
+             "lane h2d: work, partition 0, iteration 0: cast: "
+             "this lane does none"},
             {cast_work(AH_LANE_HOST, h + 100, AH_BF16, h, AH_F32), AH_EINTERNAL, "cast: output and input overlap"},
             {cast_work(AH_LANE_HOST, h, AH_F16, h, AH_F32), AH_EDEVICE, "cast to: dtype 2, expected F32 or BF16"},
             {collective_work(AH_LANE_COMM, AH_ALL_GATHER, h, 8), AH_EINTERNAL, "collective buffer: 16 bytes"},
@@ -189,7 +191,8 @@ static void prepare_names_what_it_cannot_run(void **state)
     struct ah_shape x = ah_shape2(6, 8), w = ah_shape2(8, 4), y = ah_shape2(6, 4);
     const struct ah_call fine = {.op = AH_OP_LINEAR, .in = {operand(AH_F32, x), operand(AH_F32, w)},
                                  .out = {operand(AH_F32, y)}};
-    struct ah_call half = fine, absent = fine, shape = fine, unknown = fine, space = fine, heads = {.op = AH_OP_ATTENTION};
+    struct ah_call half = fine, absent = fine, shape = fine, unknown = fine, space = fine,
+                   heads = {.op = AH_OP_ATTENTION};
     half.in[1].meta.dtype = AH_BF16;
     absent.in[1] = (struct ah_operand){0};
     shape.out[0].meta.shape = ah_shape2(6, 5);

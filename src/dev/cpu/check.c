@@ -3,8 +3,8 @@
 /* Where a lane's operands must lie. */
 enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 
-/* What each lane may do: where copies go from and to, where arithmetic reads and writes, where programs run, where buffers of
- * collectives lie. */
+/* What each lane may do: where copies go from and to, where arithmetic reads and writes, where programs run, where
+ * buffers of collectives lie. */
 static const struct lane_row {
     enum side from, to, compute, programs, collectives;
 } lane_table[AH_LANE_COUNT] = {
@@ -26,13 +26,14 @@ static bool region_holds(const struct ah_pages *region, const void *at, int64_t 
 static void high_water_raise(struct ah_cpu *cpu, int64_t end)
 {
     int64_t seen = atomic_load_explicit(&cpu->high_water, memory_order_relaxed);
-    while (end > seen &&
-           !atomic_compare_exchange_weak_explicit(&cpu->high_water, &seen, end, memory_order_relaxed, memory_order_relaxed))
+    while (end > seen && !atomic_compare_exchange_weak_explicit(&cpu->high_water, &seen, end, memory_order_relaxed,
+                                                                memory_order_relaxed))
         ;
 }
 
 /* `call` is the number of a program's call, -1 for other tasks. */
-static int span_refuse(const struct ah_cpu *cpu, enum side side, const void *at, int64_t bytes, const char *operand, int call)
+static int span_refuse(const struct ah_cpu *cpu, enum side side, const void *at, int64_t bytes, const char *operand,
+                       int call)
 {
     char place[24] = "";
     if (call >= 0)

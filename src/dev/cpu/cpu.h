@@ -1,5 +1,5 @@
-/* Inside the CPU device: programs made ready and run over a pool. Every result is the same bits for any number of threads: work
- * is cut into pieces by shape alone, and each piece is reduced in a fixed order. */
+/* Inside the CPU device: programs made ready and run over a pool. Every result is the same bits for any number of
+ * threads: work is cut into pieces by shape alone, and each piece is reduced in a fixed order. */
 #ifndef AH_DEV_CPU_CPU_H
 #define AH_DEV_CPU_CPU_H
 
@@ -22,8 +22,8 @@ struct ah_cpu_program {
 /* AH_EDEVICE names the call, the operand, what it is and what the device runs; AH_ENOMEM. */
 int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program);
 void ah__cpu_program_free(struct ah_cpu_program *program); /* null is fine */
-/* On a thread that has entered the pool. Allocates nothing of ours. AH_EDEVICE when a library call fails or an id is out of
- * range. */
+/* On a thread that has entered the pool. Allocates nothing of ours. AH_EDEVICE when a library call fails or an id is
+ * out of range. */
 int ah__cpu_program_run(const struct ah_cpu_program *program, struct ah_pool *pool, char *const base[AH_SPACE_COUNT]);
 
 /* How a product is cut into tiles, by shape alone. */

@@ -1,7 +1,7 @@
 /* Inside the CPU device: memory, and what each lane may touch. Takes submitted work, gives completions.
  *
- * Its device region is ordinary memory that only the lanes of the device may touch; every lane is a thread of host/lanes.h.
- * Must not know plans or training. */
+ * Its device region is ordinary memory that only the lanes of the device may touch; every lane is a thread of
+ * host/lanes.h. Must not know plans or training. */
 #ifndef AH_DEV_CPU_DEVICE_H
 #define AH_DEV_CPU_DEVICE_H
 
@@ -35,8 +35,8 @@ extern const struct ah_dev_ops ah__dev_cpu_ops;
 
 /* ---- check.c */
 
-/* Whether all memory a task names lies where its lane may reach; records the device region's high water. AH_EINTERNAL names
- * the operand. Called on the lane's thread, before the task runs. */
+/* Whether all memory a task names lies where its lane may reach; records the device region's high water. AH_EINTERNAL
+ * names the operand. Called on the lane's thread, before the task runs. */
 int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *task);
 
 /* ---- task.c */

@@ -1,5 +1,5 @@
-/* Matrix products by oneDNN. Tiles are cut by shape alone and each is one single-threaded call, so the bits do not depend on
- * the number of threads. */
+/* Matrix products by oneDNN. Tiles are cut by shape alone and each is one single-threaded call, so the bits do not
+ * depend on the number of threads. */
 #include "dev/cpu/cpu.h"
 
 #include <oneapi/dnnl/dnnl.h>

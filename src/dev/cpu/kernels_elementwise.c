@@ -5,7 +5,7 @@
 
 enum { ELEMENTS = 16384, STRIP_COLS = 64, ROW_ELEMENTS = 16384 };
 
-/* ---- one element at a time ----------------------------------------------------------------------------------------- */
+/* ---- one element at a time --------------------------------------------------------------------------------------- */
 
 static void elementwise_prepare(struct ah_cpu_call *call)
 {
@@ -99,7 +99,7 @@ UNARY(relu)
 const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
 const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 
-/* ---- embedding ----------------------------------------------------------------------------------------------------- */
+/* ---- embedding --------------------------------------------------------------------------------------------------- */
 
 static int ids_check(const int32_t *ids, const struct ah_cpu_call *call)
 {
@@ -189,7 +189,7 @@ static int embedding_bwd_run(const struct ah_bound *bound)
 
 const struct ah_cpu_operator ah__cpu_embedding_bwd = {embedding_bwd_prepare, embedding_bwd_run};
 
-/* ---- position ------------------------------------------------------------------------------------------------------ */
+/* ---- position ---------------------------------------------------------------------------------------------------- */
 
 static int add_position_prepare(struct ah_cpu_call *call)
 {

@@ -1,5 +1,5 @@
 /* The kernels of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD is
- * defined. Everything is written in 16-lane vectors with explicit fused operations, so that the tables give equal bits. */
+ * defined. Everything is written in 16-lane vectors with explicit fused operations, so that all give equal bits. */
 #include "dev/cpu/kernels.h"
 #include "dev/host/simd.h"
 
@@ -12,7 +12,7 @@ static AH_TARGET void exp_array(float *y, const float *x, int64_t n)
         v_store_most(y + i, v_exp(v_load_most(x + i, n - i)), n - i);
 }
 
-/* ---- activations --------------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 /* With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u): no cancellation, one exp. */
 AH_INLINE v16 gelu_exp(v16 x, v16 square)
@@ -73,7 +73,7 @@ static AH_TARGET void add(float *y, const float *a, const float *b, int64_t n)
         v_store_most(y + i, v_add(v_load_most(a + i, n - i), v_load_most(b + i, n - i)), n - i);
 }
 
-/* ---- softmax cross-entropy ----------------------------------------------------------------------------------------- */
+/* ---- softmax cross-entropy --------------------------------------------------------------------------------------- */
 
 static AH_TARGET float row_largest(const float *x, int64_t n)
 {
@@ -86,8 +86,8 @@ static AH_TARGET float row_largest(const float *x, int64_t n)
         for (int u = 0; u < SUMS; u++)
             most[u] = v_max(most[u], v_load(x + i + u * LANES));
     for (; i < n; i += LANES)
-        most[0] = v_max(most[0],
-                        n - i >= LANES ? v_load(x + i) : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
+        most[0] = v_max(most[0], n - i >= LANES ? v_load(x + i)
+                                                : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
     return v_largest(v_max(v_max(most[0], most[1]), v_max(most[2], most[3])));
 }
 

@@ -85,7 +85,8 @@ static int linear_bwd_b_prepare(struct ah_cpu_call *call)
 {
     const struct ah_shape *dy = ah__call_in(call, 0);
     int64_t cols = ah__shape_last(dy);
-    call->as.strip = (struct ah_strip){.rows = ah__shape_rows(dy), .stride = cols, .cols = cols, .add_bias = call->adds[0]};
+    call->as.strip =
+        (struct ah_strip){.rows = ah__shape_rows(dy), .stride = cols, .cols = cols, .add_bias = call->adds[0]};
     call->pieces = ah__strip_pieces(cols);
     return AH_OK;
 }

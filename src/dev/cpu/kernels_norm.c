@@ -32,7 +32,7 @@ static int layernorm_run(const struct ah_bound *bound)
 
 const struct ah_cpu_operator ah__cpu_layernorm = {layernorm_prepare, layernorm_run};
 
-/* ---- column sums --------------------------------------------------------------------------------------------------- */
+/* ---- column sums ------------------------------------------------------------------------------------------------- */
 
 struct strips {
     const struct ah_kernels *kernels;
@@ -68,7 +68,7 @@ void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const
     ah__pool_run(pool, strip_piece, pieces->count, &job);
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------ */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 static int layernorm_bwd_prepare(struct ah_cpu_call *call)
 {

@@ -1,4 +1,5 @@
-/* Programs made ready and run: what an operator needs is resolved once; running binds operands to addresses and calls it. */
+/* Programs made ready and run: what an operator needs is resolved once; running binds operands to addresses and calls
+ * it. */
 #include "dev/cpu/kernels.h"
 
 static const struct ah_cpu_operator *const operators[AH_OP_COUNT] = {
@@ -33,7 +34,7 @@ const struct ah_kernels *ah__kernels(void)
     return tables[ah__host_isa()];
 }
 
-/* ---- what the device can run ----------------------------------------------------------------------------------------- */
+/* ---- what the device can run ------------------------------------------------------------------------------------- */
 
 static bool is_ids(enum ah_op op, const char *direction, int index)
 {
@@ -49,7 +50,8 @@ static int operand_check(const struct ah_call *call, const struct ah_operand *op
     if (operand->space == AH_SPACE_NONE)
         return optional ? AH_OK : ah__fail(AH_EDEVICE, "%s %d is absent", direction, index);
     if ((unsigned)operand->space >= AH_SPACE_COUNT)
-        return ah__fail(AH_EDEVICE, "%s %d lies in space %d, which does not exist", direction, index, (int)operand->space);
+        return ah__fail(AH_EDEVICE, "%s %d lies in space %d, which does not exist", direction, index,
+                        (int)operand->space);
     if (operand->meta.dtype != expected)
         return ah__fail(AH_EDEVICE, "%s %d is %s, expected %s", direction, index, ah__dtype_name(operand->meta.dtype),
                         ah__dtype_name(expected));
@@ -85,7 +87,7 @@ static int call_check(const struct ah_call *call)
     return shapes_check(call);
 }
 
-/* ---- making ready ---------------------------------------------------------------------------------------------------- */
+/* ---- making ready ------------------------------------------------------------------------------------------------ */
 
 static void extent_add(struct ah_extent extent[AH_SPACE_COUNT], const struct ah_operand *operand)
 {
@@ -150,7 +152,7 @@ void ah__cpu_program_free(struct ah_cpu_program *program)
     ah__free(program);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static char *address(const struct ah_operand *operand, char *const base[AH_SPACE_COUNT])
 {

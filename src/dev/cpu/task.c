@@ -23,8 +23,8 @@ static int program_run(struct ah_pool *pool, const struct ah_task *task)
 
 static int collective_run(struct ah_comm *comm, const struct ah_task *task)
 {
-    return comm->ops->collective(comm, task->as.collective.kind, task->as.collective.buffer, task->as.collective.part_count,
-                                 task->as.collective.dtype);
+    return comm->ops->collective(comm, task->as.collective.kind, task->as.collective.buffer,
+                                 task->as.collective.part_count, task->as.collective.dtype);
 }
 
 static int task_run(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *task)

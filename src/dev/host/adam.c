@@ -45,7 +45,9 @@ int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
 {
     AH_TRY(gradient_check("update", task->as.adam.grad_dtype));
     /* A factor of one is exact, so that no scale and a scale of 1 are the same bits. */
-    struct update job = {.kernels = ah__host_kernels(), .task = task, .pieces = ah__pieces(task->as.adam.count, ADAM_PIECE),
+    struct update job = {.kernels = ah__host_kernels(),
+                         .task = task,
+                         .pieces = ah__pieces(task->as.adam.count, ADAM_PIECE),
                          .scale = task->as.adam.scale ? *task->as.adam.scale : 1.0F};
     ah__pool_run(pool, adam_piece, job.pieces.count, &job);
     return AH_OK;

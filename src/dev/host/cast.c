@@ -39,7 +39,8 @@ int ah__host_cast(struct ah_pool *pool, const struct ah_task *task)
 {
     AH_TRY(dtype_check("output", task->as.cast.to_dtype));
     AH_TRY(dtype_check("input", task->as.cast.from_dtype));
-    struct cast job = {.kernels = ah__host_kernels(), .task = task, .pieces = ah__pieces(task->as.cast.count, CAST_PIECE)};
+    struct cast job = {
+        .kernels = ah__host_kernels(), .task = task, .pieces = ah__pieces(task->as.cast.count, CAST_PIECE)};
     ah__pool_run(pool, cast_piece, job.pieces.count, &job);
     return AH_OK;
 }

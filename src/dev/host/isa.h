@@ -1,4 +1,4 @@
-/* Which instruction set the kernels of this process use. Every one gives the same bits; a wider one gives them sooner. */
+/* Which instruction set the kernels of this process use. All give the same bits; a wider one gives them sooner. */
 #ifndef AH_DEV_HOST_ISA_H
 #define AH_DEV_HOST_ISA_H
 

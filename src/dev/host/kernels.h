@@ -1,5 +1,5 @@
-/* What one instruction set offers for the host's own arithmetic: Adam, sums of squares, casts. A kernel works on a piece on one
- * thread, with no knowledge of pools or tasks. Every table gives the same bits. */
+/* What one instruction set offers for the host's own arithmetic: Adam, sums of squares, casts. A kernel works on a
+ * piece on one thread, with no knowledge of pools or tasks. Every table gives the same bits. */
 #ifndef AH_DEV_HOST_KERNELS_H
 #define AH_DEV_HOST_KERNELS_H
 

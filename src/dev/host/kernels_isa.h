@@ -1,18 +1,19 @@
-/* The host's arithmetic of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD
- * is defined. */
+/* The host's arithmetic of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after
+ * AH_SIMD is defined. */
 #include "dev/host/kernels.h"
 #include "dev/host/simd.h"
 
-/* ---- optimizer ----------------------------------------------------------------------------------------------------- */
+/* ---- optimizer --------------------------------------------------------------------------------------------------- */
 
 enum { ADAM_AHEAD = 768 }; /* elements of each array fetched ahead of use; past the end a prefetch does nothing */
 
 /* Elements [at, at + lanes), at most 16. `bf16` and `half` are constants where this is inlined. */
-AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes, const bool bf16,
-                         const bool half)
+AH_INLINE void adam_step(const struct ah_adam_piece *s, const struct ah_adam *adam, int64_t at, int lanes,
+                         const bool bf16, const bool half)
 {
     float *p = s->p + at, *m = s->m + at, *v = s->v + at;
-    v16 given = bf16 ? v_load_most_bf16((const uint16_t *)s->g + at, lanes) : v_load_most((const float *)s->g + at, lanes);
+    v16 given =
+        bf16 ? v_load_most_bf16((const uint16_t *)s->g + at, lanes) : v_load_most((const float *)s->g + at, lanes);
     v16 grad = v_mul(given, v_set(s->scale));
     v16 first = v_fma(v_set(adam->beta1), v_load_most(m, lanes), v_mul(v_set(adam->one_minus_beta1), grad));
     v16 second = v_fma(v_set(adam->beta2), v_load_most(v, lanes),
@@ -60,7 +61,7 @@ static void adam(const struct ah_adam_piece *piece)
     table[piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
 }
 
-/* ---- sum of squares ------------------------------------------------------------------------------------------------ */
+/* ---- sum of squares ---------------------------------------------------------------------------------------------- */
 
 AH_INLINE v16 load(const void *x, int64_t at, int64_t lanes, const bool bf16)
 {
@@ -93,7 +94,7 @@ static double sum_squares(const void *x, enum ah_dtype dtype, int64_t n)
     return dtype == AH_BF16 ? squares_bf16(x, n) : squares_f32(x, n);
 }
 
-/* ---- casts --------------------------------------------------------------------------------------------------------- */
+/* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 static AH_TARGET void to_bf16(uint16_t *y, const float *x, int64_t n)
 {

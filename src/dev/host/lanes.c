@@ -44,7 +44,7 @@ static const char *label_text(const struct ah_work *work)
     return work->label.what ? work->label.what : "work";
 }
 
-/* ---- with the mutex held --------------------------------------------------------------------------------------------- */
+/* ---- with the mutex held ----------------------------------------------------------------------------------------- */
 
 static void lane_wake(struct lane *lane)
 {
@@ -122,9 +122,9 @@ static int work_check(const struct ah_lanes *lanes, const struct ah_work *work)
     for (int i = 0; i < work->waits; i++) {
         struct ah_event event = work->wait[i];
         if ((unsigned)event.lane >= AH_LANE_COUNT || event.sequence > lanes->lane[event.lane].submitted)
-            return ah__fail(AH_EINTERNAL, "%s device: %s of partition %d waits for work %llu of lane %d, not submitted yet",
-                            device, label_text(work), work->label.partition, (unsigned long long)event.sequence,
-                            (int)event.lane);
+            return ah__fail(
+                AH_EINTERNAL, "%s device: %s of partition %d waits for work %llu of lane %d, not submitted yet", device,
+                label_text(work), work->label.partition, (unsigned long long)event.sequence, (int)event.lane);
     }
     const struct lane *lane = &lanes->lane[work->lane];
     if (lane->submitted - lane->reported == AH_LANE_RING)
@@ -133,7 +133,7 @@ static int work_check(const struct ah_lanes *lanes, const struct ah_work *work)
     return AH_OK;
 }
 
-/* ---- a lane's thread ------------------------------------------------------------------------------------------------- */
+/* ---- a lane's thread --------------------------------------------------------------------------------------------- */
 
 static void thread_begin(const struct lane *lane)
 {
@@ -153,8 +153,8 @@ static struct ah_done entry_run(const struct lane *lane, const struct ah_work *w
     struct ah_done done = {.lane = lane->lane};
     done.status = config->run(config->context, work, &done);
     if (done.status != AH_OK)
-        ah__fail_prefix(done.status, "lane %s: %s, partition %d, iteration %lld", ah_lane_name(lane->lane), label_text(work),
-                        work->label.partition, (long long)work->label.iteration);
+        ah__fail_prefix(done.status, "lane %s: %s, partition %d, iteration %lld", ah_lane_name(lane->lane),
+                        label_text(work), work->label.partition, (long long)work->label.iteration);
     return done;
 }
 
@@ -178,7 +178,7 @@ static void *lane_main(void *argument)
     return NULL;
 }
 
-/* ---- what the device calls ------------------------------------------------------------------------------------------- */
+/* ---- what the device calls --------------------------------------------------------------------------------------- */
 
 int ah__lanes_submit(struct ah_lanes *lanes, const struct ah_work *work, struct ah_event *done)
 {
@@ -254,7 +254,7 @@ int ah__lanes_failed(struct ah_lanes *lanes)
     return failed;
 }
 
-/* ---- starting and stopping ------------------------------------------------------------------------------------------- */
+/* ---- starting and stopping --------------------------------------------------------------------------------------- */
 
 static int lane_start(struct lane *lane)
 {

@@ -1,9 +1,9 @@
 /* The lanes of a device as seen from the host: queues of submitted work, events between them, completions in order.
  *
- * A lane either has a thread here, on which a function of the device's does its work (a host lane, or any lane of a device that
- * is the host itself), or its work is done elsewhere (a stream of an accelerator) and reported with ah__lanes_finish(). Both
- * kinds wait for each other through the same events. One mutex guards all queues and counters; a lane holds it only between
- * two pieces of work. Does not look into work. */
+ * A lane either has a thread here, on which a function of the device's does its work (a host lane, or any lane of a
+ * device that is the host itself), or its work is done elsewhere (a stream of an accelerator) and reported with
+ * ah__lanes_finish(). Both kinds wait for each other through the same events. One mutex guards all queues and counters;
+ * a lane holds it only between two pieces of work. Does not look into work. */
 #ifndef AH_DEV_HOST_LANES_H
 #define AH_DEV_HOST_LANES_H
 
@@ -20,8 +20,8 @@ struct ah_lanes_config {
     /* Lanes with a thread: the pool it enters, or null and the core it is bound to, -1: none. */
     struct ah_pool *pool[AH_LANE_COUNT];
     int core[AH_LANE_COUNT];
-    /* On the lane's thread, once the work's waits have passed: does it, fills start_ns and end_ns. The message of a failure
-     * gets the lane and the work's label in front. */
+    /* On the lane's thread, once the work's waits have passed: does it, fills start_ns and end_ns. The message of a
+     * failure gets the lane and the work's label in front. */
     int (*run)(void *context, const struct ah_work *work, struct ah_done *done);
     void *context;
 };
@@ -29,7 +29,7 @@ struct ah_lanes_config {
 struct ah_lanes;
 /* Starts the threads. `config` is copied. AH_ENOMEM. */
 int ah__lanes_new(struct ah_lanes **out, const struct ah_lanes_config *config);
-/* Waits for what the threads are doing; what is still queued is forgotten. Work elsewhere must be over. Null is fine. */
+/* Waits for what the threads are doing; what is queued is forgotten. Work elsewhere must be over. Null is fine. */
 void ah__lanes_free(struct ah_lanes *lanes);
 
 /* As the members of struct ah_dev_ops. A lane elsewhere: the caller then starts the work itself. */

@@ -16,9 +16,9 @@ enum { POOL_SPINS = 2000, POOL_LINE = 64 };
 
 typedef void (*piece_function)(void *context, int index, int worker);
 
-/* A job is published as (generation, pieces left) in `ticket`; whoever lowers it by compare-and-swap owns the piece with
- * that index. A worker that wakes up late fails the swap, since a finished job's ticket has none left and a new job's
- * generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
+/* A job is published as (generation, pieces left) in `ticket`; whoever lowers it by compare-and-swap owns the piece
+ * with that index. A worker that wakes up late fails the swap, since a finished job's ticket has none left and a new
+ * job's generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
 struct ah_pool {
     int threads, core;
     pthread_t *thread; /* of workers 1.. */

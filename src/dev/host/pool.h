@@ -1,7 +1,7 @@
 /* Worker threads of the host: work cut into pieces by size alone, run by as many threads as there are.
  *
- * Takes a function and a number of pieces, returns when all are done. A result is the same bits for any number of threads as
- * long as each piece is reduced in a fixed order. Knows no tasks and no devices. */
+ * Takes a function and a number of pieces, returns when all are done. A result is the same bits for any number of
+ * threads as long as each piece is reduced in a fixed order. Knows no tasks and no devices. */
 #ifndef AH_DEV_HOST_POOL_H
 #define AH_DEV_HOST_POOL_H
 
@@ -10,9 +10,9 @@
 enum { AH_POOL_PARTIALS = 4096, AH_POOL_SCRATCH = 11 * 64 * 256 };
 
 struct ah_pool;
-/* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter) run
- * with FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is allocated
- * here. AH_ENOMEM, AH_EDEVICE. */
+/* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter)
+ * run with FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is
+ * allocated here. AH_ENOMEM, AH_EDEVICE. */
 int ah__pool_new(struct ah_pool **out, int threads, int core);
 void ah__pool_free(struct ah_pool *pool);
 /* To be called once on the thread that will call ah__pool_run. */

@@ -1,8 +1,8 @@
 /* A vector of 16 floats in three widths, so that one kernel source gives the same bits on every x86-64 processor.
  *
  * Included once per instruction set with AH_SIMD defined as 512 (AVX-512), 256 (AVX2 + FMA) or 1 (no assumption). Every
- * operation is one IEEE operation per lane, and sums over lanes follow one fixed tree, whatever the register width. What
- * is stored as bfloat16 is rounded to nearest even; NaN stays NaN. Knows no operators and no memory layout. */
+ * operation is one IEEE operation per lane, and sums over lanes follow one fixed tree, whatever the register width.
+ * What is stored as bfloat16 is rounded to nearest even; NaN stays NaN. Knows no operators and no memory layout. */
 #ifndef AH_DEV_HOST_SIMD_H
 #define AH_DEV_HOST_SIMD_H
 
@@ -60,8 +60,14 @@ AH_INLINE v16 v_exponent(v16 shifted)
 AH_INLINE __m256 v_half(v16 a, int i) { return i ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a); }
 AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 AH_INLINE v16 v_wide_bf16(__m256i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
-AH_INLINE v16 v_load_bf16(const uint16_t *p) { return v_wide_bf16(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
-AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n) { return v_wide_bf16(_mm256_maskz_loadu_epi16(v_lanes(n), p)); }
+AH_INLINE v16 v_load_bf16(const uint16_t *p)
+{
+    return v_wide_bf16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n)
+{
+    return v_wide_bf16(_mm256_maskz_loadu_epi16(v_lanes(n), p));
+}
 AH_INLINE __m256i v_bf16(v16 a)
 {
     __m512i bits = _mm512_castps_si512(a), high = _mm512_srli_epi32(bits, 16);
@@ -181,7 +187,10 @@ AH_INLINE v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.lane[i])); }
 AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i])); }
 AH_INLINE v16 v_max(v16 a, v16 b) { V_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 AH_INLINE v16 v_min(v16 a, v16 b) { V_EACH(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
-AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no) { V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]); }
+AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
+{
+    V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]);
+}
 AH_INLINE v16 v_first(int n, v16 a, v16 b) { V_EACH(i < n ? a.lane[i] : b.lane[i]); }
 AH_INLINE float v_exponent_lane(float shifted)
 {
@@ -262,7 +271,8 @@ AH_INLINE d16 d_add(d16 acc, v16 a)
 AH_INLINE d16 d_add_square(d16 acc, v16 a)
 {
     d16 x = d_wide(a);
-    return (d16){{_mm512_fmadd_pd(x.half[0], x.half[0], acc.half[0]), _mm512_fmadd_pd(x.half[1], x.half[1], acc.half[1])}};
+    return (d16){
+        {_mm512_fmadd_pd(x.half[0], x.half[0], acc.half[0]), _mm512_fmadd_pd(x.half[1], x.half[1], acc.half[1])}};
 }
 AH_INLINE void d_store(double *p, d16 a)
 {
@@ -380,7 +390,7 @@ AH_INLINE void v_store_most_bf16(uint16_t *p, v16 a, int64_t n)
         v_store_first_bf16(p, a, (int)n);
 }
 
-/* e^x to about 1 ulp; 0 below -86.9 (the results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
+/* e^x to about 1 ulp; 0 below -86.9 (results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
 AH_INLINE v16 v_exp(v16 x)
 {
     const v16 lowest = v_set(-86.9F), shift = v_set(12582912.0F);

@@ -13,7 +13,7 @@ void ah__plugin_forward(const struct ah_plugin_host *given)
     host = given;
 }
 
-/* ---- base/ ----------------------------------------------------------------------------------------------------------- */
+/* ---- base/ ------------------------------------------------------------------------------------------------------- */
 
 enum { MESSAGE_BYTES = 1024 };
 
@@ -42,7 +42,7 @@ const char *ah_lane_name(enum ah_lane lane) { return host->lane_name(lane); }
 int ah__new(void *out, size_t count, size_t size) { return host->memory_new(out, count, size); }
 void ah__free(void *memory) { host->memory_free(memory); }
 
-/* ---- host/ and comm/ ------------------------------------------------------------------------------------------------- */
+/* ---- host/ and comm/ --------------------------------------------------------------------------------------------- */
 
 int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what) { return host->pages_new(out, bytes, what); }
 void ah__pages_free(struct ah_pages *pages) { host->pages_free(pages); }

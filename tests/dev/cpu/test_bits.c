@@ -1,4 +1,5 @@
-/* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of squares. */
+/* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of
+ * squares. */
 #include "dev/cpu/cases.h"
 
 #include <math.h>
@@ -73,7 +74,8 @@ static uint64_t run_call(struct ah_pool *pool, const void *context)
     op_data_init(&data, c, 21);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         for (int64_t j = 0; c->attr.acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
-            ((float *)operand_at(&data, &data.call.out[i]))[j] = (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
+            ((float *)operand_at(&data, &data.call.out[i]))[j] =
+                (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
     assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = 0;
     for (int i = 0; i < ah__op_table[c->op].outputs; i++)
@@ -210,8 +212,8 @@ static uint64_t run_denormal(struct ah_pool *pool, const void *context)
     op_data_init(&data, context, 22);
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         if (data.call.in[i].space && data.call.in[i].meta.dtype == AH_F32)
-            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape), 40 + (uint64_t)i,
-                         false);
+            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape),
+                         40 + (uint64_t)i, false);
     assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = ah__hash(operand_at(&data, &data.call.out[0]), (size_t)operand_bytes(&data.call.out[0]), 0);
     op_data_fini(&data);
@@ -242,6 +244,6 @@ static void widest_instruction_set_is_chosen(void **state)
 }
 
 AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result), cmocka_unit_test(adam_has_one_result),
-              cmocka_unit_test(half_precision_adam_has_one_result), cmocka_unit_test(sum_of_bf16_squares_has_one_result),
-              cmocka_unit_test(sum_of_squares_has_one_result), cmocka_unit_test(denormal_inputs_have_one_result),
-              cmocka_unit_test(widest_instruction_set_is_chosen))
+              cmocka_unit_test(half_precision_adam_has_one_result),
+              cmocka_unit_test(sum_of_bf16_squares_has_one_result), cmocka_unit_test(sum_of_squares_has_one_result),
+              cmocka_unit_test(denormal_inputs_have_one_result), cmocka_unit_test(widest_instruction_set_is_chosen))

@@ -148,8 +148,8 @@ static void half_state_fill(struct half_state *h)
     }
 }
 
-/* A bfloat16 gradient is the float it stands for, a scale is one multiplication before anything else, and the half copy is the
- * new parameter rounded once: the same states as from a float gradient scaled beforehand. */
+/* A bfloat16 gradient is the float it stands for, a scale is one multiplication before anything else, and the half copy
+ * is the new parameter rounded once: the same states as from a float gradient scaled beforehand. */
 static void half_precision_is_rounding_at_the_ends(void **state)
 {
     (void)state;
@@ -258,6 +258,6 @@ static void exponential_is_accurate(void **state)
 
 AH_TEST_SUITE("dev/host/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
               cmocka_unit_test(half_precision_is_rounding_at_the_ends), cmocka_unit_test(a_scale_of_one_is_none),
-              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan), cmocka_unit_test(sum_of_squares_reads_bf16),
-              cmocka_unit_test(other_dtypes_are_refused),
+              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan),
+              cmocka_unit_test(sum_of_squares_reads_bf16), cmocka_unit_test(other_dtypes_are_refused),
               cmocka_unit_test(exponential_is_accurate))

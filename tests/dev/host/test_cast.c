@@ -1,4 +1,5 @@
-/* Casts: every bfloat16, roundings around it, NaN, and the same bits for every instruction set, length and alignment. */
+/* Casts: every bfloat16, roundings around it, NaN, and the same bits for every instruction set, length and alignment.
+ */
 #include "dev/cpu/cases.h"
 #include "dev/host/kernels.h"
 

@@ -1,4 +1,5 @@
-/* The worker pool: every piece once, failures of setup, the floating-point mode of workers, and oneDNN without threads. */
+/* The worker pool: every piece once, failures of setup, the floating-point mode of workers, and oneDNN without threads.
+ */
 #include "dev/cpu/cases.h"
 
 #include <dirent.h>

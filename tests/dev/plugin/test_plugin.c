@@ -208,5 +208,6 @@ static void a_plugin_is_loaded_more_than_once(void **state)
 AH_TEST_SUITE("dev/plugin", cmocka_unit_test(faulty_plugins_are_refused_by_name),
               cmocka_unit_test(a_file_that_is_no_library_is_refused),
               cmocka_unit_test(an_unknown_device_says_where_it_was_sought),
-              cmocka_unit_test(a_loaded_device_gives_the_same_bits), cmocka_unit_test(a_failure_reaches_the_program_whole),
+              cmocka_unit_test(a_loaded_device_gives_the_same_bits),
+              cmocka_unit_test(a_failure_reaches_the_program_whole),
               cmocka_unit_test(a_plugin_is_loaded_more_than_once))

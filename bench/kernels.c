@@ -6,6 +6,8 @@
  * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one
  * plain dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
 #include "dev/cpu/cpu.h"
+#include "dev/host/isa.h"
+#include "dev/host/task.h"
 
 #include <math.h>
 #include <omp.h>
@@ -58,8 +60,7 @@ static void *allocate(int64_t bytes)
     return memory;
 }
 
-/* ---- peaks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- peaks ------------------------------------------------------------------------------------------------------- */
 
 enum { PROBE_STEPS = 2000000, PROBE_CHAINS = 16 };
 
@@ -96,7 +97,7 @@ __attribute__((target("avx2,fma"))) static void probe_256_run(float *sink)
 
 static int probe_lanes(void)
 {
-    return strcmp(ah__cpu_isa(), "avx512") == 0 ? 16 : strcmp(ah__cpu_isa(), "avx2") == 0 ? 8 : 1;
+    return strcmp(ah__host_isa_name(), "avx512") == 0 ? 16 : strcmp(ah__host_isa_name(), "avx2") == 0 ? 8 : 1;
 }
 
 static void probe_piece(void *context, int index, int worker)
@@ -147,8 +148,7 @@ static double probe_bytes(struct ah_pool *pool, float *memory)
     return median(rate, 5);
 }
 
-/* ---- the block's calls ---------------------------------------------------------------------------------------------
- */
+/* ---- the block's calls ------------------------------------------------------------------------------------------- */
 
 /* Tensors of the block: activations, parameters, gradients of activations, gradients of parameters, and those of the
  * ends.
@@ -326,8 +326,7 @@ static struct ah_call call_of(const struct bench *b, const struct row *row)
     return call;
 }
 
-/* ---- measuring -----------------------------------------------------------------------------------------------------
- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static double call_flops(const struct ah_call *call)
 {
@@ -359,16 +358,25 @@ static bool is_product(enum ah_op op)
     return ah__op_table[op]->limit != AH_OP_LIMIT_MEMORY;
 }
 
-static double call_time(const struct bench *b, const struct ah_call *call)
+static double program_time(const struct bench *b, const struct ah_program *program)
 {
     double time[ROUNDS_MOST];
+    struct ah_cpu_program *ready;
+    check(ah__cpu_program_new(&ready, program));
     for (int round = -1; round < b->rounds; round++) {
         double start = seconds();
-        check(ah__cpu_call(b->pool, call, b->base));
+        check(ah__cpu_program_run(ready, b->pool, b->base));
         if (round >= 0)
             time[round] = seconds() - start;
     }
+    ah__cpu_program_free(ready);
     return median(time, b->rounds);
+}
+
+static double call_time(const struct bench *b, const struct ah_call *call)
+{
+    const struct ah_program program = {.count = 1, .calls = call};
+    return program_time(b, &program);
 }
 
 /* The same product by one library call on as many threads. */
@@ -426,18 +434,12 @@ static double program_run(const struct bench *b, const struct row *rows, size_t 
 {
     struct ah_call calls[AH_LENGTH(forward_rows) + AH_LENGTH(backward_rows)];
     struct ah_program program = {.count = (int)count, .calls = calls};
-    double time[ROUNDS_MOST], flops = 0;
+    double flops = 0;
     for (size_t i = 0; i < count; i++) {
         calls[i] = call_of(b, &rows[i]);
         flops += is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
     }
-    for (int round = -1; round < b->rounds; round++) {
-        double start = seconds();
-        check(ah__cpu_program(b->pool, &program, b->base));
-        if (round >= 0)
-            time[round] = seconds() - start;
-    }
-    double middle = median(time, b->rounds), least = flops / b->best_gemm;
+    double middle = program_time(b, &program), least = flops / b->best_gemm;
     printf("  block %-27s %9.3f ms %8.1f GFLOP/s   %3.0f%% of its products at %.1f GFLOP/s\n", name, middle * 1e3,
            flops / middle * 1e-9, 100 * least / middle, b->best_gemm * 1e-9);
     *floor += least;
@@ -469,10 +471,30 @@ static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
     }
 }
 
+/* The median of five runs of a task of the host's. */
+static double task_time(struct ah_pool *pool, int (*run)(struct ah_pool *pool, const struct ah_task *task),
+                        const struct ah_task *task)
+{
+    double time[5];
+    for (int i = 0; i < 5; i++) {
+        double start = seconds();
+        check(run(pool, task));
+        time[i] = seconds() - start;
+    }
+    return median(time, 5);
+}
+
+static void task_print(const char *name, double time, int64_t count, double bytes_each, double peak)
+{
+    double bytes = bytes_each * (double)count;
+    printf("%-22s %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", name, (double)count / time * 1e-9,
+           bytes / time * 1e-9, 100 * bytes / time / peak);
+}
+
 static void optimizer_print(struct ah_pool *pool, float *memory)
 {
     enum { COUNT = SCALE_FLOATS / 4 };
-    double bytes = probe_bytes(pool, memory), time[ROUNDS_MOST], norm;
+    double peak = probe_bytes(pool, memory), norm;
     memset(memory, 0, (size_t)SCALE_FLOATS * sizeof *memory);
     struct ah_task adam = {.as.adam = {.p = memory,
                                        .m = memory + COUNT,
@@ -481,23 +503,18 @@ static void optimizer_print(struct ah_pool *pool, float *memory)
                                        .count = COUNT,
                                        .decayed = COUNT,
                                        .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1}}};
-    struct ah_task squares = {.as.sqnorm = {.g = memory, .count = SCALE_FLOATS, .out = &norm}};
-    for (int i = 0; i < 5; i++) {
-        double start = seconds();
-        check(ah__cpu_adam(pool, &adam));
-        time[i] = seconds() - start;
-    }
-    double middle = median(time, 5);
-    printf("adam   %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", COUNT / middle * 1e-9,
-           28.0 * COUNT / middle * 1e-9, 100 * 28.0 * COUNT / middle / bytes);
-    for (int i = 0; i < 5; i++) {
-        double start = seconds();
-        check(ah__cpu_sqnorm(pool, &squares));
-        time[i] = seconds() - start;
-    }
-    middle = median(time, 5);
-    printf("sqnorm %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", SCALE_FLOATS / middle * 1e-9,
-           4.0 * SCALE_FLOATS / middle * 1e-9, 100 * 4.0 * SCALE_FLOATS / middle / bytes);
+    struct ah_task half = adam;
+    half.as.adam.grad_dtype = AH_BF16;
+    half.as.adam.half = memory + 3 * COUNT + COUNT / 2;
+    struct ah_task squares = {.as.sqnorm = {.g = memory, .count = SCALE_FLOATS, .out = &norm}}, short_squares = squares;
+    short_squares.as.sqnorm.dtype = AH_BF16;
+    struct ah_task cast = {
+        .as.cast = {.to = memory + 2 * COUNT, .from = memory, .to_dtype = AH_BF16, .count = 2 * COUNT}};
+    task_print("adam", task_time(pool, ah__host_adam, &adam), COUNT, 28, peak);
+    task_print("adam bf16 -> bf16", task_time(pool, ah__host_adam, &half), COUNT, 28, peak);
+    task_print("sqnorm", task_time(pool, ah__host_sqnorm, &squares), SCALE_FLOATS, 4, peak);
+    task_print("sqnorm bf16", task_time(pool, ah__host_sqnorm, &short_squares), SCALE_FLOATS, 2, peak);
+    task_print("cast to bf16", task_time(pool, ah__host_cast, &cast), 2 * COUNT, 6, peak);
 }
 
 int main(int argc, char **argv)
@@ -515,7 +532,7 @@ int main(int argc, char **argv)
     const int64_t bytes = (int64_t)1 << 30;
     char *memory = allocate(bytes);
     memset(memory, 0, (size_t)bytes);
-    printf("%d threads, %s\n", threads, ah__cpu_isa());
+    printf("%d threads, %s\n", threads, ah__host_isa_name());
     block_print(pool, 256, memory);
     block_print(pool, 1024, memory);
     optimizer_print(pool, (float *)(void *)memory);

@@ -355,6 +355,7 @@ struct ah_step {
     int64_t steps;
     double loss; /* natural log, mean over tokens */
     double grad_norm;
+    double clip_factor; /* what the gradients were multiplied by; NaN: not finite, the step's updates were skipped */
     double lr;
     double tokens_per_s;
     double eta_s;
@@ -378,6 +379,9 @@ struct ah_train_options {
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
     int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
     const char *schedule;        /* * "cosine" (default), "linear", "constant" */
+    double clip;                 /* * limit of the global gradient norm, default 1; 0: none */
+    const char *nonfinite;       /* * when a norm is not finite: "stop" (default), or "skip" the step's updates and count it;
+                                  * needs a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
     const char *policy;          /* one of ah_policy_names(); default "autohete" */
@@ -408,6 +412,10 @@ struct ah_train_result {
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
+    double clip;                 /* the limit; 0: none */
+    int64_t clipped_steps;       /* steps whose gradients were scaled down */
+    int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
+    int64_t updates_redone;      /* host updates that had run before the norm was known and had to run again */
     int64_t step_ns_predicted, step_ns_median; /* median over the steps of this call after its first two */
     struct ah_plan plan;
 };

@@ -114,17 +114,24 @@ static void tile_copy_add(const struct bind *bind, char *to, const char *from)
 static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
+    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE;
     int64_t first, count = tile_range(&first, bind), decayed = group_of(bind)->decayed - first;
     struct ah_task *task = task_add(bind, AH_TASK_ADAM);
     task->as.adam.p = (float *)(void *)at->states[0] + first;
     task->as.adam.m = (float *)(void *)at->states[1] + first;
     task->as.adam.v = (float *)(void *)at->states[2] + first;
+    if (bind->item->kind == AH_ITEM_UPDATE_AHEAD) {
+        task->as.adam.to_p = (float *)(void *)at->spare_states[0] + first;
+        task->as.adam.to_m = (float *)(void *)at->spare_states[1] + first;
+        task->as.adam.to_v = (float *)(void *)at->spare_states[2] + first;
+    }
     task->as.adam.g = at->update_grad + first * element_bytes(bind);
     task->as.adam.grad_dtype = bind->binding->partition->compute;
     task->as.adam.count = count;
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     task->as.adam.adam = bind->binding->adam;
-    task->as.adam.scale = bind->binding->grad_scale;
+    if (bind->binding->clip > 0 && bind->item->kind != AH_ITEM_UPDATE_AHEAD)
+        task->as.adam.scale = (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
 }
 
 static void norm_add(const struct bind *bind)
@@ -134,6 +141,16 @@ static void norm_add(const struct bind *bind)
     task->as.sqnorm.dtype = bind->binding->partition->compute;
     task->as.sqnorm.count = group_of(bind)->count;
     task->as.sqnorm.out = (double *)(void *)(bind->at->results + AH_RESULTS_NORMS) + bind->binding->group;
+}
+
+/* The last backward knows all norms. */
+static void clip_add(const struct bind *bind)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_CLIP);
+    task->as.clip.squares = (const double *)(const void *)(bind->at->results + AH_RESULTS_NORMS);
+    task->as.clip.count = bind->binding->partition->group_count;
+    task->as.clip.limit = bind->binding->clip;
+    task->as.clip.scale = (float *)(void *)(bind->at->results + AH_RESULTS_SCALE);
 }
 
 static void cast_add(const struct bind *bind)
@@ -176,6 +193,8 @@ static void backward(const struct bind *bind)
         program_add(bind, AH_PROGRAM_RECOMPUTE);
     program_add(bind, AH_PROGRAM_BACKWARD);
     norm_add(bind);
+    if (bind->binding->class == AH_CLASS_EMBEDDING && bind->binding->clip > 0)
+        clip_add(bind);
 }
 
 static void fetch(const struct bind *bind)
@@ -211,7 +230,7 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
 {
     static void (*const binders[AH_ITEM_COUNT])(const struct bind *bind) = {
         [AH_ITEM_INPUT] = input,       [AH_ITEM_FORWARD] = forward,       [AH_ITEM_BACKWARD] = backward,
-        [AH_ITEM_CAST] = cast_add,     [AH_ITEM_UPDATE_DEVICE] = adam_add, [AH_ITEM_UPDATE_HOST] = adam_add,
+        [AH_ITEM_CAST] = cast_add,     [AH_ITEM_UPDATE_DEVICE] = adam_add, [AH_ITEM_UPDATE_HOST] = adam_add, [AH_ITEM_UPDATE_AHEAD] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
         [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
     };

@@ -9,8 +9,9 @@
 #include "partition/partition.h"
 #include "sched/item.h"
 
-/* Results of an iteration: the loss (a float) at 0, then the squared gradient norms (a double for each group). */
-enum { AH_RESULTS_NORMS = 64 };
+/* Results of an iteration: the loss (a float) at 0, the factor by which gradients are clipped (a float; on the device made by
+ * the last backward, on the host by whoever hears of the norms), then the squared gradient norms (a double for each group). */
+enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
 
 /* A partition's programs as one device keeps them. */
 struct ah_bound_programs {
@@ -33,6 +34,7 @@ struct ah_addresses {
     char *host_tokens, *host_results;  /* on the host: the same */
     int64_t tokens_bytes, results_bytes;
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
+    char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
     const char *update_grad;           /* the gradient, on that side */
     char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
 };
@@ -45,7 +47,7 @@ struct ah_binding {
     int group;              /* whose model data it moves or updates */
     bool infer;             /* the head stops at its logits: no targets, no loss */
     struct ah_adam adam;    /* updates only */
-    const float *grad_scale; /* updates only: see dev.h */
+    double clip;            /* limit of the global norm; 0: none */
 };
 
 /* Fills work->task of an item whose label, lane and waits are set. AH_EINTERNAL for a kind that nothing binds. */

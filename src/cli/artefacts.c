@@ -17,7 +17,8 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = ah__artefacts_graph(artefacts, inputs);
-    return status != AH_OK ? status : ah_partition_new(&artefacts->partition, artefacts->graph, NULL);
+    struct ah_step_options step = {.clips = inputs->clip > 0};
+    return status != AH_OK ? status : ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
 int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)

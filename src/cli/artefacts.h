@@ -9,6 +9,7 @@ struct ah_artefact_inputs {
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
+    double clip;        /* limit of the global gradient norm; 0: none */
 };
 
 struct ah_artefacts {
@@ -48,9 +49,10 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
-#define AH_ARGS_SHAPE(at_batch, at_seq)                                                                                \
+#define AH_ARGS_STEP(at_batch, at_seq, at_clip)                                                                        \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
     {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
-     16777216, false}
+     16777216, false},                                                                                                 \
+    {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false}
 
 #endif

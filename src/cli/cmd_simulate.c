@@ -17,7 +17,7 @@ struct simulate_args {
 
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
-    AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
+    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
     {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
      "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
     {"ranks", AH_ARG_INT, AT(compare.ranks), "N", NULL,

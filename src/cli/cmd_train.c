@@ -37,6 +37,10 @@ static const struct ah_arg options[] = {
     {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL,
      "steps of linear warm-up (default: a twentieth)", 0, 1e12, false},
     {"schedule", AH_ARG_TEXT, AT_OPTION(schedule), "NAME", NULL, "cosine (default), linear or constant", 0, 0, false},
+    {"clip", AH_ARG_REAL, AT_OPTION(clip), "X", NULL, "limit of the global gradient norm (default 1; 0: none)", 0, 1e30,
+     false},
+    {"nonfinite", AH_ARG_TEXT, AT_OPTION(nonfinite), "WHAT", NULL,
+     "when a norm is not finite: stop (default), or skip the step's updates", 0, 0, false},
     {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "AdamW (default 0.9)", 0, 0.999999999, false},
     {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 0.999999999, false},
     {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 1e-30, 1, false},
@@ -182,6 +186,9 @@ static int print_json(const struct ah_train_result *result)
         {"step_ns_predicted", result->step_ns_predicted},
         {"step_ns_median", result->step_ns_median},
         {"steps", result->steps_done},
+        {"clipped_steps", result->clipped_steps},
+        {"skipped_steps", result->skipped_steps},
+        {"updates_redone", result->updates_redone},
     };
     printf("{\"final_loss\": ");
     ah__out_number(stdout, result->final_loss);
@@ -189,6 +196,8 @@ static int print_json(const struct ah_train_result *result)
     ah__out_number(stdout, result->val_loss);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
+    printf(", \"clip\": ");
+    ah__out_number(stdout, result->clip);
     printf(", \"tokens_per_s\": ");
     ah__out_number(stdout, result->tokens_per_s);
     printf(", \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");

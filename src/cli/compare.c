@@ -178,6 +178,7 @@ void ah__compare_fini(struct ah_compare *compare)
 static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
     enum ah_dtype dtype;
+    struct ah_step_options step = {.clips = compare->inputs->clip > 0};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
     int status = read_dtype(&dtype, compare->args);
     if (status == AH_OK)
@@ -185,7 +186,7 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *com
     if (status == AH_OK)
         status = ah_model_record(&artefacts->graph, artefacts->model, point->batch / compare->ranks, point->seq, dtype);
     if (status == AH_OK)
-        status = ah_partition_new(&artefacts->partition, artefacts->graph, NULL);
+        status = ah_partition_new(&artefacts->partition, artefacts->graph, &step);
     if (status == AH_OK)
         status = ah_profile_estimate(&artefacts->profile, artefacts->partition, compare->hardware, &options);
     return status;

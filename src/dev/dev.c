@@ -1,4 +1,4 @@
-#include "dev/dev.h"
+#include "dev/plugin.h"
 
 #include <string.h>
 
@@ -12,13 +12,12 @@ const char *ah_lane_name(enum ah_lane lane)
     return (unsigned)lane < AH_LANE_COUNT ? ah__lane_names[lane] : "unknown lane";
 }
 
-/* A device without an opener is known but not part of this build. */
+/* The devices that are part of every build; others are loaded. */
 static const struct device_row {
     const char *name;
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
 } device_table[] = {
     {"cpu", ah__dev_cpu_open},
-    {"cuda", NULL},
 };
 
 static int options_check(const struct ah_dev_options *options)
@@ -28,7 +27,8 @@ static int options_check(const struct ah_dev_options *options)
         return ah__fail(AH_EINPUT, "device threads: found %d, expected 0 (one per core) to %d", options->threads,
                         MOST_THREADS);
     if (options->host_threads < 0 || options->host_threads > MOST_THREADS)
-        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (one) to %d", options->host_threads, MOST_THREADS);
+        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (one) to %d", options->host_threads,
+                        MOST_THREADS);
     if (options->link_bytes_per_s < 0)
         return ah__fail(AH_EINPUT, "link speed: found %lld bytes/s, expected 0 (not throttled) or more",
                         (long long)options->link_bytes_per_s);
@@ -40,21 +40,20 @@ int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_optio
     static const struct ah_dev_options defaults;
     if (!options)
         options = &defaults;
-    for (size_t i = 0; i < AH_LENGTH(device_table); i++) {
-        if (strcmp(device_table[i].name, name) != 0)
-            continue;
-        if (!device_table[i].open)
-            return ah__fail(AH_EINPUT, "device \"%s\": not built in, expected \"cpu\"", name);
-        AH_TRY(options_check(options));
-        return device_table[i].open(out, options);
-    }
-    return ah__fail(AH_EINPUT, "device \"%s\": unknown, expected \"cpu\"", name);
+    AH_TRY(options_check(options));
+    for (size_t i = 0; i < AH_LENGTH(device_table); i++)
+        if (strcmp(device_table[i].name, name) == 0)
+            return device_table[i].open(out, options);
+    return ah__plugin_open(out, name, options);
 }
 
 void ah_dev_close(struct ah_dev *dev)
 {
-    if (dev)
-        dev->ops->close(dev);
+    if (!dev)
+        return;
+    void *library = dev->library; /* the device is in it: first the one, then the other */
+    dev->ops->close(dev);
+    ah__plugin_unload(library);
 }
 
 int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *done)

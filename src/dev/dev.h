@@ -1,7 +1,7 @@
 /* The device seam: bounded memory, lanes that run work in order, events between lanes.
  *
  * Takes work with bound addresses, gives completions. Decides nothing: what runs next is the scheduler's.
- * Must not know plans, graphs or training. Three devices stand behind it: cpu, sim, cuda. */
+ * Must not know plans, graphs or training. Built-in devices have a row in dev.c; others are loaded (dev/plugin.h). */
 #ifndef AH_DEV_DEV_H
 #define AH_DEV_DEV_H
 
@@ -10,23 +10,25 @@
 
 extern const char *const ah__lane_names[AH_LANE_COUNT];
 
-/* A point on a lane: it has passed when the lane has finished its `sequence`-th item (1-based). {0,0} has always passed. */
+/* A point on a lane: it has passed when the lane has finished its `sequence`-th work (1-based). {0,0} has always
+ * passed. */
 struct ah_event {
     enum ah_lane lane;
     uint64_t sequence;
 };
 
-/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text. Devices do not
- * look at it otherwise. */
+/* What work is called in messages and traces: "backward" of partition 3 in iteration 7. `what` is static text, null is
+ * fine. Devices do not look at it otherwise. */
 struct ah_label {
     const char *what;
     int partition;
     int64_t iteration;
 };
 
-/* AdamW as in PyTorch with per-step constants precomputed on the host, so that every device does the same float arithmetic:
- *   m = fma(b1, m, (1-b1)*g);  v = fma(b2, v, ((1-b2)*g)*g);  p = p*(1 - lr*decay) [decayed elements only];
- *   p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p),   each operation rounded once in float. */
+/* AdamW as in PyTorch with per-step constants precomputed on the host, so that every device does the same float
+ * arithmetic, each operation rounded once in float:
+ *   g = g * scale;  m = fma(b1, m, (1-b1)*g);  v = fma(b2, v, ((1-b2)*g)*g);
+ *   p = p*(1 - lr*decay) [decayed elements only];  p = fma(-step_size, m / (sqrt(v)*inv_sqrt_bias2 + eps), p). */
 struct ah_adam {
     float beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     float decay_factor;   /* 1 - lr*weight_decay */
@@ -34,9 +36,9 @@ struct ah_adam {
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
 };
 
-/* A program as a device keeps it, ready to run: kernels, tilings, algorithms and scratch are chosen once, from shapes, device
- * and library version alone, so that the same program gives the same bits whenever it runs. Every device's own begins with
- * this. */
+/* A program as a device keeps it, ready to run: kernels, tilings, algorithms and scratch are chosen once, from shapes,
+ * device and library version alone, so that the same program gives the same bits whenever it runs. Every device's own
+ * begins with this. */
 struct ah_prepared {
     const struct ah_program *program; /* must outlive this */
     int64_t workspace_bytes;          /* of AH_SPACE_WORKSPACE while it runs */
@@ -48,11 +50,12 @@ enum ah_task_type {
     AH_TASK_CAST,
     AH_TASK_ADAM,
     AH_TASK_SQNORM,
+    AH_TASK_CLIP,
     AH_TASK_COLLECTIVE,
     AH_TASK_DELAY
 };
 
-/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the item completes. */
+/* One thing a lane does; work is a short sequence of them. Addresses must stay valid until the work completes. */
 struct ah_task {
     enum ah_task_type type;
     union {
@@ -73,12 +76,14 @@ struct ah_task {
         } cast;
         struct {
             float *p, *m, *v;
-            const void *g;       /* dtype `grad_dtype` */
-            void *half;          /* half-precision copy of p written along, or null (F32) */
+            float *to_p, *to_m, *to_v; /* where the new ones go, apart from the old; null: in their place */
+            const void *g;             /* dtype `grad_dtype` */
+            void *half;          /* AH_BF16 copy of p written along, rounded to nearest even, or null */
             enum ah_dtype grad_dtype;
             int64_t count, decayed; /* elements [0, decayed) take weight decay */
             struct ah_adam adam;
-            /* The gradient is multiplied by it; read when the task executes, from where its lane may read. Null: 1. */
+            /* The gradient is multiplied by it in float, before anything else; read when the task executes, from where
+             * its lane may read. Null: 1. NaN: nothing is updated, only `half` is written. */
             const float *scale;
         } adam;
         struct {
@@ -87,6 +92,12 @@ struct ah_task {
             int64_t count;
             double *out; /* sum of squares, in a fixed order; NaN or infinity pass through */
         } sqnorm;
+        struct {
+            const double *squares; /* of all groups' gradients */
+            int count;
+            double limit;
+            float *scale; /* receives ah__clip_scale(ah__clip_norm(squares, count), limit) */
+        } clip;
         struct {
             enum ah_collective kind;
             void *buffer;       /* ranks * part_count elements, parts in order of ranks */
@@ -135,15 +146,17 @@ struct ah_dev_ops {
     int (*host_memory)(struct ah_dev *dev, int64_t bytes, char **base);
     /* Frees all device and host memory handed out; no work may be in flight. */
     int (*memory_release)(struct ah_dev *dev);
-    /* Chooses how to run a program. The caller gives *out back with prepared_free, before close and while it is not in flight.
-     * AH_EDEVICE names the operator the device does not know or cannot run in this shape or dtype; AH_ENOMEM. */
+    /* Chooses how to run a program. The caller gives *out back with prepared_free, before close and while it is not in
+     * flight. AH_EDEVICE names the operator the device does not know or cannot run in this shape or dtype; or
+     * AH_ENOMEM. */
     int (*prepare)(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out);
     void (*prepared_free)(struct ah_dev *dev, struct ah_prepared *prepared); /* null is fine */
-    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier items of the lane are done
-     * and its waits have passed. *done names its completion. No heap allocation. */
+    /* Copies *work and queues it on its lane; returns at once. The lane starts it when all earlier work of the lane is
+     * done and its waits have passed. *done names its completion. No heap allocation. */
     int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
-    /* Blocks until some item completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is in
-     * flight. After a failed item every later item completes with the same status without running. */
+    /* Blocks until some work completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is
+     * in flight. After a failure all later work completes with the same status without running, until
+     * memory_release. */
     int (*wait_any)(struct ah_dev *dev, struct ah_done *done);
     int64_t (*now_ns)(struct ah_dev *dev);
     void (*info)(struct ah_dev *dev, struct ah_dev_info *out);
@@ -153,6 +166,7 @@ struct ah_dev_ops {
 /* Every device begins with this. */
 struct ah_dev {
     const struct ah_dev_ops *ops;
+    void *library; /* the loader's: the shared object a device came from; a device leaves it null */
 };
 
 /* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */

@@ -1,8 +1,9 @@
 /* The simulated device: no data, virtual time, lanes whose speeds depend on which other lanes are busy.
  *
- * Takes work whose tasks are delays (AH_TASK_DELAY, time at full speed) and a slowdown for each pair of lanes. A lane that runs
- * while the lanes S are busy progresses at rate 1 / (1 + sum over s in S of (slowdown[lane][s] - 1)); rates change at every
- * start and completion (a fluid model). Deterministic: ties break by lane number. Knows no items, no model, no plan. */
+ * Takes work whose tasks are delays (AH_TASK_DELAY, time at full speed) and a slowdown for each pair of lanes. A lane
+ * that runs while the lanes S are busy progresses at rate 1 / (1 + sum over s in S of (slowdown[lane][s] - 1)); rates
+ * change at every start and completion (a fluid model). Deterministic: ties break by lane number. Knows no items, no
+ * model, no plan. */
 #ifndef AH_DEV_SIM_H
 #define AH_DEV_SIM_H
 

@@ -23,6 +23,7 @@ enum {
     AH_PLAN_GIVEN_HEAD = 8,
     AH_PLAN_GIVEN_TILES = 16,
     AH_PLAN_GIVEN_OVERTAKING = 32,
+    AH_PLAN_GIVEN_SPARES = 64,
 };
 
 /* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,

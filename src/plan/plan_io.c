@@ -33,6 +33,7 @@ static const struct field {
     {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false},
     {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false},
     {"slots", FIELD_INT, offsetof(struct ah_plan, switches.slots), 1, INT32_MAX, false},
+    {"spares", FIELD_INT, offsetof(struct ah_plan, switches.spares), 0, LAYERS_MOST, false},
     {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, switches.refetch_ahead), 1, INT32_MAX, false},
     {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false},
     {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false},
@@ -60,6 +61,7 @@ int ah__plan_switches(const struct ah_plan *plan)
 {
     AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
     AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
+    AH_TRY(check_most("spares", plan->switches.spares, plan->switches.offload_optimizer, "o"));
     return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
 }
 

@@ -20,6 +20,7 @@ static const struct key {
     {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
     {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, false},
     {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
+    {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, false},
     {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
     {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
 };
@@ -67,7 +68,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     if (!key)
         return ah__fail(
             AH_EINPUT,
-            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, embedding, head",
+            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, embedding, head",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

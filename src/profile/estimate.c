@@ -113,6 +113,8 @@ static void set_group(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_OFFLOAD, class, shard_bytes / estimate->d2h_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
+    /* What it writes elsewhere it need not have read there: the same bytes, stored past the caches. */
+    set(estimate, AH_ITEM_UPDATE_AHEAD, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
     if (estimate->ranks < 2)
         return;
     double others = (estimate->ranks - 1) / estimate->ranks;

@@ -186,10 +186,10 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
-/* One device has no collectives. */
+/* One device has no collectives; a provisional update takes as long as any. */
 static bool may_be_missing(int item)
 {
-    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
+    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD;
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)
@@ -200,6 +200,8 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
             AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
+    if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_AHEAD]))
+        memcpy(costs->ns[AH_ITEM_UPDATE_AHEAD], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
     AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
     AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));

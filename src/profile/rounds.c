@@ -96,6 +96,8 @@ static int round_host(struct burst *burst, int round)
     (void)round;
     for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_HOST, i, false));
+    for (int i = burst->workload->copies; i > 0; i--)
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_AHEAD, i, false));
     return AH_OK;
 }
 
@@ -156,6 +158,9 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&workload->samples[per_class[i]][class]));
+        /* Only blocks have spare sets. */
+        int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
+        costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
         costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_RESULT][0]));

@@ -94,6 +94,8 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->boundary = carve(device, boundary_bytes(workload->partition));
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
+    for (int i = 0; i < 3; i++)
+        workload->host_spare[i] = carve(host, workload->place[1].count * (int64_t)sizeof(float));
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);
 }
@@ -212,7 +214,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
-    bool on_host = item->kind == AH_ITEM_UPDATE_HOST;
+    bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST;
     *at = (struct ah_addresses){
         .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->state[0],
         .grad = item->kind == AH_ITEM_OFFLOAD ? place->state[2] : place->grad,
@@ -234,8 +236,10 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .host_param = place->host_grad,
         .host_grad = place->host_landing,
     };
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         at->states[i] = on_host ? place->host_state[i] : place->state[i];
+        at->spare_states[i] = workload->host_spare[i];
+    }
 }
 
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item)

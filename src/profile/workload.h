@@ -34,6 +34,7 @@ struct ah_workload {
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
+    char *host_spare[3];              /* states of a block, for provisional updates */
     int64_t tokens_bytes, results_bytes;
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`: BACKWARD with recompute */

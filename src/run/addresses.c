@@ -28,10 +28,26 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration)
     return (const double *)(const void *)(host_results(run, iteration) + AH_RESULTS_NORMS);
 }
 
-char *ah__run_states(const struct ah_run *run, int group)
+float *ah__run_scale(const struct ah_run *run, int64_t iteration)
+{
+    return (float *)(void *)(host_results(run, iteration) + AH_RESULTS_SCALE);
+}
+
+static char *set_of(const struct ah_run *run, int set)
+{
+    return run->host + run->layout->sets_offset + set * run->layout->set_bytes;
+}
+
+/* p of a group's states: in `set` for a block on the host. */
+static char *states_of(const struct ah_run *run, int group, int set)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
-    return (g->on_host ? run->host : run->device) + g->state_offset;
+    return g->state_offset < 0 ? set_of(run, set) : (g->on_host ? run->host : run->device) + g->state_offset;
+}
+
+char *ah__run_states(const struct ah_run *run, int group)
+{
+    return states_of(run, group, ah__sched_set(run->sched, group));
 }
 
 static char *slot(const struct ah_run *run, int index)
@@ -80,9 +96,13 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
         at->shared_param = params(run, shared, -1);
         at->shared_grad = gradient(run, shared, -1);
     }
-    for (int i = 0; i < 3; i++)
-        at->states[i] = ah__run_states(run, g) + i * place->state_bytes;
-    at->host_param = at->states[0]; /* F32: the master is what is fetched */
+    char *states = states_of(run, g, item->set);
+    char *spare = item->spare_set >= 0 ? set_of(run, item->spare_set) : NULL;
+    for (int i = 0; i < 3; i++) {
+        at->states[i] = states + i * place->state_bytes;
+        at->spare_states[i] = spare ? spare + i * place->state_bytes : NULL;
+    }
+    at->host_param = states; /* F32: the master is what is fetched */
     at->host_grad = run->host + place->host_grad_offset;
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }

@@ -33,6 +33,8 @@ int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration);
 /* Host copies of an iteration's loss and squared gradient norms (layers + 2 doubles). */
 const float *ah__run_loss(const struct ah_run *run, int64_t iteration);
 const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
+/* Where updates on the host read the factor of an iteration. */
+float *ah__run_scale(const struct ah_run *run, int64_t iteration);
 /* p of a group's fp32 states wherever they live; m and v follow at layout->groups[g].state_bytes each. */
 char *ah__run_states(const struct ah_run *run, int group);
 /* Drives the scheduler to `limit`. */

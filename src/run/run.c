@@ -1,6 +1,6 @@
-#include <math.h>
 #include <string.h>
 
+#include "dev/clip.h"
 #include "plan/predict.h"
 #include "run/internal.h"
 
@@ -16,6 +16,9 @@ static int run_init(struct ah_run *run)
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, &run->plan.switches, run->partition, ah__policy_find(run->plan.policy));
+    if (run->partition->step.clips != (run->hooks.clip > 0))
+        return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
+                        run->hooks.clip, run->partition->step.clips ? "one above 0" : "0");
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->programs.workspace_bytes != run->plan.workspace_bytes)
         return ah__fail(AH_ESTALE,
@@ -81,23 +84,30 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
         .infer = run->infer,
+        .clip = run->hooks.clip,
     };
     ah__run_addresses(&at, run, item);
     if (item->kind == AH_ITEM_INPUT)
         AH_TRY(input_fill(run, &at, item->iteration));
-    if (item->kind == AH_ITEM_UPDATE_DEVICE || item->kind == AH_ITEM_UPDATE_HOST)
+    if (item->kind == AH_ITEM_UPDATE_DEVICE || ah__item_lanes[item->kind] == AH_LANE_HOST)
         run->hooks.adam(&binding.adam, ah__run_training_iteration(run, item->iteration), run->hooks.context);
     return ah__bind(work, item, &binding, &at);
 }
 
-/* The global norm: squares of all groups, summed in order of the groups. */
-static double global_norm(const struct ah_run *run, int64_t iteration)
+/* The norms of an iteration have arrived: what updates multiply by, where those on the host will read it. */
+static void result_fill(struct ah_run_result *result, struct ah_run *run, const struct ah_span *span)
 {
-    const double *norms = ah__run_norms(run, iteration);
-    double sum = 0;
-    for (int g = 0; g < run->plan.switches.layers + 2; g++)
-        sum += norms[g];
-    return sqrt(sum);
+    const double *squares = ah__run_norms(run, span->item.iteration);
+    double norm = ah__clip_norm(squares, run->partition->group_count);
+    float scale = run->hooks.clip > 0 ? ah__clip_scale(norm, run->hooks.clip) : 1.0F;
+    *ah__run_scale(run, span->item.iteration) = scale;
+    *result = (struct ah_run_result){
+        .iteration = ah__run_training_iteration(run, span->item.iteration),
+        .loss = (double)*ah__run_loss(run, span->item.iteration),
+        .grad_norm = norm,
+        .clip_factor = (double)scale,
+        .now_ns = span->end_ns,
+    };
 }
 
 static int completed(const struct ah_span *span, void *context)
@@ -110,12 +120,13 @@ static int completed(const struct ah_span *span, void *context)
         run->loss = (double)*ah__run_loss(run, span->item.iteration);
         return AH_OK;
     }
-    if (span->item.partition != 0 || !run->hooks.result)
+    if (span->item.partition != 0)
         return AH_OK;
-    int stop = run->hooks.result(ah__run_training_iteration(run, span->item.iteration),
-                                 (double)*ah__run_loss(run, span->item.iteration),
-                                 global_norm(run, span->item.iteration), span->end_ns, run->hooks.context);
-    if (stop)
+    struct ah_run_result result;
+    result_fill(&result, run, span);
+    if (run->hooks.clip > 0 && !(result.clip_factor == 1))
+        ah__sched_clipped(run->sched, span->item.iteration);
+    if (run->hooks.result && run->hooks.result(&result, run->hooks.context))
         ah__sched_stop(run->sched);
     return AH_OK;
 }
@@ -150,6 +161,11 @@ void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run)
 {
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         busy_ns[lane] = run->busy_ns[lane];
+}
+
+int64_t ah__run_updates_redone(const struct ah_run *run)
+{
+    return ah__sched_updates_redone(run->sched);
 }
 
 struct ah_timeline *ah__run_timeline(struct ah_run *run)

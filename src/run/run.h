@@ -9,14 +9,23 @@
 
 struct ah_run;
 
+/* What an iteration came to. */
+struct ah_run_result {
+    int64_t iteration;
+    double loss, grad_norm;
+    double clip_factor; /* what the gradients were multiplied by; NaN: the norm was not finite and nothing was updated */
+    int64_t now_ns;
+};
+
 struct ah_run_hooks {
     /* Fills ids and targets [batch, seq] of an iteration (0-based since ah__run_new); called in order, once each. */
     int (*batch)(int32_t *ids, int32_t *targets, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
+    double clip; /* limit of the global gradient norm; 0: none. Only with a partition whose step clips */
     /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no
      * further iteration and return from ah__run_steps once drained, with AH_OK. */
-    int (*result)(int64_t iteration, double loss, double grad_norm, int64_t now_ns, void *context);
+    int (*result)(const struct ah_run_result *result, void *context);
     void *context;
 };
 
@@ -44,6 +53,9 @@ int ah__run_init(struct ah_run *run, uint64_t seed);
 
 /* How long each lane has worked since the run began, by completed items. May be called from hooks. */
 void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run);
+
+/* Host updates that ran before the norm was known and again after it, since the run began. */
+int64_t ah__run_updates_redone(const struct ah_run *run);
 
 /* The first iterations of every ah__run_steps are recorded; belongs to the run. */
 struct ah_timeline *ah__run_timeline(struct ah_run *run);

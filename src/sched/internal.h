@@ -92,6 +92,7 @@ struct ah_sched {
     struct mark last_backward[ITERATION_RING]; /* what the norms wait for */
     int64_t norms_known;          /* the host knows the norms of all iterations below */
     bool clipped[ITERATION_RING]; /* of those it knows: the factor is not one */
+    int64_t updates_redone;
     bool unsettled;               /* provisional updates wait for what follows from the last norms that arrived */
     int items_done[ITERATION_RING];
     int64_t iterations_complete; /* all iterations below it are complete */

@@ -570,6 +570,7 @@ void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
 static void update_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
+    sched->updates_redone++;
     bool writing = group->updating > group->updated; /* one at a time is on the host lane */
     group->updating = group->updated = 0;
     group->void_spare = writing;
@@ -611,6 +612,11 @@ void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct 
     if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
         norms_arrived(sched, item->iteration);
     iteration_items_done(sched, item->iteration, 1);
+}
+
+int64_t ah__sched_updates_redone(const struct ah_sched *sched)
+{
+    return sched->updates_redone;
 }
 
 int ah__sched_set(const struct ah_sched *sched, int group)

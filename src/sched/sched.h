@@ -106,6 +106,9 @@ void ah__sched_clipped(struct ah_sched *sched, int64_t iteration);
 /* The set that holds a block's host states; 0 for what is elsewhere. Only while drained. */
 int ah__sched_set(const struct ah_sched *sched, int group);
 
+/* Provisional updates that did not count, since the scheduler was made. */
+int64_t ah__sched_updates_redone(const struct ah_sched *sched);
+
 /* Slots in use now (claimed and not yet released by a completed item). */
 int ah__sched_slots_used(const struct ah_sched *sched);
 

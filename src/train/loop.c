@@ -62,22 +62,31 @@ static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t 
         step->lane_busy[lane] = loop->lane_busy[lane];
 }
 
-static int take_result(int64_t iteration, double loss, double grad_norm, int64_t now_ns, void *context)
+static bool is_finite(const struct ah_run_result *result)
+{
+    return isfinite(result->loss) && isfinite(result->grad_norm);
+}
+
+static int take_result(const struct ah_run_result *result, void *context)
 {
     struct ah_loop *loop = context;
-    struct ah_step step = {.loss = loss, .grad_norm = grad_norm};
-    int64_t number = loop->start + iteration + 1;
+    struct ah_step step = {
+        .loss = result->loss, .grad_norm = result->grad_norm, .clip_factor = result->clip_factor};
+    int64_t number = loop->start + result->iteration + 1;
     if (loop->status != AH_OK)
         return 1;
-    if (!isfinite(loss) || !isfinite(grad_norm)) {
-        loop->status = ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number, loss,
-                                grad_norm);
+    if (!is_finite(result) && !loop->settings->skip_nonfinite) {
+        loop->status = ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number,
+                                result->loss, result->grad_norm);
         return 1;
     }
-    int64_t passed_ns = time_step(loop, now_ns);
+    loop->skipped_steps += isnan(result->clip_factor);
+    loop->clipped_steps += result->clip_factor < 1;
+    int64_t passed_ns = time_step(loop, result->now_ns);
     measure_lanes(loop, passed_ns);
     fill_step(&step, loop, number, passed_ns);
-    loop->loss = loss;
+    if (isfinite(result->loss))
+        loop->loss = result->loss;
     if (loop->metrics)
         loop->status = ah__metrics_step(loop->metrics, &step);
     if (loop->status == AH_OK && loop->options->on_step && loop->options->on_step(&step, loop->options->context) != 0)
@@ -100,7 +109,13 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     AH_TRY(ah__new(&loop->step_ns, (size_t)loop->step_ns_capacity, sizeof *loop->step_ns));
     AH_TRY(ah__new(&loop->ids, tokens, sizeof *loop->ids));
     AH_TRY(ah__new(&loop->targets, tokens, sizeof *loop->targets));
-    *hooks = (struct ah_run_hooks){give_batch, give_adam, take_result, loop};
+    *hooks = (struct ah_run_hooks){
+        .batch = give_batch,
+        .adam = give_adam,
+        .clip = loop->settings->clip,
+        .result = take_result,
+        .context = loop,
+    };
     return AH_OK;
 }
 

@@ -29,6 +29,7 @@ struct ah_loop {
     int64_t step;    /* steps done in all */
     double val_loss; /* NaN: never evaluated */
     bool stopped;    /* by the stop flag or on_step */
+    int64_t clipped_steps, skipped_steps;
 
     /* Private. */
     struct ah_dev *dev; /* the clock */

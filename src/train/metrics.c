@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,10 +74,12 @@ void ah__metrics_close(struct ah_metrics *metrics)
     *metrics = (struct ah_metrics){0};
 }
 
-/* A finite number as JSON whatever the locale's decimal sign is. */
+/* A number as JSON (null when it is not finite) whatever the locale's decimal sign is. */
 static const char *number(char out[NUMBER_SIZE], double value)
 {
     snprintf(out, NUMBER_SIZE, "%.17g", value);
+    if (!isfinite(value))
+        return strcpy(out, "null");
     char *to = out;
     for (const char *from = out; *from;) {
         size_t plain = strspn(from, "0123456789+-e");
@@ -106,11 +109,12 @@ static int append(int fd, const char *path, const char *line)
 
 int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *step)
 {
-    char loss[NUMBER_SIZE], norm[NUMBER_SIZE], lr[NUMBER_SIZE], rate[NUMBER_SIZE], line[LINE_SIZE];
+    char loss[NUMBER_SIZE], norm[NUMBER_SIZE], factor[NUMBER_SIZE], lr[NUMBER_SIZE], rate[NUMBER_SIZE];
+    char line[LINE_SIZE];
     snprintf(line, sizeof line,
-             "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens_per_s\":%s}\n", step->step,
-             number(loss, step->loss), number(norm, step->grad_norm), number(lr, step->lr),
-             number(rate, step->tokens_per_s));
+             "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"clip_factor\":%s,\"lr\":%s,\"tokens_per_s\":%s}\n",
+             step->step, number(loss, step->loss), number(norm, step->grad_norm), number(factor, step->clip_factor),
+             number(lr, step->lr), number(rate, step->tokens_per_s));
     return append(metrics->step_fd, metrics->step_path, line);
 }
 

@@ -17,7 +17,7 @@ int ah__metrics_open(struct ah_metrics *out, const char *folder, int64_t keep_st
 /* A zero-initialised or closed struct is fine. */
 void ah__metrics_close(struct ah_metrics *metrics);
 
-/* {"step":1,"loss":..,"grad_norm":..,"lr":..,"tokens_per_s":..}; all finite. AH_EIO. */
+/* {"step":1,"loss":..,"grad_norm":..,"clip_factor":..,"lr":..,"tokens_per_s":..}; null: not finite. AH_EIO. */
 int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *step);
 /* {"step":1,"val_loss":..} */
 int ah__metrics_val(const struct ah_metrics *metrics, int64_t step, double val_loss);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 /* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
  * holds when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume
@@ -40,6 +41,7 @@ static const struct count_row counts[] = {
 static const struct real_row reals[] = {
     {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3},
     {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1},
+    {"clip", AT(clip, clip), 1, 0, 1e30},
     {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE},
     {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE},
     {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1},
@@ -103,6 +105,21 @@ static int resolve_seed(struct ah_settings *out, const struct ah_train_options *
     return AH_OK;
 }
 
+static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_options *options,
+                             const struct ah_settings *saved)
+{
+    const char *word = options->nonfinite;
+    out->skip_nonfinite = saved && saved->skip_nonfinite;
+    if (word && strcmp(word, "stop") != 0 && strcmp(word, "skip") != 0)
+        return ah__fail(AH_EINPUT, "nonfinite: found '%.40s', expected stop or skip", word);
+    if (word)
+        out->skip_nonfinite = strcmp(word, "skip") == 0;
+    if (out->skip_nonfinite && !(out->clip > 0))
+        return ah__fail(AH_EINPUT, "nonfinite: found skip with clip 0, expected a clip above 0: without it updates run "
+                                   "before the norm is known");
+    return AH_OK;
+}
+
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, int64_t max_seq)
 {
@@ -114,6 +131,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     AH_TRY(resolve_seed(&settings, options, saved));
     if (options->schedule)
         AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
+    AH_TRY(resolve_nonfinite(&settings, options, saved));
     if (settings.seq == AH_UNSET)
         settings.seq = max_seq < 256 ? max_seq : 256;
     if (settings.seq > max_seq)
@@ -136,6 +154,7 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
         AH_TRY(ah__json_add_double(object, reals[i].name,
                                    *(const double *)((const char *)settings + reals[i].setting)));
     AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
+    AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     return ah__json_add_hash(object, "seed", settings->seed);
 }
 
@@ -152,6 +171,7 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(ah__json_string(&decay, json, "schedule"));
     if (ah__decay_find(&settings.schedule.decay, decay) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);
+    AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;
     return AH_OK;

@@ -12,6 +12,8 @@ struct ah_settings {
     uint64_t seed;
     struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps and steps */
     struct ah_adamw adamw;
+    double clip;         /* limit of the global gradient norm; 0: none */
+    bool skip_nonfinite; /* a step whose norm is not finite is left out, not the end */
     int64_t save_every, val_every; /* 0: only at the end */
     int64_t val_batches;           /* 0: never */
 };

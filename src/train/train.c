@@ -7,7 +7,8 @@ static int session_run(struct ah_session *session)
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
     AH_TRY(ah_model_record(&session->graph, session->model, session->settings.batch, session->settings.seq, AH_F32));
-    AH_TRY(ah_partition_new(&session->partition, session->graph, NULL));
+    struct ah_step_options step = {.clips = session->settings.clip > 0};
+    AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
     AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "cpu", &options->dev));
     AH_TRY(ah__session_profile(session));
     AH_TRY(ah__session_plan(session));
@@ -52,6 +53,10 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .device_peak_bytes_used = info.device_high_water_bytes,
         .host_peak_bytes_predicted = session->plan.host_peak_bytes,
         .host_peak_bytes_used = info.host_bytes,
+        .clip = session->settings.clip,
+        .clipped_steps = session->loop.clipped_steps,
+        .skipped_steps = session->loop.skipped_steps,
+        .updates_redone = ah__run_updates_redone(session->run),
         .step_ns_predicted = session->plan.step_ns,
         .step_ns_median = step_ns,
         .plan = session->plan,

@@ -19,7 +19,7 @@ static struct ah_dev *device_open(const struct ah_dev_options *options)
 static struct ah_work copy_work(enum ah_lane lane, void *to, const void *from, int64_t bytes)
 {
     struct ah_work work = {.lane = lane, .tasks = 1};
-    work.item.kind = lane == AH_LANE_D2H ? AH_ITEM_OFFLOAD : AH_ITEM_PREFETCH;
+    work.label.what = lane == AH_LANE_D2H ? "offload" : "prefetch";
     work.task[0].type = AH_TASK_COPY;
     work.task[0].as.copy.to = to;
     work.task[0].as.copy.from = from;
@@ -30,7 +30,6 @@ static struct ah_work copy_work(enum ah_lane lane, void *to, const void *from, i
 static struct ah_work sqnorm_work(enum ah_lane lane, const void *g, int64_t count, double *out)
 {
     struct ah_work work = {.lane = lane, .tasks = 1};
-    work.item.kind = lane == AH_LANE_HOST ? AH_ITEM_UPDATE_HOST : AH_ITEM_BACKWARD;
     work.task[0].type = AH_TASK_SQNORM;
     work.task[0].as.sqnorm.g = g;
     work.task[0].as.sqnorm.count = count;
@@ -57,7 +56,6 @@ static void opens_by_name(void **state)
     (void)state;
     struct ah_dev *dev = NULL;
     assert_fails(ah_dev_open(&dev, "tpu", NULL), AH_EINPUT, "\"tpu\": unknown");
-    assert_fails(ah_dev_open(&dev, "cuda", NULL), AH_EINPUT, "\"cuda\": not built in");
     struct ah_dev_options wrong = {.threads = -1};
     assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found -1");
     wrong = (struct ah_dev_options){.link_bytes_per_s = -5};
@@ -66,19 +64,19 @@ static void opens_by_name(void **state)
     ah_dev_close(NULL);
 }
 
-static void names_every_lane_and_item(void **state)
+static void names_every_lane(void **state)
 {
     (void)state;
     for (int i = 0; i < AH_LANE_COUNT; i++)
         assert_non_null(ah_lane_name(i));
     assert_string_equal(ah_lane_name(AH_LANE_D2H), "d2h");
-    assert_string_equal(ah__item_names[AH_ITEM_UPDATE_HOST], "host update");
 }
 
 static void tells_what_it_is(void **state)
 {
     (void)state;
-    struct ah_dev *slow = device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .link_bytes_per_s = 1000});
+    struct ah_dev *slow =
+        device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .link_bytes_per_s = 1000});
     struct ah_dev *fast = device_open(&(struct ah_dev_options){.threads = 2, .host_threads = 1, .jitter_seed = 3});
     struct ah_dev_info a, b;
     slow->ops->info(slow, &a);
@@ -176,21 +174,30 @@ static void high_water_is_the_highest_byte_touched(void **state)
     ah_dev_close(dev);
 }
 
-/* A program of one copy of `count` floats, from INPUT + offset to OUTPUT. */
-static void copy_program(struct ah_program *program, struct ah_call *call, int64_t offset, int64_t count)
+/* A program of one copy of `count` floats, from INPUT + offset to OUTPUT, and the same made ready. */
+struct copy_program {
+    struct ah_call call;
+    struct ah_program program;
+    struct ah_prepared *prepared;
+};
+
+static void copy_program_init(struct copy_program *copy, struct ah_dev *dev, int64_t offset, int64_t count)
 {
     struct ah_meta meta = {AH_F32, ah_shape1(count)};
-    *call = (struct ah_call){.op = AH_OP_COPY};
-    call->in[0] = (struct ah_operand){AH_SPACE_INPUT, offset, meta};
-    call->out[0] = (struct ah_operand){AH_SPACE_OUTPUT, 0, meta};
-    *program = (struct ah_program){.count = 1, .calls = call};
+    *copy = (struct copy_program){.call = {.op = AH_OP_COPY}};
+    copy->call.in[0] = (struct ah_operand){AH_SPACE_INPUT, offset, meta};
+    copy->call.out[0] = (struct ah_operand){AH_SPACE_OUTPUT, 0, meta};
+    copy->program = (struct ah_program){.count = 1, .calls = &copy->call};
+    assert_ok(dev->ops->prepare(dev, &copy->program, &copy->prepared));
+    assert_ptr_equal(copy->prepared->program, &copy->program);
+    assert_int_equal(copy->prepared->workspace_bytes, 0);
 }
 
-static struct ah_work program_work(const struct ah_program *program, char *input, char *output)
+static struct ah_work program_work(const struct copy_program *copy, char *input, char *output)
 {
-    struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .item = {.kind = AH_ITEM_FORWARD, .partition = 7}};
+    struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .label = {.what = "forward", .partition = 7}};
     work.task[0].type = AH_TASK_PROGRAM;
-    work.task[0].as.program.program = program;
+    work.task[0].as.program.prepared = copy->prepared;
     work.task[0].as.program.base[AH_SPACE_INPUT] = input;
     work.task[0].as.program.base[AH_SPACE_OUTPUT] = output;
     return work;
@@ -200,20 +207,26 @@ static void programs_run_and_are_measured(void **state)
 {
     (void)state;
     struct ah_dev *dev = device_open(NULL);
-    struct ah_program program;
-    struct ah_call call;
+    struct copy_program near, far;
     struct ah_dev_info info;
     char *device;
     assert_ok(dev->ops->device_memory(dev, 8192, &device));
-    copy_program(&program, &call, 512, 100);
-    struct ah_work work = program_work(&program, device + 4096, device);
+    copy_program_init(&near, dev, 512, 100);
+    copy_program_init(&far, dev, 8192 - 4096 - 400 + 4, 100); /* four bytes too far */
+    struct ah_work work = program_work(&near, device + 4096, device);
     assert_ok(ah__dev_run(dev, &work, NULL));
     dev->ops->info(dev, &info);
     assert_int_equal(info.device_high_water_bytes, 4096 + 512 + 400);
-    copy_program(&program, &call, 8192 - 4096 - 400 + 4, 100); /* four bytes too far */
+    work = program_work(&far, device + 4096, device);
     assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "input 0: 400 bytes at offset 7796");
     assert_non_null(strstr(ah_error(), "lane compute: forward, partition 7"));
     assert_ok(dev->ops->memory_release(dev));
+    assert_ok(dev->ops->device_memory(dev, 8192, &device));
+    work = program_work(&near, NULL, device);
+    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "call 0, input 0: its space 5 has no address");
+    dev->ops->prepared_free(dev, near.prepared);
+    dev->ops->prepared_free(dev, far.prepared);
+    dev->ops->prepared_free(dev, NULL);
     ah_dev_close(dev);
 }
 
@@ -257,8 +270,9 @@ static void a_lane_keeps_its_order(void **state)
     for (int i = 0; i < COUNT; i++) { /* each copy reads what the one before wrote */
         bool first = i == 0;
         char *to = device + i * FLOATS * 4;
-        struct ah_work work = copy_work(first ? AH_LANE_H2D : AH_LANE_COMPUTE, to, first ? host : to - FLOATS * 4, FLOATS * 4);
-        work.item.partition = i;
+        struct ah_work work =
+            copy_work(first ? AH_LANE_H2D : AH_LANE_COMPUTE, to, first ? host : to - FLOATS * 4, FLOATS * 4);
+        work.label.partition = i;
         if (i == 1)
             work.wait[work.waits++] = (struct ah_event){AH_LANE_H2D, 1};
         struct ah_event event = submit(dev, &work);
@@ -267,7 +281,7 @@ static void a_lane_keeps_its_order(void **state)
     int64_t end_ns = 0;
     for (int i = 0; i < COUNT; i++) {
         struct ah_done done = wait_one(dev);
-        assert_int_equal(done.item.partition, i);
+        assert_int_equal(done.lane, i == 0 ? AH_LANE_H2D : AH_LANE_COMPUTE);
         assert_true(done.start_ns >= end_ns && done.end_ns >= done.start_ns);
         end_ns = done.end_ns;
     }
@@ -412,10 +426,11 @@ static void a_failure_stops_everything_after_it(void **state)
     assert_ok(dev->ops->host_memory(dev, 4096, &host));
     memset(host, 1, 16);
     struct ah_work wrong = copy_work(AH_LANE_H2D, device + 4095, host, 2);
-    wrong.item.partition = 3;
-    wrong.item.iteration = 11;
+    wrong.label.partition = 3;
+    wrong.label.iteration = 11;
     struct ah_event failed = submit(dev, &wrong);
-    struct ah_work later[] = {copy_work(AH_LANE_H2D, device, host, 16), copy_work(AH_LANE_COMPUTE, device + 32, device, 16),
+    struct ah_work later[] = {copy_work(AH_LANE_H2D, device, host, 16),
+                              copy_work(AH_LANE_COMPUTE, device + 32, device, 16),
                               copy_work(AH_LANE_D2H, host + 32, host, 16)};
     for (int i = 0; i < 3; i++) {
         wait_for(&later[i], failed);
@@ -423,7 +438,8 @@ static void a_failure_stops_everything_after_it(void **state)
     }
     assert_fails(dev->ops->memory_release(dev), AH_EINTERNAL, "in flight");
     for (int i = 0; i < 4; i++)
-        assert_fails(wait_one(dev).status, AH_EINTERNAL, "lane h2d: prefetch, partition 3, iteration 11: copy to: 2 bytes");
+        assert_fails(wait_one(dev).status, AH_EINTERNAL,
+                     "lane h2d: prefetch, partition 3, iteration 11: copy to: 2 bytes");
     assert_int_equal(device[0], 0);
     assert_int_equal(host[32], 0);
     assert_ok(dev->ops->memory_release(dev)); /* forgotten with the memory */
@@ -438,8 +454,8 @@ static void refuses_malformed_work(void **state)
     (void)state;
     struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 1});
     struct ah_event event;
-    struct ah_work work = {.lane = AH_LANE_COMM};
-    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "no lane 4");
+    struct ah_work work = {.lane = AH_LANE_COUNT};
+    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "no lane 5");
     work = (struct ah_work){.lane = AH_LANE_HOST, .tasks = AH_WORK_MAX_TASKS + 1};
     assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "7 tasks");
     work = (struct ah_work){.lane = AH_LANE_HOST, .waits = 1, .wait = {{AH_LANE_H2D, 1}}};
@@ -455,11 +471,11 @@ static void queues_refuse_rather_than_overflow(void **state)
     struct ah_event event;
     int queued = 0;
     while (queued < 100000 && dev->ops->submit(dev, &work, &event) == AH_OK)
-        work.item.partition = ++queued;
+        queued++;
     assert_true(queued >= 64 && queued < 100000);
     assert_non_null(strstr(ah_error(), "in flight on lane h2d"));
     for (int i = 0; i < queued; i++)
-        assert_int_equal(wait_one(dev).item.partition, i);
+        assert_int_equal(wait_one(dev).lane, AH_LANE_H2D);
     submit(dev, &work);
     ah_dev_close(dev); /* with work in flight */
 }
@@ -469,15 +485,15 @@ static void submitting_allocates_nothing(void **state)
     (void)state;
     enum { ROUNDS = 250 };
     struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 2});
-    struct ah_program program;
-    struct ah_call call;
+    struct copy_program copy;
     char *device, *host;
     assert_ok(dev->ops->device_memory(dev, 8192, &device));
     assert_ok(dev->ops->host_memory(dev, 8192, &host));
-    copy_program(&program, &call, 0, 256);
+    copy_program_init(&copy, dev, 0, 256);
     uint64_t before = ah__alloc_count();
     for (int i = 0; i < ROUNDS; i++) {
-        struct ah_work works[4] = {program_work(&program, device, device + 4096), copy_work(AH_LANE_H2D, device, host, 1024),
+        struct ah_work works[4] = {program_work(&copy, device, device + 4096),
+                                   copy_work(AH_LANE_H2D, device, host, 1024),
                                    copy_work(AH_LANE_D2H, host + 4096, device + 4096, 1024),
                                    sqnorm_work(AH_LANE_HOST, host, 256, (double *)(void *)(host + 8000))};
         for (int j = 0; j < 4; j++) {
@@ -489,6 +505,7 @@ static void submitting_allocates_nothing(void **state)
             assert_int_equal(wait_one(dev).status, AH_OK);
     }
     assert_int_equal(ah__alloc_count(), before);
+    dev->ops->prepared_free(dev, copy.prepared);
     ah_dev_close(dev);
 }
 
@@ -511,11 +528,12 @@ static void opening_survives_every_failed_allocation(void **state)
     }
 }
 
-AH_TEST_SUITE("dev/cpu", cmocka_unit_test(opens_by_name), cmocka_unit_test(names_every_lane_and_item),
+AH_TEST_SUITE("dev/cpu", cmocka_unit_test(opens_by_name), cmocka_unit_test(names_every_lane),
               cmocka_unit_test(tells_what_it_is), cmocka_unit_test(memory_is_zeroed_and_guarded),
-              cmocka_unit_test(refuses_more_than_the_machine_has), cmocka_unit_test(high_water_is_the_highest_byte_touched),
-              cmocka_unit_test(programs_run_and_are_measured), cmocka_unit_test(refuses_memory_of_the_wrong_side),
-              cmocka_unit_test(a_lane_keeps_its_order), cmocka_unit_test(lanes_agree_with_one_after_the_other),
-              cmocka_unit_test(a_throttled_copy_takes_its_time), cmocka_unit_test(a_failure_stops_everything_after_it),
-              cmocka_unit_test(refuses_malformed_work), cmocka_unit_test(queues_refuse_rather_than_overflow),
-              cmocka_unit_test(submitting_allocates_nothing), cmocka_unit_test(opening_survives_every_failed_allocation))
+              cmocka_unit_test(refuses_more_than_the_machine_has),
+              cmocka_unit_test(high_water_is_the_highest_byte_touched), cmocka_unit_test(programs_run_and_are_measured),
+              cmocka_unit_test(refuses_memory_of_the_wrong_side), cmocka_unit_test(a_lane_keeps_its_order),
+              cmocka_unit_test(lanes_agree_with_one_after_the_other), cmocka_unit_test(a_throttled_copy_takes_its_time),
+              cmocka_unit_test(a_failure_stops_everything_after_it), cmocka_unit_test(refuses_malformed_work),
+              cmocka_unit_test(queues_refuse_rather_than_overflow), cmocka_unit_test(submitting_allocates_nothing),
+              cmocka_unit_test(opening_survives_every_failed_allocation))

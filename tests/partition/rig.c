@@ -84,7 +84,10 @@ void rig_run(struct rig *rig, int number, const struct ah_program *program)
             base[AH_SPACE_SHARED_GRAD] = rig->grad[rig->partition->shared_group];
         }
     }
-    assert_ok(ah__cpu_program(rig->pool, program, base));
+    struct ah_cpu_program *made;
+    assert_ok(ah__cpu_program_new(&made, program));
+    assert_ok(ah__cpu_program_run(made, rig->pool, base));
+    ah__cpu_program_free(made);
 }
 
 void rig_forward(struct rig *rig, bool drop)
@@ -127,7 +130,7 @@ void rig_adam(struct rig *rig, int step, double lr, double weight_decay)
         task.as.adam.count = rig->partition->groups[i].count;
         task.as.adam.decayed = rig->partition->groups[i].decayed;
         task.as.adam.adam = adam;
-        ah__cpu_adam(rig->pool, &task);
+        assert_ok(ah__host_adam(rig->pool, &task));
     }
 }
 

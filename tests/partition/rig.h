@@ -4,6 +4,7 @@
 #define AH_TESTS_PARTITION_RIG_H
 
 #include "dev/cpu/cpu.h"
+#include "dev/host/task.h"
 #include "dev/sim.h"
 #include "partition/partition.h"
 #include "test.h"

@@ -89,7 +89,8 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
                      .embedding_on_host = fixture_draw(fixture, 0, 1),
                      .head_on_host = fixture_draw(fixture, 0, 1),
                      .slots = (int)fixture_draw(fixture, 1, 2 * layers),
-                     .refetch_ahead = 1},
+                     .refetch_ahead = 1,
+                     .spares = (int)fixture_draw(fixture, 0, o)},
     };
 }
 

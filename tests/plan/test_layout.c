@@ -56,9 +56,12 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
                    : edge ? plan->switches.head_on_host
                           : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
-    for (int i = 0; i < 3; i++)
+    bool in_set = on_host && !edge;
+    for (int i = 0; i < 3 && !in_set; i++)
         area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
-    if (on_host)
+    if (in_set)
+        assert_int_equal(group->state_offset, -1);
+    if (on_host && !(in_set && compute == 2))
         area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
@@ -103,6 +106,14 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                        const struct ah_layout *layout)
 {
+    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks;
+    for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.spares; i++) {
+        int64_t set = layout->sets_offset + i * layout->set_bytes;
+        for (int j = 0; j < 3; j++)
+            area_add(areas, set + j * layout->groups[1].state_bytes, part * 4);
+        if (partition->compute != AH_F32)
+            area_add(areas, set + 3 * layout->groups[1].state_bytes, part * 2);
+    }
     for (int i = 0; i < 2; i++) {
         area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
         area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,

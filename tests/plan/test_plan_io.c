@@ -160,7 +160,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 25);
+    assert_int_equal(keys, 26);
     cJSON_Delete(tree);
 }
 

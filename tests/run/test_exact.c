@@ -28,7 +28,7 @@ static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_pl
                   const struct ah_dev_options *options)
 {
     struct tiny_run context = {tiny, outcome};
-    struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
+    struct ah_run_hooks hooks = tiny_hooks(&context);
     struct ah_dev *dev;
     struct ah_run *run;
     struct ah_dev_info info;
@@ -72,12 +72,15 @@ static void same(const struct outcome *a, const struct outcome *b, const struct 
 
 static uint64_t drawn;
 
+static const double CLIP = 1.45;
+
 static int draw(int from, int to)
 {
     return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
 }
 
-static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1},
+/* Slots enough also where gradients wait for the norm. */
+static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS, .refetch_ahead = 1},
                                         .policy = "resident"};
 
 /* Slots, refetch distance, places of embedding and head, device settings: drawn. */
@@ -88,6 +91,7 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     struct ah_sched_config config;
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
     ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(policy));
+    plan.switches.spares = draw(0, plan.switches.offload_optimizer);
     plan.switches.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
     plan.switches.overtaking = draw(0, 1) * plan.switches.slots;
     plan.switches.refetch_ahead = draw(1, TINY_LAYERS + 1);
@@ -102,14 +106,18 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     same(expected, &outcome, &plan);
 }
 
-static void every_plan(const char *config, const char *policy)
+static void every_plan(const char *config, const char *policy, double clip)
 {
     struct tiny tiny;
     struct outcome expected;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    tiny_init(&tiny, config);
+    tiny_init(&tiny, config, clip);
     train(&expected, &tiny, &resident, &options);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
+    int clipped = 0;
+    for (int i = 0; i < TINY_STEPS; i++)
+        clipped += expected.factor[i] < 1;
+    assert_true(clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
     struct ah_plan plan = {.switches.layers = TINY_LAYERS};
     for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS;
@@ -123,29 +131,40 @@ static void every_plan(const char *config, const char *policy)
 static void autohete_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_tied, "autohete");
+    every_plan(tiny_tied, "autohete", 0);
+}
+
+/* A limit that some steps exceed and others do not. */
+static void clipping_equals_resident(void **state)
+{
+    (void)state;
+    every_plan(tiny_tied, "autohete", CLIP);
+    every_plan(tiny_untied, "autohete-fifo", CLIP);
 }
 
 static void autohete_fifo_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_tied, "autohete-fifo");
+    every_plan(tiny_tied, "autohete-fifo", 0);
 }
 
 /* The published systems in each of their placements. */
-static void baselines_equal_resident(void **state)
+static void every_placement(double clip)
 {
-    (void)state;
     struct tiny tiny;
     struct outcome expected, outcome;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    tiny_init(&tiny, tiny_tied);
+    tiny_init(&tiny, tiny_tied, clip);
     train(&expected, &tiny, &resident, &options);
     for (int i = 0; ah__policies[i]; i++) {
         const struct ah_policy *policy = ah__policies[i];
         struct ah_switches at;
         for (int index = 0; policy->keeps_semantics && policy->placement(&at, TINY_LAYERS, index); index++) {
+            struct ah_sched_config config;
             at.layers = TINY_LAYERS;
+            ah__sched_config_of(&config, &at, tiny.partition, policy);
+            int least = ah__sched_min_slots(&config);
+            at.slots = at.slots > least ? at.slots : least;
             struct ah_plan plan = {.switches = at};
             snprintf(plan.policy, sizeof plan.policy, "%s", policy->name);
             options.jitter_seed = (uint64_t)draw(0, 3);
@@ -156,10 +175,17 @@ static void baselines_equal_resident(void **state)
     tiny_fini(&tiny);
 }
 
+static void baselines_equal_resident(void **state)
+{
+    (void)state;
+    every_placement(0);
+    every_placement(CLIP);
+}
+
 static void untied_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_untied, "autohete");
+    every_plan(tiny_untied, "autohete", 0);
 }
 
 /* Evaluations and drains between steps leave no trace, and a stop in the middle goes on to the same bits. */
@@ -169,7 +195,7 @@ static void stretches_equal_one_run(void **state)
     struct tiny tiny;
     struct outcome expected, outcome = {.steps = 0};
     struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
-    tiny_init(&tiny, tiny_tied);
+    tiny_init(&tiny, tiny_tied, 0);
     train(&expected, &tiny, &resident, &options);
     struct ah_plan plan = {.switches = {.layers = TINY_LAYERS,
                                         .checkpoint = 2,
@@ -180,7 +206,7 @@ static void stretches_equal_one_run(void **state)
                                         .embedding_on_host = true},
                            .policy = "autohete"};
     struct tiny_run context = {&tiny, &outcome};
-    struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
+    struct ah_run_hooks hooks = tiny_hooks(&context);
     struct ah_dev *dev;
     struct ah_run *run;
     int64_t done;
@@ -216,7 +242,7 @@ static void init_depends_on_the_seed_alone(void **state)
     plans[1].switches.offload_optimizer = 3;
     plans[1].switches.slots = 4;
     snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
-    tiny_init(&tiny, tiny_untied);
+    tiny_init(&tiny, tiny_untied, 0);
     for (int i = 0; i < 3; i++) {
         assert_ok(ah_dev_open(&dev, "cpu", &options));
         assert_ok(ah__run_new(&run, tiny.partition, &plans[i], dev, &hooks));
@@ -230,7 +256,7 @@ static void init_depends_on_the_seed_alone(void **state)
     tiny_fini(&tiny);
 }
 
-AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
+AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
               cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident),
               cmocka_unit_test(stretches_equal_one_run),
               cmocka_unit_test(init_depends_on_the_seed_alone))

@@ -19,19 +19,22 @@ static const char tiny_untied[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 67
                                   "\"n_layer\": 4, \"n_head\": 3, \"tie_word_embeddings\": false}";
 
 struct tiny {
+    double clip; /* limit of the gradient norm, 0: none */
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
 };
 
-static inline void tiny_init(struct tiny *tiny, const char *config)
+static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
 {
     char path[160];
+    struct ah_step_options step = {.clips = clip > 0};
+    tiny->clip = clip;
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&tiny->model, path));
     assert_ok(ah_model_record(&tiny->graph, tiny->model, 2, 17, AH_F32));
-    assert_ok(ah_partition_new(&tiny->partition, tiny->graph, NULL));
+    assert_ok(ah_partition_new(&tiny->partition, tiny->graph, &step));
 }
 
 static inline void tiny_fini(struct tiny *tiny)
@@ -43,7 +46,7 @@ static inline void tiny_fini(struct tiny *tiny)
 
 /* What must be the same bits under every plan. */
 struct outcome {
-    double loss[TINY_STEPS], norm[TINY_STEPS];
+    double loss[TINY_STEPS], norm[TINY_STEPS], factor[TINY_STEPS];
     int64_t steps;
     uint64_t states; /* hash of parameters and moments */
 };
@@ -76,15 +79,24 @@ static inline int tiny_run_batch(int32_t *ids, int32_t *targets, int64_t iterati
     return tiny_batch(ids, targets, iteration, ((struct tiny_run *)context)->tiny);
 }
 
-static inline int tiny_run_result(int64_t iteration, double loss, double norm, int64_t now_ns, void *context)
+static inline int tiny_run_result(const struct ah_run_result *result, void *context)
 {
     struct outcome *outcome = ((struct tiny_run *)context)->outcome;
-    (void)now_ns;
-    assert_int_equal(iteration, outcome->steps);
-    outcome->loss[iteration] = loss;
-    outcome->norm[iteration] = norm;
+    assert_int_equal(result->iteration, outcome->steps);
+    outcome->loss[result->iteration] = result->loss;
+    outcome->norm[result->iteration] = result->grad_norm;
+    outcome->factor[result->iteration] = result->clip_factor;
     outcome->steps++;
     return 0;
+}
+
+static inline struct ah_run_hooks tiny_hooks(struct tiny_run *context)
+{
+    return (struct ah_run_hooks){.batch = tiny_run_batch,
+                                 .adam = tiny_adam,
+                                 .clip = context->tiny->clip,
+                                 .result = tiny_run_result,
+                                 .context = context};
 }
 
 static inline uint64_t tiny_hash_states(struct ah_run *run, const struct ah_partition *partition)

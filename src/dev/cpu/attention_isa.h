@@ -1,8 +1,8 @@
 /* Causal attention of one instruction set by tiles of 64 queries and 64 keys; part of kernels_isa.h.
  *
- * Tiles are copied out of the strided [B,T,3C] once each, so that they fill the caches without conflicts. The small products
- * are ours: at this size a library call reaches less of the peak. A is read by broadcast, so that no operand needs
- * transposing but the one that meets the other's head dimension. */
+ * Tiles are copied out of the strided [B,T,3C] once each, so that they fill the caches without conflicts. The small
+ * products are ours: at this size a library call reaches less of the peak. A is read by broadcast, so that no operand
+ * needs transposing but the one that meets the other's head dimension. */
 
 enum { TILE = AH_ATTENTION_TILE, HEAD = AH_ATTENTION_MAX_HEAD };
 #if AH_SIMD == 512
@@ -16,8 +16,8 @@ enum { MM_ROWS = 1, MM_VECTORS = 1 };
 /* Which part of a product on the diagonal is needed; bounds are rounded to 16, so that all instruction sets agree. */
 enum mm_part { MM_ALL, MM_COLS_UP_TO_ROW, MM_COLS_FROM_ROW, MM_TERMS_UP_TO_ROW, MM_TERMS_FROM_ROW };
 
-/* C[m,n] = or += A B, with A[i,t] at a[i * a_row + t * a_term], B [k,n] and C row-major, n a multiple of 16 and of no more
- * than ldb and ldc. */
+/* C[m,n] = or += A B, with A[i,t] at a[i * a_row + t * a_term], B [k,n] and C row-major, n a multiple of 16 and of no
+ * more than ldb and ldc. */
 struct mm {
     float *c;
     const float *a, *b;
@@ -116,7 +116,7 @@ static AH_TARGET void pack_transposed(float *to, const float *from, int64_t stri
         }
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* Scratch of a query tile. Scores are kept transposed, queries along the lanes, so that the softmax needs no sums over
  * lanes. */
@@ -126,7 +126,8 @@ struct attention_tile {
 };
 _Static_assert(sizeof(struct attention_tile) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 
-/* One step of the online softmax: score[key][query] becomes e^(score - most), and what was summed before is to be shrunk. */
+/* One step of the online softmax: score[key][query] becomes e^(score - most), and what was summed before is to be
+ * shrunk. */
 static AH_TARGET void softmax_step(struct attention_tile *s, int keys, int query, bool diagonal)
 {
     v16 old = v_load(s->most + query), most = old, none = v_set(-INFINITY);
@@ -172,8 +173,8 @@ static AH_TARGET void attend(const struct ah_attention *job, struct attention_ti
     if (!first)
         scale_rows(s->out, s->shrink, queries, width);
     pack(s->value, key + job->channels, stride, keys, head);
-    struct mm values = {.c = s->out, .ldc = width, .a = s->score, .a_row = 1, .a_term = TILE, .b = s->value, .ldb = width,
-                        .m = queries, .n = width, .k = keys, .add = !first,
+    struct mm values = {.c = s->out, .ldc = width, .a = s->score, .a_row = 1, .a_term = TILE, .b = s->value,
+                        .ldb = width, .m = queries, .n = width, .k = keys, .add = !first,
                         .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL};
     mm(&values);
 }
@@ -202,7 +203,7 @@ static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, i
     }
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------ */
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 /* Scratch of one (batch, head): a tile of keys, and under it one tile of queries after the other. */
 struct attention_pair {
@@ -213,8 +214,8 @@ struct attention_pair {
 _Static_assert(sizeof(struct attention_pair) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
 
 /* Loads the tile of queries at `row` of [B*T]; dot = sum of dy * y, which is what the softmax's gradient subtracts. */
-static AH_TARGET void queries_load(const struct ah_attention *job, struct attention_pair *s, int64_t row, int64_t lse_at,
-                                   int head, int queries)
+static AH_TARGET void queries_load(const struct ah_attention *job, struct attention_pair *s, int64_t row,
+                                   int64_t lse_at, int head, int queries)
 {
     int size = job->head_size;
     int64_t at = row * job->channels + head * size;
@@ -272,16 +273,16 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
     int size = job->head_size, width = round16(size), padded = round16(keys);
     enum mm_part cols = diagonal ? MM_COLS_UP_TO_ROW : MM_ALL, below = diagonal ? MM_TERMS_FROM_ROW : MM_ALL;
     struct mm product[] = {
-        {.c = s->prob, .ldc = TILE, .a = s->query, .a_row = width, .a_term = 1, .b = s->key_t, .ldb = TILE, .m = queries,
-         .n = padded, .k = size, .part = cols},
-        {.c = s->dscore, .ldc = TILE, .a = s->dout, .a_row = width, .a_term = 1, .b = s->value_t, .ldb = TILE, .m = queries,
-         .n = padded, .k = size, .part = cols},
-        {.c = s->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width, .m = keys,
-         .n = width, .k = queries, .add = !first, .part = below},
-        {.c = s->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width, .m = keys,
-         .n = width, .k = queries, .add = !first, .part = below},
-        {.c = s->dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width, .m = queries,
-         .n = width, .k = keys, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
+        {.c = s->prob, .ldc = TILE, .a = s->query, .a_row = width, .a_term = 1, .b = s->key_t, .ldb = TILE,
+         .m = queries, .n = padded, .k = size, .part = cols},
+        {.c = s->dscore, .ldc = TILE, .a = s->dout, .a_row = width, .a_term = 1, .b = s->value_t, .ldb = TILE,
+         .m = queries, .n = padded, .k = size, .part = cols},
+        {.c = s->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
+        {.c = s->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
+        {.c = s->dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width,
+         .m = queries, .n = width, .k = keys, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
     };
     mm(&product[0]);
     mm(&product[1]);

@@ -3,18 +3,19 @@
 /* Where a lane's operands must lie. */
 enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 
-/* What each lane may do: where copies go from and to, where arithmetic reads and writes, whether it runs programs. */
+/* What each lane may do: where copies go from and to, where arithmetic reads and writes, where programs run, where
+ * buffers of collectives lie. */
 static const struct lane_row {
-    enum side from, to, compute;
-    bool programs;
+    enum side from, to, compute, programs, collectives;
 } lane_table[AH_LANE_COUNT] = {
-    [AH_LANE_COMPUTE] = {SIDE_DEVICE, SIDE_DEVICE, SIDE_DEVICE, true},
-    [AH_LANE_H2D] = {SIDE_HOST, SIDE_DEVICE, SIDE_NONE, false},
-    [AH_LANE_D2H] = {SIDE_DEVICE, SIDE_HOST, SIDE_NONE, false},
-    [AH_LANE_HOST] = {SIDE_HOST, SIDE_HOST, SIDE_HOST, false},
+    [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .programs = SIDE_DEVICE},
+    [AH_LANE_H2D] = {.from = SIDE_HOST, .to = SIDE_DEVICE},
+    [AH_LANE_D2H] = {.from = SIDE_DEVICE, .to = SIDE_HOST},
+    [AH_LANE_HOST] = {.from = SIDE_HOST, .to = SIDE_HOST, .compute = SIDE_HOST},
+    [AH_LANE_COMM] = {.collectives = SIDE_DEVICE},
 };
 
-static bool region_holds(const struct ah_cpu_region *region, const void *at, int64_t bytes)
+static bool region_holds(const struct ah_pages *region, const void *at, int64_t bytes)
 {
     uintptr_t base = (uintptr_t)region->base, first = (uintptr_t)at;
     if (!region->base || first < base || first - base > (uintptr_t)region->bytes || bytes < 0)
@@ -25,13 +26,14 @@ static bool region_holds(const struct ah_cpu_region *region, const void *at, int
 static void high_water_raise(struct ah_cpu *cpu, int64_t end)
 {
     int64_t seen = atomic_load_explicit(&cpu->high_water, memory_order_relaxed);
-    while (end > seen &&
-           !atomic_compare_exchange_weak_explicit(&cpu->high_water, &seen, end, memory_order_relaxed, memory_order_relaxed))
+    while (end > seen && !atomic_compare_exchange_weak_explicit(&cpu->high_water, &seen, end, memory_order_relaxed,
+                                                                memory_order_relaxed))
         ;
 }
 
 /* `call` is the number of a program's call, -1 for other tasks. */
-static int span_refuse(const struct ah_cpu *cpu, enum side side, const void *at, int64_t bytes, const char *operand, int call)
+static int span_refuse(const struct ah_cpu *cpu, enum side side, const void *at, int64_t bytes, const char *operand,
+                       int call)
 {
     char place[24] = "";
     if (call >= 0)
@@ -77,7 +79,8 @@ static int operand_check(struct ah_cpu *cpu, char *const base[AH_SPACE_COUNT], c
     return span_refuse(cpu, SIDE_DEVICE, at, bytes, name, call);
 }
 
-static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
+/* Operand by operand, to name the one that is wrong. */
+static int operands_check(struct ah_cpu *cpu, const struct ah_task *task)
 {
     const struct ah_program *program = task->as.program.prepared->program;
     for (int i = 0; i < program->count; i++) {
@@ -90,19 +93,91 @@ static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
     return AH_OK;
 }
 
+/* The device region has no holes, so that what a space's operands cover lies in it when they all do. */
+static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
+{
+    const struct ah_cpu_program *program = (const struct ah_cpu_program *)task->as.program.prepared;
+    for (int i = 0; i < AH_SPACE_COUNT; i++) {
+        struct ah_extent extent = program->extent[i];
+        const char *base = task->as.program.base[i];
+        if (extent.to <= 0)
+            continue;
+        const char *from = (const char *)((uintptr_t)base + (uintptr_t)extent.from);
+        if (!base || !region_holds(&cpu->device, from, extent.to - extent.from))
+            return operands_check(cpu, task);
+        high_water_raise(cpu, (int64_t)(base - cpu->device.base) + extent.to);
+    }
+    return AH_OK;
+}
+
+static int dtype_check(const char *operand, enum ah_dtype dtype)
+{
+    if (dtype != AH_F32 && dtype != AH_BF16)
+        return ah__fail(AH_EDEVICE, "%s: dtype %d, expected F32 or BF16", operand, (int)dtype);
+    return AH_OK;
+}
+
+static int copy_check(struct ah_cpu *cpu, const struct lane_row *row, const struct ah_task *task)
+{
+    AH_TRY(span_check(cpu, row->from, task->as.copy.from, task->as.copy.bytes, "copy from", -1));
+    return span_check(cpu, row->to, task->as.copy.to, task->as.copy.bytes, "copy to", -1);
+}
+
+static int cast_check(struct ah_cpu *cpu, enum side side, const struct ah_task *task)
+{
+    AH_TRY(dtype_check("cast to", task->as.cast.to_dtype));
+    AH_TRY(dtype_check("cast from", task->as.cast.from_dtype));
+    int64_t to_bytes = task->as.cast.count * ah__dtype_bytes(task->as.cast.to_dtype);
+    int64_t from_bytes = task->as.cast.count * ah__dtype_bytes(task->as.cast.from_dtype);
+    uintptr_t to = (uintptr_t)task->as.cast.to, from = (uintptr_t)task->as.cast.from;
+    AH_TRY(span_check(cpu, side, task->as.cast.from, from_bytes, "cast from", -1));
+    AH_TRY(span_check(cpu, side, task->as.cast.to, to_bytes, "cast to", -1));
+    if (to < from + (uintptr_t)from_bytes && from < to + (uintptr_t)to_bytes)
+        return ah__fail(AH_EINTERNAL, "cast: output and input overlap");
+    return AH_OK;
+}
+
 static int adam_check(struct ah_cpu *cpu, enum side side, const struct ah_task *task)
 {
     int64_t count = task->as.adam.count, state_bytes = count * (int64_t)sizeof(float);
     if (task->as.adam.decayed < 0 || task->as.adam.decayed > count)
         return ah__fail(AH_EINTERNAL, "adam: %lld of %lld elements decayed", (long long)task->as.adam.decayed,
                         (long long)count);
+    AH_TRY(dtype_check("adam g", task->as.adam.grad_dtype));
     AH_TRY(span_check(cpu, side, task->as.adam.p, state_bytes, "adam p", -1));
     AH_TRY(span_check(cpu, side, task->as.adam.m, state_bytes, "adam m", -1));
     AH_TRY(span_check(cpu, side, task->as.adam.v, state_bytes, "adam v", -1));
+    if (task->as.adam.to_p) {
+        AH_TRY(span_check(cpu, side, task->as.adam.to_p, state_bytes, "adam to p", -1));
+        AH_TRY(span_check(cpu, side, task->as.adam.to_m, state_bytes, "adam to m", -1));
+        AH_TRY(span_check(cpu, side, task->as.adam.to_v, state_bytes, "adam to v", -1));
+    }
     AH_TRY(span_check(cpu, side, task->as.adam.g, count * ah__dtype_bytes(task->as.adam.grad_dtype), "adam g", -1));
-    if (!task->as.adam.half)
-        return AH_OK;
-    return span_check(cpu, side, task->as.adam.half, count * ah__dtype_bytes(AH_BF16), "adam half", -1);
+    if (task->as.adam.scale)
+        AH_TRY(span_check(cpu, side, task->as.adam.scale, (int64_t)sizeof(float), "adam scale", -1));
+    if (task->as.adam.half)
+        AH_TRY(span_check(cpu, side, task->as.adam.half, count * ah__dtype_bytes(AH_BF16), "adam half", -1));
+    return AH_OK;
+}
+
+static int sqnorm_check(struct ah_cpu *cpu, enum side side, const struct ah_task *task)
+{
+    AH_TRY(dtype_check("sqnorm g", task->as.sqnorm.dtype));
+    int64_t bytes = task->as.sqnorm.count * ah__dtype_bytes(task->as.sqnorm.dtype);
+    AH_TRY(span_check(cpu, side, task->as.sqnorm.g, bytes, "sqnorm g", -1));
+    return span_check(cpu, side, task->as.sqnorm.out, (int64_t)sizeof(double), "sqnorm out", -1);
+}
+
+static int collective_check(struct ah_cpu *cpu, enum side side, const struct ah_task *task)
+{
+    AH_TRY(dtype_check("collective", task->as.collective.dtype));
+    int64_t part_bytes = task->as.collective.part_count * ah__dtype_bytes(task->as.collective.dtype);
+    return span_check(cpu, side, task->as.collective.buffer, cpu->comm->ranks * part_bytes, "collective buffer", -1);
+}
+
+static int lane_refuse(const char *what)
+{
+    return ah__fail(AH_EINTERNAL, "%s: this lane does none", what);
 }
 
 int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *task)
@@ -110,24 +185,21 @@ int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *t
     const struct lane_row *row = &lane_table[lane];
     switch (task->type) {
     case AH_TASK_PROGRAM:
-        if (!row->programs)
-            return ah__fail(AH_EINTERNAL, "program: this lane runs none");
-        return program_check(cpu, task);
+        return row->programs ? program_check(cpu, task) : lane_refuse("program");
     case AH_TASK_COPY:
-        AH_TRY(span_check(cpu, row->from, task->as.copy.from, task->as.copy.bytes, "copy from", -1));
-        return span_check(cpu, row->to, task->as.copy.to, task->as.copy.bytes, "copy to", -1);
-    case AH_TASK_ADAM:
-        if (row->compute == SIDE_NONE)
-            return ah__fail(AH_EINTERNAL, "adam: this lane only copies");
-        return adam_check(cpu, row->compute, task);
-    case AH_TASK_SQNORM:
-        if (row->compute == SIDE_NONE)
-            return ah__fail(AH_EINTERNAL, "sqnorm: this lane only copies");
-        AH_TRY(span_check(cpu, row->compute, task->as.sqnorm.g,
-                          task->as.sqnorm.count * ah__dtype_bytes(task->as.sqnorm.dtype), "sqnorm g", -1));
-        return span_check(cpu, row->compute, task->as.sqnorm.out, (int64_t)sizeof(double), "sqnorm out", -1);
+        return row->from ? copy_check(cpu, row, task) : lane_refuse("copy");
     case AH_TASK_CAST:
+        return row->compute ? cast_check(cpu, row->compute, task) : lane_refuse("cast");
+    case AH_TASK_ADAM:
+        return row->compute ? adam_check(cpu, row->compute, task) : lane_refuse("adam");
+    case AH_TASK_SQNORM:
+        return row->compute ? sqnorm_check(cpu, row->compute, task) : lane_refuse("sqnorm");
+    case AH_TASK_CLIP:
+        AH_TRY(span_check(cpu, row->compute, task->as.clip.squares, task->as.clip.count * (int64_t)sizeof(double),
+                          "clip squares", -1));
+        return span_check(cpu, row->compute, task->as.clip.scale, (int64_t)sizeof(float), "clip scale", -1);
     case AH_TASK_COLLECTIVE:
+        return row->collectives ? collective_check(cpu, row->collectives, task) : lane_refuse("collective");
     case AH_TASK_DELAY:
         break; /* for simulated devices */
     }

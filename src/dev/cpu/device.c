@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "dev/host/clock.h"
+#include "dev/host/isa.h"
 
 static struct ah_cpu *cpu_of(struct ah_dev *dev)
 {
@@ -17,7 +19,7 @@ static int cpu_device_memory(struct ah_dev *dev, int64_t bytes, char **base)
     struct ah_cpu *cpu = cpu_of(dev);
     if (cpu->device.base)
         return ah__fail(AH_EINTERNAL, "cpu device: its memory was already handed out");
-    AH_TRY(ah__cpu_region_new(&cpu->device, bytes, "device memory"));
+    AH_TRY(ah__pages_new(&cpu->device, bytes, "device memory"));
     atomic_store(&cpu->high_water, 0);
     *base = cpu->device.base;
     return AH_OK;
@@ -29,117 +31,59 @@ static int cpu_host_memory(struct ah_dev *dev, int64_t bytes, char **base)
     int count = atomic_load(&cpu->host_count);
     if (count == AH_CPU_REGIONS)
         return ah__fail(AH_EINTERNAL, "cpu device: host memory asked for more than %d times", AH_CPU_REGIONS);
-    AH_TRY(ah__cpu_region_new(&cpu->host[count], bytes, "host memory"));
+    AH_TRY(ah__pages_new(&cpu->host[count], bytes, "host memory"));
     *base = cpu->host[count].base;
     atomic_store_explicit(&cpu->host_count, count + 1, memory_order_release);
     return AH_OK;
 }
 
-static uint64_t in_flight(const struct ah_cpu *cpu)
+static void regions_free(struct ah_cpu *cpu)
 {
-    uint64_t count = 0;
-    for (int i = 0; i < AH_LANE_COUNT; i++)
-        count += cpu->lanes[i].submitted - cpu->lanes[i].reported;
-    return count;
+    ah__pages_free(&cpu->device);
+    for (int i = 0; i < atomic_load(&cpu->host_count); i++)
+        ah__pages_free(&cpu->host[i]);
+    atomic_store(&cpu->host_count, 0);
 }
 
 static int cpu_memory_release(struct ah_dev *dev)
 {
     struct ah_cpu *cpu = cpu_of(dev);
-    pthread_mutex_lock(&cpu->mutex);
-    uint64_t busy = in_flight(cpu);
-    if (!busy)
-        cpu->failed = AH_OK;
-    pthread_mutex_unlock(&cpu->mutex);
-    if (busy)
-        return ah__fail(AH_EINTERNAL, "cpu device: memory released with %llu items in flight", (unsigned long long)busy);
-    ah__cpu_region_free(&cpu->device);
-    for (int i = 0; i < atomic_load(&cpu->host_count); i++)
-        ah__cpu_region_free(&cpu->host[i]);
-    atomic_store(&cpu->host_count, 0);
+    AH_TRY(ah__lanes_settle(cpu->lanes));
+    regions_free(cpu);
     return AH_OK;
 }
 
 /* ---- work */
 
-/* With the mutex held. A wait for something never submitted would block the lane for ever. */
-static int work_check(const struct ah_cpu *cpu, const struct ah_work *work)
-{
-    if ((unsigned)work->lane >= AH_LANE_COUNT || !cpu->lanes[work->lane].started)
-        return ah__fail(AH_EINTERNAL, "cpu device: no lane %d", (int)work->lane);
-    if (work->waits < 0 || work->waits > AH_WORK_MAX_WAITS || work->tasks < 0 || work->tasks > AH_WORK_MAX_TASKS)
-        return ah__fail(AH_EINTERNAL, "cpu device: %d waits and %d tasks in one item", work->waits, work->tasks);
-    for (int i = 0; i < work->waits; i++) {
-        struct ah_event event = work->wait[i];
-        if ((unsigned)event.lane >= AH_LANE_COUNT || event.sequence > cpu->lanes[event.lane].submitted)
-            return ah__fail(AH_EINTERNAL, "cpu device: %s of partition %d waits for item %llu of lane %d, not submitted yet",
-                            work->label.what ? work->label.what : "work", work->label.partition, (unsigned long long)event.sequence, (int)event.lane);
-    }
-    const struct ah_cpu_lane *lane = &cpu->lanes[work->lane];
-    if (lane->submitted - lane->reported == AH_CPU_RING)
-        return ah__fail(AH_EINTERNAL, "cpu device: more than %d items in flight on lane %s", AH_CPU_RING,
-                        ah_lane_name(work->lane));
-    return AH_OK;
-}
-
 static int cpu_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
 {
-    struct ah_cpu *cpu = cpu_of(dev);
-    pthread_mutex_lock(&cpu->mutex);
-    int status = work_check(cpu, work);
-    if (status == AH_OK) {
-        struct ah_cpu_lane *lane = &cpu->lanes[work->lane];
-        lane->ring[lane->submitted % AH_CPU_RING].work = *work;
-        *done = (struct ah_event){.lane = work->lane, .sequence = ++lane->submitted};
-        if (!lane->needs.sequence)
-            ah__cpu_lane_wake(lane);
-    }
-    pthread_mutex_unlock(&cpu->mutex);
-    return status;
+    return ah__lanes_submit(cpu_of(dev)->lanes, work, done);
 }
 
 static int cpu_wait_any(struct ah_dev *dev, struct ah_done *done)
 {
-    struct ah_cpu *cpu = cpu_of(dev);
-    pthread_mutex_lock(&cpu->mutex);
-    if (!in_flight(cpu)) {
-        pthread_mutex_unlock(&cpu->mutex);
-        return ah__fail(AH_EINTERNAL, "cpu device: waited with nothing in flight");
-    }
-    while (cpu->order_in == cpu->order_out) {
-        cpu->driver_asleep = true;
-        pthread_cond_wait(&cpu->finished, &cpu->mutex);
-    }
-    struct ah_cpu_lane *lane = &cpu->lanes[cpu->order[cpu->order_out++ % AH_LENGTH(cpu->order)]];
-    const struct ah_cpu_slot *slot = &lane->ring[lane->reported++ % AH_CPU_RING];
-    *done = (struct ah_done){
-        .lane = lane->lane, .start_ns = slot->start_ns, .end_ns = slot->end_ns, .status = slot->status};
-    if (done->status != AH_OK)
-        ah__fail(done->status, "%s", cpu->message);
-    pthread_mutex_unlock(&cpu->mutex);
-    return AH_OK;
+    return ah__lanes_wait_any(cpu_of(dev)->lanes, done);
 }
 
 static int cpu_prepare(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out)
 {
-    struct ah_prepared *prepared;
+    struct ah_cpu_program *made;
     (void)dev;
-    AH_TRY(ah__new(&prepared, 1, sizeof *prepared));
-    prepared->program = program;
-    *out = prepared;
+    AH_TRY(ah__cpu_program_new(&made, program));
+    *out = &made->prepared;
     return AH_OK;
 }
 
 static void cpu_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
 {
     (void)dev;
-    ah__free(prepared);
+    ah__cpu_program_free((struct ah_cpu_program *)prepared);
 }
 
 static int64_t cpu_now_ns(struct ah_dev *dev)
 {
     (void)dev;
-    return ah__cpu_now_ns();
+    return ah__host_now_ns();
 }
 
 static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
@@ -181,7 +125,7 @@ static int core_count(bool *in_order)
 /* What timings depend on: the processor's name, its instruction set, cores, threads and the link. */
 static uint64_t signature_make(const struct ah_cpu *cpu, int cores)
 {
-    uint64_t hash = ah__hash_text(ah__cpu_isa(), ah__hash_text("cpu", 0));
+    uint64_t hash = ah__hash_text(ah__host_isa_name(), ah__hash_text("cpu", 0));
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
     while (file && fgets(line, sizeof line, file))
@@ -200,74 +144,61 @@ static uint64_t signature_make(const struct ah_cpu *cpu, int cores)
 static void cpu_close(struct ah_dev *dev)
 {
     struct ah_cpu *cpu = cpu_of(dev);
-    pthread_mutex_lock(&cpu->mutex);
-    cpu->stop = true;
+    ah__lanes_free(cpu->lanes);
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        pthread_cond_signal(&cpu->lanes[i].wake);
-    pthread_mutex_unlock(&cpu->mutex);
-    for (int i = 0; i < AH_LANE_COUNT; i++) {
-        ah__cpu_lane_join(&cpu->lanes[i]);
-        ah__pool_free(cpu->lanes[i].pool);
-        pthread_cond_destroy(&cpu->lanes[i].wake);
-        ah__free(cpu->lanes[i].ring);
-    }
-    ah__cpu_region_free(&cpu->device);
-    for (int i = 0; i < atomic_load(&cpu->host_count); i++)
-        ah__cpu_region_free(&cpu->host[i]);
-    pthread_cond_destroy(&cpu->finished);
-    pthread_mutex_destroy(&cpu->mutex);
+        ah__pool_free(cpu->pool[i]);
+    regions_free(cpu);
     ah__free(cpu);
 }
 
-static int lanes_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
+static int lanes_start(struct ah_cpu *cpu, bool pinned)
+{
+    struct ah_lanes_config config = {.device = "cpu", .run = ah__cpu_work, .context = cpu};
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        config.kind[i] = AH_LANE_THREAD;
+        config.pool[i] = cpu->pool[i];
+        /* Copies are the host's business: they must not disturb the cores that play the device. */
+        config.core[i] = pinned ? cpu->threads : -1;
+    }
+    return ah__lanes_new(&cpu->lanes, &config);
+}
+
+static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
 {
     bool in_order;
     int cores = core_count(&in_order);
     cpu->threads = options->threads ? options->threads : cores;
     cpu->host_threads = options->host_threads ? options->host_threads : 1;
     cpu->signature = signature_make(cpu, cores);
-    cpu->machine_bytes = ah__cpu_memory_available();
+    cpu->machine_bytes = ah__pages_available();
     bool pinned = in_order && cpu->threads + cpu->host_threads <= cores;
-    AH_TRY(ah__pool_new(&cpu->lanes[AH_LANE_COMPUTE].pool, cpu->threads, pinned ? 0 : -1));
-    AH_TRY(ah__pool_new(&cpu->lanes[AH_LANE_HOST].pool, cpu->host_threads, pinned ? cpu->threads : -1));
-    for (int i = 0; i < AH_LANE_COUNT; i++) {
-        if (i == AH_LANE_COMM)
-            continue;
-        /* Copies are the host's business: they must not disturb the cores that play the device. */
-        cpu->lanes[i].core = pinned ? cpu->threads : -1;
-        AH_TRY(ah__new(&cpu->lanes[i].ring, AH_CPU_RING, sizeof *cpu->lanes[i].ring));
-        AH_TRY(ah__cpu_lane_start(&cpu->lanes[i]));
-    }
-    return AH_OK;
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? 0 : -1));
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? cpu->threads : -1));
+    return lanes_start(cpu, pinned);
 }
+
+const struct ah_dev_ops ah__dev_cpu_ops = {
+    .device_memory = cpu_device_memory,
+    .host_memory = cpu_host_memory,
+    .memory_release = cpu_memory_release,
+    .prepare = cpu_prepare,
+    .prepared_free = cpu_prepared_free,
+    .submit = cpu_submit,
+    .wait_any = cpu_wait_any,
+    .now_ns = cpu_now_ns,
+    .info = cpu_info,
+    .close = cpu_close,
+};
 
 int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
-    static const struct ah_dev_ops ops = {
-        .device_memory = cpu_device_memory,
-        .host_memory = cpu_host_memory,
-        .memory_release = cpu_memory_release,
-        .prepare = cpu_prepare,
-        .prepared_free = cpu_prepared_free,
-        .submit = cpu_submit,
-        .wait_any = cpu_wait_any,
-        .now_ns = cpu_now_ns,
-        .info = cpu_info,
-        .close = cpu_close,
-    };
     struct ah_cpu *cpu;
     AH_TRY(ah__new(&cpu, 1, sizeof *cpu));
-    cpu->dev.ops = &ops;
+    cpu->dev.ops = &ah__dev_cpu_ops;
     cpu->link_bytes_per_s = options->link_bytes_per_s;
     cpu->jitter_seed = options->jitter_seed;
-    pthread_mutex_init(&cpu->mutex, NULL);
-    pthread_cond_init(&cpu->finished, NULL);
-    for (int i = 0; i < AH_LANE_COUNT; i++) {
-        cpu->lanes[i].cpu = cpu;
-        cpu->lanes[i].lane = (enum ah_lane)i;
-        pthread_cond_init(&cpu->lanes[i].wake, NULL);
-    }
-    int status = lanes_start(cpu, options);
+    cpu->comm = ah__comm_self();
+    int status = threads_start(cpu, options);
     if (status != AH_OK) {
         cpu_close(&cpu->dev);
         return status;

@@ -1,5 +1,5 @@
-/* Matrix products by oneDNN. Tiles are cut by shape alone and each is one single-threaded call, so the bits do not depend on
- * the number of threads. */
+/* Matrix products by oneDNN. Tiles are cut by shape alone and each is one single-threaded call, so the bits do not
+ * depend on the number of threads. */
 #include "dev/cpu/cpu.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -9,14 +9,8 @@
 /* Large enough that packing inside a call costs little, small enough for several workers. */
 enum { TILE_ROWS = 1024, TILE_COLS = 384, TILE_LEAST = 64, TILES_WANTED = 4 };
 
-struct grid {
-    int64_t rows, cols; /* of a tile; the last of a row or column may be smaller */
-    int64_t down, across;
-};
-
 struct gemm_job {
     const struct ah_gemm *gemm;
-    struct grid grid;
     atomic_int failed;
 };
 
@@ -31,7 +25,7 @@ static int64_t part_size(int64_t length, int64_t parts)
     return ceil_div(ceil_div(length, parts), 16) * 16;
 }
 
-static struct grid grid_of(int64_t m, int64_t n)
+struct ah_gemm_grid ah__cpu_gemm_grid(int64_t m, int64_t n)
 {
     int64_t down = ceil_div(m, TILE_ROWS), across = ceil_div(n, TILE_COLS);
     while (down * across < TILES_WANTED || (down * across < 3 * TILES_WANTED && down * across % 2 != 0)) {
@@ -43,7 +37,7 @@ static struct grid grid_of(int64_t m, int64_t n)
         else
             across++;
     }
-    struct grid grid = {.rows = part_size(m, down), .cols = part_size(n, across)};
+    struct ah_gemm_grid grid = {.rows = part_size(m, down), .cols = part_size(n, across)};
     grid.down = ceil_div(m, grid.rows);
     grid.across = ceil_div(n, grid.cols);
     return grid;
@@ -67,9 +61,9 @@ static void tile(void *context, int index, int worker)
     (void)worker;
     struct gemm_job *job = context;
     const struct ah_gemm *g = job->gemm;
-    int64_t row = index % job->grid.down * job->grid.rows, col = index / job->grid.down * job->grid.cols;
-    int64_t rows = g->m - row < job->grid.rows ? g->m - row : job->grid.rows;
-    int64_t cols = g->n - col < job->grid.cols ? g->n - col : job->grid.cols;
+    int64_t row = index % g->grid.down * g->grid.rows, col = index / g->grid.down * g->grid.cols;
+    int64_t rows = g->m - row < g->grid.rows ? g->m - row : g->grid.rows;
+    int64_t cols = g->n - col < g->grid.cols ? g->n - col : g->grid.cols;
     float *c = g->c + row * g->ldc + col;
     if (g->bias)
         bias_fill(g, c, g->bias + col, rows, cols);
@@ -83,8 +77,8 @@ static void tile(void *context, int index, int worker)
 
 int ah__cpu_gemm(struct ah_pool *pool, const struct ah_gemm *gemm)
 {
-    struct gemm_job job = {.gemm = gemm, .grid = grid_of(gemm->m, gemm->n)};
-    ah__pool_run(pool, tile, (int)(job.grid.down * job.grid.across), &job);
+    struct gemm_job job = {.gemm = gemm};
+    ah__pool_run(pool, tile, (int)(gemm->grid.down * gemm->grid.across), &job);
     int failed = atomic_load(&job.failed);
     if (failed)
         return ah__fail(AH_EDEVICE, "cpu: dnnl_sgemm of %lldx%lldx%lld failed with status %d", (long long)gemm->m,

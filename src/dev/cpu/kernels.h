@@ -6,10 +6,11 @@
 #define AH_DEV_CPU_KERNELS_H
 
 #include "dev/cpu/cpu.h"
+#include "dev/host/isa.h"
 
 enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_MAX_HEAD = 256 };
 
-/* Strided views of one attention call; the gradients are null in forward. */
+/* One attention call; pointers are strided views, the gradients null in forward. */
 struct ah_attention {
     const float *qkv; /* [B,T,3C] */
     float *y, *lse;   /* [B,T,C], [B,H,T] */
@@ -31,8 +32,6 @@ struct ah_strip {
 };
 
 struct ah_kernels {
-    const char *name;
-    bool (*usable)(void);
     void (*exp)(float *y, const float *x, int64_t n);
     void (*gelu)(float *y, const float *x, int64_t n);
     void (*gelu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
@@ -49,58 +48,77 @@ struct ah_kernels {
     /* One tile of queries of one (batch, head) / one whole (batch, head). */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch);
-    void (*adam)(float *p, float *m, float *v, const float *g, int64_t n, const struct ah_adam *adam, float decay_factor);
-    double (*sum_squares)(const float *x, int64_t n);
 };
 
 extern const struct ah_kernels ah__kernels_avx512, ah__kernels_avx2, ah__kernels_plain;
-/* The table in use: the widest usable one unless forced. */
+/* The table in use. */
 const struct ah_kernels *ah__kernels(void);
+
+struct ah_bound;
+
+/* A call made ready: what run() needs besides addresses. */
+struct ah_cpu_call {
+    int (*run)(const struct ah_bound *bound);
+    const struct ah_call *call;
+    const struct ah_kernels *kernels;
+    int64_t rows, cols;           /* of the matrix the operator goes over */
+    struct ah_pieces pieces;      /* of the work as a whole, or of its last step */
+    struct ah_pieces first;       /* of a step before it */
+    bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
+    union {
+        void (*unary)(float *y, const float *x, int64_t n);
+        void (*unary_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
+        struct {
+            int64_t seq, batch;
+        } position;
+        int64_t vocabulary; /* ids are below it */
+        struct ah_gemm gemm;
+        struct {
+            struct ah_attention job;
+            int64_t batch, tiles;
+        } attention;
+        struct ah_strip strip;
+    } as; /* pointers in it are null */
+};
 
 /* A call with its operands bound to addresses; absent operands are null. */
 struct ah_bound {
     struct ah_pool *pool;
-    const struct ah_kernels *kernels;
-    const struct ah_call *call;
+    const struct ah_cpu_call *call;
     const void *in[AH_OP_MAX_INPUTS];
     void *out[AH_OP_MAX_OUTPUTS];
 };
 
-static inline bool ah__bound_adds(const struct ah_bound *bound, int output)
+/* `prepare` finds the call's kernels, `adds` and operands filled in, and the operands as the operator table wants them.
+ * AH_EDEVICE for what the kernels cannot do. */
+struct ah_cpu_operator {
+    int (*prepare)(struct ah_cpu_call *call);
+    int (*run)(const struct ah_bound *bound);
+};
+
+static inline const struct ah_shape *ah__call_in(const struct ah_cpu_call *call, int input)
 {
-    return bound->call->attr.acc >> output & 1U;
+    return &call->call->in[input].meta.shape;
 }
 
-/* `total` cut into `count` equal parts of `size` (the last one smaller), about `wanted` each and at most 2^20 parts. */
-struct ah_cut {
-    int64_t total, size;
-    int count;
-};
-struct ah_cut ah__cut(int64_t total, int64_t wanted);
-/* The length of part `index`, which begins at index * cut->size. */
-int64_t ah__cut_length(const struct ah_cut *cut, int index);
+static inline const struct ah_shape *ah__call_out(const struct ah_cpu_call *call, int output)
+{
+    return &call->call->out[output].meta.shape;
+}
+
+static inline int64_t ah__shape_last(const struct ah_shape *shape)
+{
+    return shape->dim[shape->rank - 1];
+}
 
 /* The column sums of a whole matrix, strip by strip over the pool. */
-void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole);
+struct ah_pieces ah__strip_pieces(int64_t cols);
+void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole,
+                   const struct ah_pieces *pieces);
 
-int ah__cpu_embedding(const struct ah_bound *bound);
-int ah__cpu_embedding_bwd(const struct ah_bound *bound);
-int ah__cpu_add_position(const struct ah_bound *bound);
-int ah__cpu_position_bwd(const struct ah_bound *bound);
-int ah__cpu_gelu(const struct ah_bound *bound);
-int ah__cpu_gelu_bwd(const struct ah_bound *bound);
-int ah__cpu_relu(const struct ah_bound *bound);
-int ah__cpu_relu_bwd(const struct ah_bound *bound);
-int ah__cpu_add(const struct ah_bound *bound);
-int ah__cpu_copy(const struct ah_bound *bound);
-int ah__cpu_layernorm(const struct ah_bound *bound);
-int ah__cpu_layernorm_bwd(const struct ah_bound *bound);
-int ah__cpu_linear(const struct ah_bound *bound);
-int ah__cpu_linear_bwd_x(const struct ah_bound *bound);
-int ah__cpu_linear_bwd_w(const struct ah_bound *bound);
-int ah__cpu_linear_bwd_b(const struct ah_bound *bound);
-int ah__cpu_attention(const struct ah_bound *bound);
-int ah__cpu_attention_bwd(const struct ah_bound *bound);
-int ah__cpu_cross_entropy(const struct ah_bound *bound);
+extern const struct ah_cpu_operator ah__cpu_embedding, ah__cpu_add_position, ah__cpu_layernorm, ah__cpu_linear,
+    ah__cpu_attention, ah__cpu_gelu, ah__cpu_relu, ah__cpu_add, ah__cpu_copy, ah__cpu_cross_entropy,
+    ah__cpu_embedding_bwd, ah__cpu_position_bwd, ah__cpu_layernorm_bwd, ah__cpu_linear_bwd_x, ah__cpu_linear_bwd_w,
+    ah__cpu_linear_bwd_b, ah__cpu_attention_bwd, ah__cpu_gelu_bwd, ah__cpu_relu_bwd;
 
 #endif

@@ -5,230 +5,247 @@
 
 enum { ELEMENTS = 16384, STRIP_COLS = 64, ROW_ELEMENTS = 16384 };
 
-struct ah_cut ah__cut(int64_t total, int64_t wanted)
+/* ---- one element at a time --------------------------------------------------------------------------------------- */
+
+static void elementwise_prepare(struct ah_cpu_call *call)
 {
-    const int64_t most_parts = 1 << 20;
-    int64_t least = (total + most_parts - 1) / most_parts;
-    int64_t size = wanted > least ? wanted : least;
-    if (size < 1)
-        size = 1;
-    return (struct ah_cut){.total = total, .size = size, .count = (int)((total + size - 1) / size)};
+    call->pieces = ah__pieces(ah__shape_count(ah__call_in(call, 0)), ELEMENTS);
 }
 
-int64_t ah__cut_length(const struct ah_cut *cut, int index)
-{
-    int64_t rest = cut->total - index * cut->size;
-    return rest < cut->size ? rest : cut->size;
-}
+#define UNARY(name)                                                                                                    \
+    static int name##_prepare(struct ah_cpu_call *call)                                                                \
+    {                                                                                                                  \
+        elementwise_prepare(call);                                                                                     \
+        call->as.unary = call->kernels->name;                                                                          \
+        return AH_OK;                                                                                                  \
+    }                                                                                                                  \
+    static int name##_bwd_prepare(struct ah_cpu_call *call)                                                            \
+    {                                                                                                                  \
+        elementwise_prepare(call);                                                                                     \
+        call->as.unary_bwd = call->kernels->name##_bwd;                                                                \
+        return AH_OK;                                                                                                  \
+    }                                                                                                                  \
+    const struct ah_cpu_operator ah__cpu_##name = {name##_prepare, unary_run};                                         \
+    const struct ah_cpu_operator ah__cpu_##name##_bwd = {name##_bwd_prepare, unary_bwd_run};
 
-static const struct ah_shape *shape_in(const struct ah_bound *bound, int input)
-{
-    return &bound->call->in[input].meta.shape;
-}
-
-static int64_t last_dim(const struct ah_shape *shape)
-{
-    return shape->dim[shape->rank - 1];
-}
-
-/* ---- one element at a time ----------------------------------------------------------------------------------------- */
-
-struct elementwise {
-    const struct ah_bound *bound;
-    struct ah_cut cut;
-    void (*unary)(float *y, const float *x, int64_t n);
-    void (*unary_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
-};
-
-static void elementwise_piece(void *context, int index, int worker)
+static void unary_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct elementwise *job = context;
-    const struct ah_bound *bound = job->bound;
-    int64_t at = index * job->cut.size, n = ah__cut_length(&job->cut, index);
-    float *y = (float *)bound->out[0] + at;
-    const float *a = (const float *)bound->in[0] + at;
-    if (job->unary)
-        job->unary(y, a, n);
-    else if (job->unary_bwd)
-        job->unary_bwd(y, a, (const float *)bound->in[1] + at, n, ah__bound_adds(bound, 0));
-    else
-        bound->kernels->add(y, a, (const float *)bound->in[1] + at, n);
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->as.unary((float *)b->out[0] + at, (const float *)b->in[0] + at, n);
 }
 
-static int elementwise_run(struct elementwise job)
+static void unary_bwd_piece(void *context, int index, int worker)
 {
-    job.cut = ah__cut(ah__shape_count(shape_in(job.bound, 0)), ELEMENTS);
-    ah__pool_run(job.bound->pool, elementwise_piece, job.cut.count, &job);
-    return AH_OK;
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->as.unary_bwd((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at, n,
+                          b->call->adds[0]);
 }
 
-int ah__cpu_gelu(const struct ah_bound *bound)
+static void add_piece(void *context, int index, int worker)
 {
-    return elementwise_run((struct elementwise){.bound = bound, .unary = bound->kernels->gelu});
-}
-
-int ah__cpu_gelu_bwd(const struct ah_bound *bound)
-{
-    return elementwise_run((struct elementwise){.bound = bound, .unary_bwd = bound->kernels->gelu_bwd});
-}
-
-int ah__cpu_relu(const struct ah_bound *bound)
-{
-    return elementwise_run((struct elementwise){.bound = bound, .unary = bound->kernels->relu});
-}
-
-int ah__cpu_relu_bwd(const struct ah_bound *bound)
-{
-    return elementwise_run((struct elementwise){.bound = bound, .unary_bwd = bound->kernels->relu_bwd});
-}
-
-int ah__cpu_add(const struct ah_bound *bound)
-{
-    return elementwise_run((struct elementwise){.bound = bound});
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->kernels->add((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at, n);
 }
 
 static void copy_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct elementwise *job = context;
-    int64_t at = index * job->cut.size, n = ah__cut_length(&job->cut, index);
-    memcpy((float *)job->bound->out[0] + at, (const float *)job->bound->in[0] + at, (size_t)n * sizeof(float));
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    memcpy((float *)b->out[0] + at, (const float *)b->in[0] + at, (size_t)n * sizeof(float));
 }
 
-int ah__cpu_copy(const struct ah_bound *bound)
+static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))
 {
-    struct elementwise job = {.bound = bound, .cut = ah__cut(ah__shape_count(shape_in(bound, 0)), ELEMENTS)};
-    ah__pool_run(bound->pool, copy_piece, job.cut.count, &job);
+    struct ah_bound own = *bound;
+    ah__pool_run(bound->pool, piece, bound->call->pieces.count, &own);
     return AH_OK;
 }
 
-/* ---- embedding ----------------------------------------------------------------------------------------------------- */
-
-struct embedding {
-    const struct ah_bound *bound;
-    struct ah_cut cut;
-    const int32_t *ids;
-    int64_t tokens, cols;
-};
-
-static int ids_check(const int32_t *ids, int64_t tokens, int64_t vocabulary)
+static int unary_run(const struct ah_bound *bound)
 {
-    for (int64_t i = 0; i < tokens; i++)
-        if (ids[i] < 0 || ids[i] >= vocabulary)
+    return run_pieces(bound, unary_piece);
+}
+
+static int unary_bwd_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, unary_bwd_piece);
+}
+
+static int add_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, add_piece);
+}
+
+static int copy_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, copy_piece);
+}
+
+static int plain_prepare(struct ah_cpu_call *call)
+{
+    elementwise_prepare(call);
+    return AH_OK;
+}
+
+UNARY(gelu)
+UNARY(relu)
+const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
+const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
+
+/* ---- embedding --------------------------------------------------------------------------------------------------- */
+
+static int ids_check(const int32_t *ids, const struct ah_cpu_call *call)
+{
+    for (int64_t i = 0; i < call->rows; i++)
+        if (ids[i] < 0 || ids[i] >= call->as.vocabulary)
             return ah__fail(AH_EDEVICE, "cpu: embedding: token %lld has id %ld, expected 0 to %lld", (long long)i,
-                            (long)ids[i], (long long)vocabulary - 1);
+                            (long)ids[i], (long long)call->as.vocabulary - 1);
+    return AH_OK;
+}
+
+/* Rows are tokens. */
+static void table_prepare(struct ah_cpu_call *call, const struct ah_shape *table)
+{
+    call->rows = ah__shape_count(ah__call_in(call, 1));
+    call->cols = table->dim[1];
+    call->as.vocabulary = table->dim[0];
+}
+
+static int embedding_prepare(struct ah_cpu_call *call)
+{
+    table_prepare(call, ah__call_in(call, 0));
+    call->pieces = ah__pieces(call->rows, ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
 
 static void embedding_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct embedding *job = context;
-    const float *table = job->bound->in[0];
-    float *x = job->bound->out[0];
-    int64_t from = index * job->cut.size, to = from + ah__cut_length(&job->cut, index);
+    const struct ah_bound *b = context;
+    const float *table = b->in[0];
+    const int32_t *ids = b->in[1];
+    float *x = b->out[0];
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t i = from; i < to; i++)
-        memcpy(x + i * job->cols, table + job->ids[i] * job->cols, (size_t)job->cols * sizeof *x);
+        memcpy(x + i * cols, table + ids[i] * cols, (size_t)cols * sizeof *x);
 }
 
-int ah__cpu_embedding(const struct ah_bound *bound)
+static int embedding_run(const struct ah_bound *bound)
 {
-    const struct ah_shape *table = shape_in(bound, 0);
-    struct embedding job = {.bound = bound, .ids = bound->in[1], .tokens = ah__shape_count(shape_in(bound, 1)),
-                            .cols = table->dim[1]};
-    AH_TRY(ids_check(job.ids, job.tokens, table->dim[0]));
-    job.cut = ah__cut(job.tokens, ROW_ELEMENTS / job.cols);
-    ah__pool_run(bound->pool, embedding_piece, job.cut.count, &job);
+    AH_TRY(ids_check(bound->in[1], bound->call));
+    return run_pieces(bound, embedding_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_embedding = {embedding_prepare, embedding_run};
+
+static int embedding_bwd_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *table = ah__call_out(call, 0);
+    table_prepare(call, table);
+    if (!call->adds[0])
+        call->first = ah__pieces(ah__shape_count(table), 4 * ELEMENTS);
+    call->pieces = ah__pieces(call->cols, STRIP_COLS);
     return AH_OK;
 }
 
 static void zero_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct embedding *job = context;
-    memset((float *)job->bound->out[0] + index * job->cut.size, 0,
-           (size_t)ah__cut_length(&job->cut, index) * sizeof(float));
+    const struct ah_bound *b = context;
+    memset((float *)b->out[0] + index * b->call->first.size, 0,
+           (size_t)ah__pieces_length(&b->call->first, index) * sizeof(float));
 }
 
 /* A strip of columns goes over all tokens in order, so that the sum of a repeated token has one order. */
 static void embedding_bwd_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct embedding *job = context;
-    int64_t col = index * job->cut.size, n = ah__cut_length(&job->cut, index);
-    const float *dx = (const float *)job->bound->in[0] + col;
-    float *table = (float *)job->bound->out[0] + col;
-    for (int64_t i = 0; i < job->tokens; i++) {
-        float *row = table + job->ids[i] * job->cols;
-        job->bound->kernels->add(row, row, dx + i * job->cols, n);
+    const struct ah_bound *b = context;
+    const int32_t *ids = b->in[1];
+    int64_t cols = b->call->cols, col = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    const float *dx = (const float *)b->in[0] + col;
+    float *table = (float *)b->out[0] + col;
+    for (int64_t i = 0; i < b->call->rows; i++) {
+        float *row = table + ids[i] * cols;
+        b->call->kernels->add(row, row, dx + i * cols, n);
     }
 }
 
-int ah__cpu_embedding_bwd(const struct ah_bound *bound)
+static int embedding_bwd_run(const struct ah_bound *bound)
 {
-    const struct ah_shape *table = &bound->call->out[0].meta.shape;
-    struct embedding job = {.bound = bound, .ids = bound->in[1], .tokens = ah__shape_count(shape_in(bound, 1)),
-                            .cols = table->dim[1]};
-    AH_TRY(ids_check(job.ids, job.tokens, table->dim[0]));
-    if (!ah__bound_adds(bound, 0)) {
-        job.cut = ah__cut(ah__shape_count(table), 4 * ELEMENTS);
-        ah__pool_run(bound->pool, zero_piece, job.cut.count, &job);
-    }
-    job.cut = ah__cut(job.cols, STRIP_COLS);
-    ah__pool_run(bound->pool, embedding_bwd_piece, job.cut.count, &job);
+    struct ah_bound own = *bound;
+    AH_TRY(ids_check(bound->in[1], bound->call));
+    ah__pool_run(bound->pool, zero_piece, bound->call->first.count, &own);
+    return run_pieces(bound, embedding_bwd_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_embedding_bwd = {embedding_bwd_prepare, embedding_bwd_run};
+
+/* ---- position ---------------------------------------------------------------------------------------------------- */
+
+static int add_position_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *x = ah__call_in(call, 0);
+    call->cols = ah__shape_last(x);
+    call->as.position.seq = x->dim[x->rank - 2];
+    call->pieces = ah__pieces(ah__shape_rows(x), ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
-
-/* ---- position ------------------------------------------------------------------------------------------------------ */
-
-struct position {
-    const struct ah_bound *bound;
-    struct ah_cut cut;
-    int64_t seq, batch, cols;
-};
 
 static void add_position_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct position *job = context;
-    int64_t from = index * job->cut.size, to = from + ah__cut_length(&job->cut, index);
+    const struct ah_bound *b = context;
+    int64_t cols = b->call->cols, seq = b->call->as.position.seq, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t i = from; i < to; i++)
-        job->bound->kernels->add((float *)job->bound->out[0] + i * job->cols,
-                                 (const float *)job->bound->in[0] + i * job->cols,
-                                 (const float *)job->bound->in[1] + i % job->seq * job->cols, job->cols);
+        b->call->kernels->add((float *)b->out[0] + i * cols, (const float *)b->in[0] + i * cols,
+                              (const float *)b->in[1] + i % seq * cols, cols);
 }
 
-int ah__cpu_add_position(const struct ah_bound *bound)
+static int add_position_run(const struct ah_bound *bound)
 {
-    const struct ah_shape *x = shape_in(bound, 0);
-    struct position job = {.bound = bound, .seq = x->dim[x->rank - 2], .cols = last_dim(x)};
-    job.cut = ah__cut(ah__shape_rows(x), ROW_ELEMENTS / job.cols);
-    ah__pool_run(bound->pool, add_position_piece, job.cut.count, &job);
+    return run_pieces(bound, add_position_piece);
+}
+
+const struct ah_cpu_operator ah__cpu_add_position = {add_position_prepare, add_position_run};
+
+static int position_bwd_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *dx = ah__call_in(call, 0);
+    call->cols = ah__shape_last(dx);
+    call->as.position.seq = dx->dim[dx->rank - 2];
+    call->as.position.batch = ah__shape_rows(dx) / call->as.position.seq;
+    call->pieces = ah__pieces(ah__call_out(call, 0)->dim[0], ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
 
 static void position_bwd_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct position *job = context;
-    size_t bytes = (size_t)job->cols * sizeof(float);
-    int64_t from = index * job->cut.size, to = from + ah__cut_length(&job->cut, index);
+    const struct ah_bound *b = context;
+    int64_t cols = b->call->cols, seq = b->call->as.position.seq, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t t = from; t < to; t++) {
-        float *row = (float *)job->bound->out[0] + t * job->cols;
-        if (!ah__bound_adds(job->bound, 0))
-            memset(row, 0, bytes);
-        for (int64_t b = 0; b < job->batch && t < job->seq; b++)
-            job->bound->kernels->add(row, row, (const float *)job->bound->in[0] + (b * job->seq + t) * job->cols, job->cols);
+        float *row = (float *)b->out[0] + t * cols;
+        if (!b->call->adds[0])
+            memset(row, 0, (size_t)cols * sizeof *row);
+        for (int64_t i = 0; i < b->call->as.position.batch && t < seq; i++)
+            b->call->kernels->add(row, row, (const float *)b->in[0] + (i * seq + t) * cols, cols);
     }
 }
 
-int ah__cpu_position_bwd(const struct ah_bound *bound)
+static int position_bwd_run(const struct ah_bound *bound)
 {
-    const struct ah_shape *dx = shape_in(bound, 0);
-    struct position job = {.bound = bound, .seq = dx->dim[dx->rank - 2], .cols = last_dim(dx)};
-    job.batch = ah__shape_rows(dx) / job.seq;
-    job.cut = ah__cut(bound->call->out[0].meta.shape.dim[0], ROW_ELEMENTS / job.cols);
-    ah__pool_run(bound->pool, position_bwd_piece, job.cut.count, &job);
-    return AH_OK;
+    return run_pieces(bound, position_bwd_piece);
 }
+
+const struct ah_cpu_operator ah__cpu_position_bwd = {position_bwd_prepare, position_bwd_run};

@@ -1,7 +1,7 @@
 /* The kernels of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD is
- * defined. Everything is written in 16-lane vectors with explicit fused operations, so that the tables give equal bits. */
+ * defined. Everything is written in 16-lane vectors with explicit fused operations, so that all give equal bits. */
 #include "dev/cpu/kernels.h"
-#include "dev/cpu/simd.h"
+#include "dev/host/simd.h"
 
 #include "dev/cpu/attention_isa.h"
 #include "dev/cpu/norm_isa.h"
@@ -12,7 +12,7 @@ static AH_TARGET void exp_array(float *y, const float *x, int64_t n)
         v_store_most(y + i, v_exp(v_load_most(x + i, n - i)), n - i);
 }
 
-/* ---- activations --------------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 /* With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u): no cancellation, one exp. */
 AH_INLINE v16 gelu_exp(v16 x, v16 square)
@@ -73,7 +73,7 @@ static AH_TARGET void add(float *y, const float *a, const float *b, int64_t n)
         v_store_most(y + i, v_add(v_load_most(a + i, n - i), v_load_most(b + i, n - i)), n - i);
 }
 
-/* ---- softmax cross-entropy ----------------------------------------------------------------------------------------- */
+/* ---- softmax cross-entropy --------------------------------------------------------------------------------------- */
 
 static AH_TARGET float row_largest(const float *x, int64_t n)
 {
@@ -86,8 +86,8 @@ static AH_TARGET float row_largest(const float *x, int64_t n)
         for (int u = 0; u < SUMS; u++)
             most[u] = v_max(most[u], v_load(x + i + u * LANES));
     for (; i < n; i += LANES)
-        most[0] = v_max(most[0],
-                        n - i >= LANES ? v_load(x + i) : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
+        most[0] = v_max(most[0], n - i >= LANES ? v_load(x + i)
+                                                : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
     return v_largest(v_max(v_max(most[0], most[1]), v_max(most[2], most[3])));
 }
 
@@ -125,61 +125,9 @@ static AH_TARGET double cross_entropy(float *dlogits, const float *logits, int64
     return log((double)sum) + (double)most - (double)at_target;
 }
 
-/* ---- optimizer ----------------------------------------------------------------------------------------------------- */
-
-enum { ADAM_AHEAD = 768 }; /* floats of each array fetched ahead of use; past the end a prefetch does nothing */
-
-AH_INLINE void adam_step(float *p, float *m, float *v, const float *g, int lanes, const struct ah_adam *adam, float decay)
-{
-    v16 grad = v_load_most(g, lanes);
-    v16 first = v_fma(v_set(adam->beta1), v_load_most(m, lanes), v_mul(v_set(adam->one_minus_beta1), grad));
-    v16 second = v_fma(v_set(adam->beta2), v_load_most(v, lanes),
-                       v_mul(v_mul(v_set(adam->one_minus_beta2), grad), grad));
-    v16 root = v_add(v_mul(v_sqrt(second), v_set(adam->inv_sqrt_bias2)), v_set(adam->eps));
-    v16 decayed = v_mul(v_load_most(p, lanes), v_set(decay));
-    v_store_most(m, first, lanes);
-    v_store_most(v, second, lanes);
-    v_store_most(p, v_fma(v_set(-adam->step_size), v_div(first, root), decayed), lanes);
-}
-
-static AH_TARGET void adam_array(float *p, float *m, float *v, const float *g, int64_t n, const struct ah_adam *adam,
-                                 float decay_factor)
-{
-    const struct ah_adam constants = *adam;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        v_prefetch((const char *)p + (i + ADAM_AHEAD) * (int64_t)sizeof(float));
-        v_prefetch((const char *)m + (i + ADAM_AHEAD) * (int64_t)sizeof(float));
-        v_prefetch((const char *)v + (i + ADAM_AHEAD) * (int64_t)sizeof(float));
-        v_prefetch((const char *)g + (i + ADAM_AHEAD) * (int64_t)sizeof(float));
-        adam_step(p + i, m + i, v + i, g + i, LANES, &constants, decay_factor);
-    }
-    if (i < n)
-        adam_step(p + i, m + i, v + i, g + i, (int)(n - i), &constants, decay_factor);
-}
-
-static AH_TARGET double sum_squares(const float *x, int64_t n)
-{
-    d16 sum[2] = {d_zero(), d_zero()};
-    int64_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        sum[0] = d_add_square(sum[0], v_load(x + i));
-        sum[1] = d_add_square(sum[1], v_load(x + i + LANES));
-    }
-    for (; i < n; i += LANES)
-        sum[0] = d_add_square(sum[0], v_load_most(x + i, n - i));
-    double lane[2][LANES], total = 0;
-    d_store(lane[0], sum[0]);
-    d_store(lane[1], sum[1]);
-    for (int j = 0; j < LANES; j++)
-        total += lane[0][j] + lane[1][j];
-    return total;
-}
-
-#define AH_KERNELS(label, usable_here)                                                                                 \
+#define AH_KERNELS                                                                                                     \
     {                                                                                                                  \
-        .name = (label), .usable = (usable_here), .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .relu = relu,  \
-        .relu_bwd = relu_bwd, .add = add, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .strip = strip,      \
-        .cross_entropy = cross_entropy, .attention = attention, .attention_bwd = attention_bwd, .adam = adam_array,    \
-        .sum_squares = sum_squares,                                                                                    \
+        .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .relu = relu, .relu_bwd = relu_bwd, .add = add,          \
+        .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .strip = strip, .cross_entropy = cross_entropy,        \
+        .attention = attention, .attention_bwd = attention_bwd,                                                        \
     }

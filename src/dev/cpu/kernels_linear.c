@@ -7,68 +7,97 @@ struct sizes {
     bool out_in;
 };
 
-static int64_t last_dim(const struct ah_operand *operand)
+static struct sizes sizes_of(const struct ah_cpu_call *call, const struct ah_shape *x, const struct ah_shape *y)
 {
-    return operand->meta.shape.dim[operand->meta.shape.rank - 1];
-}
-
-static struct sizes sizes_of(const struct ah_call *call, const struct ah_operand *x, const struct ah_operand *y)
-{
-    struct sizes s = {.rows = ah__shape_rows(&x->meta.shape), .in = last_dim(x), .out = last_dim(y),
-                      .out_in = call->attr.out_in};
+    struct sizes s = {.rows = ah__shape_rows(x), .in = ah__shape_last(x), .out = ah__shape_last(y),
+                      .out_in = call->call->attr.out_in};
     s.weight_stride = s.out_in ? s.in : s.out;
     return s;
 }
 
-int ah__cpu_linear(const struct ah_bound *bound)
+static int gemm_prepare(struct ah_cpu_call *call, struct ah_gemm gemm)
 {
-    const struct ah_call *call = bound->call;
-    struct sizes s = sizes_of(call, &call->in[0], &call->out[0]);
-    struct ah_gemm gemm = {.trans_b = s.out_in,
-                           .m = s.rows,
-                           .n = s.out,
-                           .k = s.in,
-                           .a = bound->in[0],
-                           .lda = s.in,
-                           .b = bound->in[1],
-                           .ldb = s.weight_stride,
-                           .c = bound->out[0],
-                           .ldc = s.out,
-                           .bias = bound->in[2]};
-    return ah__cpu_gemm(bound->pool, &gemm);
-}
-
-int ah__cpu_linear_bwd_x(const struct ah_bound *bound)
-{
-    const struct ah_call *call = bound->call;
-    struct sizes s = sizes_of(call, &call->out[0], &call->in[0]);
-    struct ah_gemm gemm = {.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out, .a = bound->in[0], .lda = s.out,
-                           .b = bound->in[1], .ldb = s.weight_stride, .c = bound->out[0], .ldc = s.in,
-                           .accumulate = ah__bound_adds(bound, 0)};
-    return ah__cpu_gemm(bound->pool, &gemm);
-}
-
-/* x^T dy, or dy^T x for a weight [out, in]. */
-int ah__cpu_linear_bwd_w(const struct ah_bound *bound)
-{
-    const struct ah_call *call = bound->call;
-    struct sizes s = sizes_of(call, &call->in[1], &call->in[0]);
-    const float *dy = bound->in[0], *x = bound->in[1];
-    struct ah_gemm gemm = {.trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .a = x, .lda = s.in, .b = dy, .ldb = s.out,
-                           .c = bound->out[0], .ldc = s.weight_stride, .accumulate = ah__bound_adds(bound, 0)};
-    if (s.out_in) {
-        gemm.m = s.out, gemm.n = s.in;
-        gemm.a = dy, gemm.lda = s.out;
-        gemm.b = x, gemm.ldb = s.in;
-    }
-    return ah__cpu_gemm(bound->pool, &gemm);
-}
-
-int ah__cpu_linear_bwd_b(const struct ah_bound *bound)
-{
-    const struct ah_operand *dy = &bound->call->in[0];
-    struct ah_strip strip = {.dy = bound->in[0], .dbias = bound->out[0], .rows = ah__shape_rows(&dy->meta.shape),
-                             .stride = last_dim(dy), .cols = last_dim(dy), .add_bias = ah__bound_adds(bound, 0)};
-    ah__strip_run(bound->pool, bound->kernels, &strip);
+    gemm.grid = ah__cpu_gemm_grid(gemm.m, gemm.n);
+    call->as.gemm = gemm;
     return AH_OK;
 }
+
+static int linear_prepare(struct ah_cpu_call *call)
+{
+    struct sizes s = sizes_of(call, ah__call_in(call, 0), ah__call_out(call, 0));
+    return gemm_prepare(call, (struct ah_gemm){.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in, .lda = s.in,
+                                               .ldb = s.weight_stride, .ldc = s.out});
+}
+
+static int linear_run(const struct ah_bound *bound)
+{
+    struct ah_gemm gemm = bound->call->as.gemm;
+    gemm.a = bound->in[0], gemm.b = bound->in[1], gemm.bias = bound->in[2];
+    gemm.c = bound->out[0];
+    return ah__cpu_gemm(bound->pool, &gemm);
+}
+
+const struct ah_cpu_operator ah__cpu_linear = {linear_prepare, linear_run};
+
+static int linear_bwd_x_prepare(struct ah_cpu_call *call)
+{
+    struct sizes s = sizes_of(call, ah__call_out(call, 0), ah__call_in(call, 0));
+    return gemm_prepare(call, (struct ah_gemm){.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out, .lda = s.out,
+                                               .ldb = s.weight_stride, .ldc = s.in, .accumulate = call->adds[0]});
+}
+
+static int linear_bwd_x_run(const struct ah_bound *bound)
+{
+    struct ah_gemm gemm = bound->call->as.gemm;
+    gemm.a = bound->in[0], gemm.b = bound->in[1];
+    gemm.c = bound->out[0];
+    return ah__cpu_gemm(bound->pool, &gemm);
+}
+
+const struct ah_cpu_operator ah__cpu_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_run};
+
+/* x^T dy, or dy^T x for a weight [out, in]. */
+static int linear_bwd_w_prepare(struct ah_cpu_call *call)
+{
+    struct sizes s = sizes_of(call, ah__call_in(call, 1), ah__call_in(call, 0));
+    struct ah_gemm gemm = {.trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .lda = s.in, .ldb = s.out,
+                           .ldc = s.weight_stride, .accumulate = call->adds[0]};
+    if (s.out_in) {
+        gemm.m = s.out, gemm.n = s.in;
+        gemm.lda = s.out, gemm.ldb = s.in;
+    }
+    return gemm_prepare(call, gemm);
+}
+
+static int linear_bwd_w_run(const struct ah_bound *bound)
+{
+    struct ah_gemm gemm = bound->call->as.gemm;
+    bool out_in = bound->call->call->attr.out_in;
+    const float *dy = bound->in[0], *x = bound->in[1];
+    gemm.a = out_in ? dy : x, gemm.b = out_in ? x : dy;
+    gemm.c = bound->out[0];
+    return ah__cpu_gemm(bound->pool, &gemm);
+}
+
+const struct ah_cpu_operator ah__cpu_linear_bwd_w = {linear_bwd_w_prepare, linear_bwd_w_run};
+
+static int linear_bwd_b_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *dy = ah__call_in(call, 0);
+    int64_t cols = ah__shape_last(dy);
+    call->as.strip =
+        (struct ah_strip){.rows = ah__shape_rows(dy), .stride = cols, .cols = cols, .add_bias = call->adds[0]};
+    call->pieces = ah__strip_pieces(cols);
+    return AH_OK;
+}
+
+static int linear_bwd_b_run(const struct ah_bound *bound)
+{
+    struct ah_strip strip = bound->call->as.strip;
+    strip.dy = bound->in[0];
+    strip.dbias = bound->out[0];
+    ah__strip_run(bound->pool, bound->call->kernels, &strip, &bound->call->pieces);
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_linear_bwd_b = {linear_bwd_b_prepare, linear_bwd_b_run};

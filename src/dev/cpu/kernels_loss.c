@@ -1,42 +1,47 @@
 /* Softmax cross-entropy: the logits become their gradient, and the rows' losses are summed in one order. */
 #include "dev/cpu/kernels.h"
 
-struct loss {
-    const struct ah_bound *bound;
-    struct ah_cut cut;
-    int64_t cols;
-    const int32_t *targets;
-    double *partial;
-};
+static int cross_entropy_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *logits = ah__call_in(call, 0);
+    call->rows = ah__shape_rows(logits);
+    call->cols = ah__shape_last(logits);
+    call->as.vocabulary = call->cols;
+    call->pieces = ah__pieces(call->rows, (call->rows + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS);
+    return AH_OK;
+}
 
 static void loss_piece(void *context, int index, int worker)
 {
     (void)worker;
-    const struct loss *job = context;
-    int64_t from = index * job->cut.size, to = from + ah__cut_length(&job->cut, index);
-    float scale = 1.0F / (float)job->cut.total;
+    const struct ah_bound *b = context;
+    const int32_t *targets = b->in[1];
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
+    float scale = 1.0F / (float)b->call->rows;
     double sum = 0;
     for (int64_t row = from; row < to; row++)
-        sum += job->bound->kernels->cross_entropy((float *)job->bound->out[1] + row * job->cols,
-                                                  (const float *)job->bound->in[0] + row * job->cols, job->cols,
-                                                  job->targets[row], scale);
-    job->partial[index] = sum;
+        sum += b->call->kernels->cross_entropy((float *)b->out[1] + row * cols, (const float *)b->in[0] + row * cols,
+                                               cols, targets[row], scale);
+    ah__pool_partials(b->pool)[index] = sum;
 }
 
-int ah__cpu_cross_entropy(const struct ah_bound *bound)
+static int cross_entropy_run(const struct ah_bound *bound)
 {
-    const struct ah_shape *logits = &bound->call->in[0].meta.shape;
-    int64_t rows = ah__shape_rows(logits), cols = logits->dim[logits->rank - 1];
-    struct loss job = {.bound = bound, .cols = cols, .targets = bound->in[1], .partial = ah__pool_partials(bound->pool)};
-    for (int64_t i = 0; i < rows; i++)
-        if (job.targets[i] < 0 || job.targets[i] >= cols)
+    const struct ah_cpu_call *call = bound->call;
+    const int32_t *targets = bound->in[1];
+    const double *partial = ah__pool_partials(bound->pool);
+    struct ah_bound own = *bound;
+    for (int64_t i = 0; i < call->rows; i++)
+        if (targets[i] < 0 || targets[i] >= call->as.vocabulary)
             return ah__fail(AH_EDEVICE, "cpu: cross_entropy: target %lld has id %ld, expected 0 to %lld", (long long)i,
-                            (long)job.targets[i], (long long)cols - 1);
-    job.cut = ah__cut(rows, (rows + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS);
-    ah__pool_run(bound->pool, loss_piece, job.cut.count, &job);
+                            (long)targets[i], (long long)call->as.vocabulary - 1);
+    ah__pool_run(bound->pool, loss_piece, call->pieces.count, &own);
     double sum = 0;
-    for (int i = 0; i < job.cut.count; i++)
-        sum += job.partial[i];
-    *(float *)bound->out[0] = (float)(sum / (double)rows);
+    for (int i = 0; i < call->pieces.count; i++)
+        sum += partial[i];
+    *(float *)bound->out[0] = (float)(sum / (double)call->rows);
     return AH_OK;
 }
+
+const struct ah_cpu_operator ah__cpu_cross_entropy = {cross_entropy_prepare, cross_entropy_run};

@@ -2,9 +2,4 @@
 #define AH_SIMD 1
 #include "dev/cpu/kernels_isa.h"
 
-static bool usable(void)
-{
-    return true;
-}
-
-const struct ah_kernels ah__kernels_plain = AH_KERNELS("plain", usable);
+const struct ah_kernels ah__kernels_plain = AH_KERNELS;

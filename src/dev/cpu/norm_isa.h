@@ -1,6 +1,6 @@
 /* Layer normalisation and column sums of one instruction set; part of kernels_isa.h. */
 
-enum { SUMS = 4, STRIP_VECTORS = 4, STRIP_ROWS = 32 }; /* SUMS: independent sums of a row hide the latency of addition */
+enum { SUMS = 4, STRIP_VECTORS = 4, STRIP_ROWS = 32 }; /* independent sums of a row hide the latency of addition */
 
 AH_INLINE float sums_total(const v16 sum[SUMS])
 {
@@ -43,8 +43,8 @@ static AH_TARGET float row_deviation(const float *x, int64_t n, float mean)
     return sums_total(sum);
 }
 
-static AH_TARGET void layernorm(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias,
-                                int64_t rows, int64_t cols, float eps)
+static AH_TARGET void layernorm(float *y, float *mean, float *rstd, const float *x, const float *weight,
+                                const float *bias, int64_t rows, int64_t cols, float eps)
 {
     for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
         mean[row] = row_sum(x, cols) / (float)cols;
@@ -52,7 +52,8 @@ static AH_TARGET void layernorm(float *y, float *mean, float *rstd, const float 
         v16 centre = v_set(mean[row]), scale = v_set(rstd[row]);
         for (int64_t i = 0; i < cols; i += LANES) {
             v16 normal = v_mul(v_sub(v_load_most(x + i, cols - i), centre), scale);
-            v_store_most(y + i, v_fma(normal, v_load_most(weight + i, cols - i), v_load_most(bias + i, cols - i)), cols - i);
+            v_store_most(y + i, v_fma(normal, v_load_most(weight + i, cols - i), v_load_most(bias + i, cols - i)),
+                         cols - i);
         }
     }
 }
@@ -90,12 +91,13 @@ static AH_TARGET void layernorm_bwd(float *dx, const float *dy, const float *x, 
                                     const float *rstd, int64_t rows, int64_t cols, bool accumulate)
 {
     for (int64_t row = 0; row < rows; row++)
-        layernorm_bwd_row(dx + row * cols, dy + row * cols, x + row * cols, weight, mean[row], rstd[row], cols, accumulate);
+        layernorm_bwd_row(dx + row * cols, dy + row * cols, x + row * cols, weight, mean[row], rstd[row], cols,
+                          accumulate);
 }
 
 /* Adds rows [from, to) of the strip's columns at `col` into sums held in float, short enough to lose little. */
-AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int64_t from, int64_t to, int64_t col, int lanes,
-                          const int vectors, const bool with_x)
+AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int64_t from, int64_t to, int64_t col,
+                          int lanes, const int vectors, const bool with_x)
 {
     for (int u = 0; u < vectors; u++)
         weight[u] = bias[u] = v_set(0.0F);
@@ -127,8 +129,8 @@ AH_INLINE void strip_columns(const struct ah_strip *s, int64_t col, int lanes, c
         weight_sum[u] = bias_sum[u] = d_zero();
     for (int64_t from = 0; from < s->rows; from += STRIP_ROWS) {
         v16 weight[STRIP_VECTORS], bias[STRIP_VECTORS];
-        strip_rows(weight, bias, s, from, from + STRIP_ROWS < s->rows ? from + STRIP_ROWS : s->rows, col, lanes, vectors,
-                   with_x);
+        strip_rows(weight, bias, s, from, from + STRIP_ROWS < s->rows ? from + STRIP_ROWS : s->rows, col, lanes,
+                   vectors, with_x);
         for (int u = 0; u < vectors; u++) {
             weight_sum[u] = d_add(weight_sum[u], weight[u]);
             bias_sum[u] = d_add(bias_sum[u], bias[u]);

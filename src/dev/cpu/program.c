@@ -1,62 +1,176 @@
-/* Runs compiled programs: binds operands to addresses and calls the operator. */
+/* Programs made ready and run: what an operator needs is resolved once; running binds operands to addresses and calls
+ * it. */
 #include "dev/cpu/kernels.h"
 
-static int (*const operators[AH_OP_COUNT])(const struct ah_bound *bound) = {
-    [AH_OP_EMBEDDING] = ah__cpu_embedding,
-    [AH_OP_ADD_POSITION] = ah__cpu_add_position,
-    [AH_OP_LAYERNORM] = ah__cpu_layernorm,
-    [AH_OP_LINEAR] = ah__cpu_linear,
-    [AH_OP_ATTENTION] = ah__cpu_attention,
-    [AH_OP_GELU] = ah__cpu_gelu,
-    [AH_OP_RELU] = ah__cpu_relu,
-    [AH_OP_ADD] = ah__cpu_add,
-    [AH_OP_COPY] = ah__cpu_copy,
-    [AH_OP_CROSS_ENTROPY] = ah__cpu_cross_entropy,
-    [AH_OP_EMBEDDING_BWD] = ah__cpu_embedding_bwd,
-    [AH_OP_POSITION_BWD] = ah__cpu_position_bwd,
-    [AH_OP_LAYERNORM_BWD] = ah__cpu_layernorm_bwd,
-    [AH_OP_LINEAR_BWD_X] = ah__cpu_linear_bwd_x,
-    [AH_OP_LINEAR_BWD_W] = ah__cpu_linear_bwd_w,
-    [AH_OP_LINEAR_BWD_B] = ah__cpu_linear_bwd_b,
-    [AH_OP_ATTENTION_BWD] = ah__cpu_attention_bwd,
-    [AH_OP_GELU_BWD] = ah__cpu_gelu_bwd,
-    [AH_OP_RELU_BWD] = ah__cpu_relu_bwd,
+static const struct ah_cpu_operator *const operators[AH_OP_COUNT] = {
+    [AH_OP_EMBEDDING] = &ah__cpu_embedding,
+    [AH_OP_ADD_POSITION] = &ah__cpu_add_position,
+    [AH_OP_LAYERNORM] = &ah__cpu_layernorm,
+    [AH_OP_LINEAR] = &ah__cpu_linear,
+    [AH_OP_ATTENTION] = &ah__cpu_attention,
+    [AH_OP_GELU] = &ah__cpu_gelu,
+    [AH_OP_RELU] = &ah__cpu_relu,
+    [AH_OP_ADD] = &ah__cpu_add,
+    [AH_OP_COPY] = &ah__cpu_copy,
+    [AH_OP_CROSS_ENTROPY] = &ah__cpu_cross_entropy,
+    [AH_OP_EMBEDDING_BWD] = &ah__cpu_embedding_bwd,
+    [AH_OP_POSITION_BWD] = &ah__cpu_position_bwd,
+    [AH_OP_LAYERNORM_BWD] = &ah__cpu_layernorm_bwd,
+    [AH_OP_LINEAR_BWD_X] = &ah__cpu_linear_bwd_x,
+    [AH_OP_LINEAR_BWD_W] = &ah__cpu_linear_bwd_w,
+    [AH_OP_LINEAR_BWD_B] = &ah__cpu_linear_bwd_b,
+    [AH_OP_ATTENTION_BWD] = &ah__cpu_attention_bwd,
+    [AH_OP_GELU_BWD] = &ah__cpu_gelu_bwd,
+    [AH_OP_RELU_BWD] = &ah__cpu_relu_bwd,
 };
 
-static int bind_one(void **out, const struct ah_call *call, const struct ah_operand *operand,
-                    char *const base[AH_SPACE_COUNT])
+const struct ah_kernels *ah__kernels(void)
 {
-    *out = NULL;
+    static const struct ah_kernels *const tables[AH_ISA_COUNT] = {
+        [AH_ISA_AVX512] = &ah__kernels_avx512,
+        [AH_ISA_AVX2] = &ah__kernels_avx2,
+        [AH_ISA_PLAIN] = &ah__kernels_plain,
+    };
+    return tables[ah__host_isa()];
+}
+
+/* ---- what the device can run ------------------------------------------------------------------------------------- */
+
+static bool is_ids(const struct ah_op_operand *rule)
+{
+    return rule->kind == AH_OPERAND_TOKENS || rule->kind == AH_OPERAND_TARGETS;
+}
+
+static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *rule)
+{
+    enum ah_dtype expected = is_ids(rule) ? AH_I32 : AH_F32;
     if (operand->space == AH_SPACE_NONE)
-        return AH_OK;
-    if (!base[operand->space])
-        return ah__fail(AH_EINTERNAL, "cpu: %s: an operand lies in space %d, which is not bound",
-                        ah__op_table[call->op]->name, (int)operand->space);
-    if (operand->meta.dtype != AH_F32 && operand->meta.dtype != AH_I32)
-        return ah__fail(AH_EDEVICE, "cpu: %s: an operand is %s, expected F32 or I32", ah__op_table[call->op]->name,
-                        ah__dtype_name(operand->meta.dtype));
-    *out = base[operand->space] + operand->offset;
+        return rule->optional ? AH_OK : ah__fail(AH_EDEVICE, "%s is absent", rule->name);
+    if ((unsigned)operand->space >= AH_SPACE_COUNT)
+        return ah__fail(AH_EDEVICE, "%s lies in space %d, which does not exist", rule->name, (int)operand->space);
+    if (operand->meta.dtype != expected)
+        return ah__fail(AH_EDEVICE, "%s is %s, expected %s", rule->name, ah__dtype_name(operand->meta.dtype),
+                        ah__dtype_name(expected));
     return AH_OK;
 }
 
-int ah__cpu_call(struct ah_pool *pool, const struct ah_call *call, char *const base[AH_SPACE_COUNT])
+/* The outputs must have the shapes that the operator table derives from the inputs. */
+static int shapes_check(const struct ah_call *call)
 {
-    struct ah_bound bound = {.pool = pool, .kernels = ah__kernels(), .call = call};
-    if ((int)call->op < 0 || call->op >= AH_OP_COUNT)
-        return ah__fail(AH_EINTERNAL, "cpu: operator %d does not exist", (int)call->op);
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
-        void *address;
-        AH_TRY(bind_one(&address, call, &call->in[i], base));
-        bound.in[i] = address;
-    }
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        AH_TRY(bind_one(&bound.out[i], call, &call->out[i], base));
-    return operators[call->op](&bound);
+    const struct ah_op_row *row = ah__op_table[call->op];
+    struct ah_meta in[AH_OP_MAX_INPUTS] = {{0}}, out[AH_OP_MAX_OUTPUTS] = {{0}};
+    char found[96], expected[96];
+    for (int i = 0; i < row->inputs; i++)
+        if (call->in[i].space)
+            in[i] = call->in[i].meta;
+    out[0] = call->out[0].meta; /* what the rule does not derive it checks */
+    AH_TRY(row->infer(out, in, &call->attr));
+    for (int i = 0; i < row->outputs; i++)
+        if (!ah__shape_equal(&out[i].shape, &call->out[i].meta.shape))
+            return ah__fail(AH_EDEVICE, "output %d is %s, expected %s", i,
+                            ah__shape_format(found, sizeof found, &call->out[i].meta.shape),
+                            ah__shape_format(expected, sizeof expected, &out[i].shape));
+    return AH_OK;
 }
 
-int ah__cpu_program(struct ah_pool *pool, const struct ah_program *program, char *const base[AH_SPACE_COUNT])
+static int call_check(const struct ah_call *call)
 {
-    for (int i = 0; i < program->count; i++)
-        AH_TRY(ah__cpu_call(pool, &program->calls[i], base));
+    const struct ah_op_row *row = ah__op_table[call->op];
+    for (int i = 0; i < row->inputs; i++)
+        AH_TRY(operand_check(&call->in[i], &row->in[i]));
+    for (int i = 0; i < row->outputs; i++)
+        AH_TRY(operand_check(&call->out[i], &row->out[i]));
+    return shapes_check(call);
+}
+
+/* ---- making ready ------------------------------------------------------------------------------------------------ */
+
+static void extent_add(struct ah_extent extent[AH_SPACE_COUNT], const struct ah_operand *operand)
+{
+    struct ah_extent *e = &extent[operand->space];
+    if (operand->space == AH_SPACE_NONE)
+        return;
+    int64_t end = operand->offset + ah__shape_count(&operand->meta.shape) * ah__dtype_bytes(operand->meta.dtype);
+    bool first = e->from == 0 && e->to == 0;
+    e->from = first || operand->offset < e->from ? operand->offset : e->from;
+    e->to = first || end > e->to ? end : e->to;
+}
+
+static int call_prepare(struct ah_cpu_call *out, const struct ah_call *call)
+{
+    const struct ah_cpu_operator *operator = operators[call->op];
+    *out = (struct ah_cpu_call){.run = operator->run, .call = call, .kernels = ah__kernels()};
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        out->adds[i] = call->attr.acc >> i & 1U;
+    AH_TRY(call_check(call));
+    return operator->prepare(out);
+}
+
+static int calls_prepare(struct ah_cpu_program *out, const struct ah_program *program)
+{
+    for (int i = 0; i < program->count; i++) {
+        const struct ah_call *call = &program->calls[i];
+        if ((unsigned)call->op >= AH_OP_COUNT)
+            return ah__fail(AH_EDEVICE, "cpu: call %d: operator %d does not exist", i, (int)call->op);
+        if (!operators[call->op])
+            return ah__fail(AH_EDEVICE, "cpu: call %d, %s: no kernels for it", i, ah__op_table[call->op]->name);
+        if (call_prepare(&out->calls[i], call) != AH_OK)
+            return ah__fail_prefix(AH_EDEVICE, "cpu: call %d, %s", i, ah__op_table[call->op]->name);
+        for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
+            extent_add(out->extent, &call->in[j]);
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
+            extent_add(out->extent, &call->out[j]);
+    }
+    return AH_OK;
+}
+
+int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program)
+{
+    struct ah_cpu_program *made;
+    AH_TRY(ah__new(&made, 1, sizeof *made));
+    made->prepared.program = program;
+    int status = ah__new(&made->calls, (size_t)program->count, sizeof *made->calls);
+    if (status == AH_OK)
+        status = calls_prepare(made, program);
+    if (status != AH_OK) {
+        ah__cpu_program_free(made);
+        return status;
+    }
+    *out = made;
+    return AH_OK;
+}
+
+void ah__cpu_program_free(struct ah_cpu_program *program)
+{
+    if (!program)
+        return;
+    ah__free(program->calls);
+    ah__free(program);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static char *address(const struct ah_operand *operand, char *const base[AH_SPACE_COUNT])
+{
+    return operand->space == AH_SPACE_NONE ? NULL : base[operand->space] + operand->offset;
+}
+
+static int call_run(const struct ah_cpu_call *call, struct ah_pool *pool, char *const base[AH_SPACE_COUNT])
+{
+    struct ah_bound bound = {.pool = pool, .call = call};
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        bound.in[i] = address(&call->call->in[i], base);
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        bound.out[i] = address(&call->call->out[i], base);
+    return call->run(&bound);
+}
+
+int ah__cpu_program_run(const struct ah_cpu_program *program, struct ah_pool *pool, char *const base[AH_SPACE_COUNT])
+{
+    for (int i = 0; i < AH_SPACE_COUNT; i++)
+        if (program->extent[i].to > 0 && !base[i])
+            return ah__fail(AH_EINTERNAL, "cpu: the program uses space %d, which is not bound", i);
+    for (int i = 0; i < program->prepared.program->count; i++)
+        AH_TRY(call_run(&program->calls[i], pool, base));
     return AH_OK;
 }

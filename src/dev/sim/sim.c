@@ -45,7 +45,7 @@ static int64_t work_ns(const struct ah_work *work)
     return ns;
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 static bool waits_passed(const struct sim *sim, const struct queued *queued)
 {
@@ -129,7 +129,7 @@ static bool advance(struct sim *sim)
     return true;
 }
 
-/* ---- the seam ------------------------------------------------------------------------------------------------------ */
+/* ---- the seam ---------------------------------------------------------------------------------------------------- */
 
 static int sim_no_memory(struct ah_dev *dev, int64_t bytes, char **base)
 {

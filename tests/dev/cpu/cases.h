@@ -5,6 +5,8 @@
 
 #include "base/hash.h"
 #include "dev/cpu/cpu.h"
+#include "dev/host/isa.h"
+#include "dev/host/task.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -116,6 +118,22 @@ static inline void op_data_fini(struct op_data *data)
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         guard_check(data, &data->call.out[i]);
     free(data->memory);
+}
+
+/* The program is prepared, run once and freed. */
+static inline int program_run(struct ah_pool *pool, const struct ah_program *program, char *const base[AH_SPACE_COUNT])
+{
+    struct ah_cpu_program *made;
+    AH_TRY(ah__cpu_program_new(&made, program));
+    int status = ah__cpu_program_run(made, pool, base);
+    ah__cpu_program_free(made);
+    return status;
+}
+
+static inline int call_run(struct ah_pool *pool, const struct ah_call *call, char *const base[AH_SPACE_COUNT])
+{
+    struct ah_program program = {.count = 1, .calls = call};
+    return program_run(pool, &program, base);
 }
 
 /* A pool entered by this thread; pool_end restores the thread's floating-point mode. */

@@ -63,8 +63,8 @@ static inline void reference_linear(const struct reference *r)
 }
 
 /* One query of one head: q, and the keys and values of positions 0..at. */
-static inline double reference_attend(double *y, const double *q, const double *key, const double *value, int64_t stride,
-                                      int64_t at, int64_t size)
+static inline double reference_attend(double *y, const double *q, const double *key, const double *value,
+                                      int64_t stride, int64_t at, int64_t size)
 {
     double most = -INFINITY, total = 0;
     for (int pass = 0; pass < 2; pass++)

@@ -1,6 +1,8 @@
-/* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of squares. */
+/* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of
+ * squares. */
 #include "dev/cpu/cases.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define S1(a) {1, {a, 0, 0, 0}}
@@ -53,9 +55,9 @@ static void assert_one_hash(const char *what, uint64_t (*run)(struct ah_pool *po
     for (size_t isa = 0; isa < AH_LENGTH(isas); isa++)
         for (int threads = 1; threads <= 3; threads++) {
             struct test_pool p = pool_begin(threads);
-            ah__cpu_isa_force(isas[isa]);
+            ah__host_isa_force(isas[isa]);
             uint64_t hash = run(p.pool, context);
-            ah__cpu_isa_force(NULL);
+            ah__host_isa_force(NULL);
             pool_end(&p);
             if (isa == 0 && threads == 1)
                 first = hash;
@@ -72,8 +74,9 @@ static uint64_t run_call(struct ah_pool *pool, const void *context)
     op_data_init(&data, c, 21);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         for (int64_t j = 0; c->attr.acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
-            ((float *)operand_at(&data, &data.call.out[i]))[j] = (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+            ((float *)operand_at(&data, &data.call.out[i]))[j] =
+                (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
+    assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = 0;
     for (int i = 0; i < ah__op_table[c->op]->outputs; i++)
         hash = ah__hash(operand_at(&data, &data.call.out[i]), (size_t)operand_bytes(&data.call.out[i]), hash);
@@ -111,7 +114,7 @@ static uint64_t run_adam(struct ah_pool *pool, const void *context)
     task.as.adam.v = memory + 2 * NUMBERS;
     task.as.adam.g = memory + 3 * NUMBERS;
     for (int step = 0; step < 3; step++)
-        assert_ok(ah__cpu_adam(pool, &task));
+        assert_ok(ah__host_adam(pool, &task));
     uint64_t hash = ah__hash(memory, 4 * NUMBERS * sizeof *memory, 0);
     free(memory);
     return hash;
@@ -126,12 +129,50 @@ static void adam_has_one_result(void **state)
     assert_one_hash("adam", run_adam, &task);
 }
 
+/* Gradient and half copy in bfloat16, and a scale; every bit pattern of the gradient's upper exponents is met. */
+static uint64_t run_adam_half(struct ah_pool *pool, const void *context)
+{
+    struct ah_task task = *(const struct ah_task *)context;
+    const float scale = 0.731F;
+    float *memory = malloc(3 * NUMBERS * sizeof *memory);
+    uint16_t *half = malloc(2 * NUMBERS * sizeof *half);
+    assert_true(memory && half);
+    for (int i = 0; i < 3; i++)
+        numbers_fill(memory + i * NUMBERS, NUMBERS, 5 + (uint64_t)i, i == 2);
+    for (int i = 0; i < NUMBERS; i++)
+        half[i] = (uint16_t)ah__random_bits(9, (uint64_t)i);
+    task.as.adam.p = memory;
+    task.as.adam.m = memory + NUMBERS;
+    task.as.adam.v = memory + 2 * NUMBERS;
+    task.as.adam.g = half;
+    task.as.adam.grad_dtype = AH_BF16;
+    task.as.adam.half = half + NUMBERS;
+    task.as.adam.scale = &scale;
+    assert_ok(ah__host_adam(pool, &task));
+    uint64_t hash = 0;
+    for (int i = 0; i < 3 * NUMBERS; i++) /* which NaN comes of two is the processor's choice */
+        hash = isnan(memory[i]) ? ah__hash_int(1, hash) : ah__hash(&memory[i], sizeof *memory, hash);
+    for (int i = NUMBERS; i < 2 * NUMBERS; i++)
+        hash = ah__hash_int((half[i] & 0x7FFF) > 0x7F80 ? 1 : half[i], hash);
+    free(memory), free(half);
+    return hash;
+}
+
+static void half_precision_adam_has_one_result(void **state)
+{
+    (void)state;
+    struct ah_task task = {.type = AH_TASK_ADAM,
+                           .as.adam = {.count = NUMBERS, .decayed = 100001, .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F,
+                                                                                     0.99F, 0.003F, 1.5F}}};
+    assert_one_hash("adam in bf16", run_adam_half, &task);
+}
+
 static uint64_t run_sqnorm(struct ah_pool *pool, const void *context)
 {
     const float *g = context;
     double sum;
     struct ah_task task = {.type = AH_TASK_SQNORM, .as.sqnorm = {.g = g, .count = NUMBERS, .out = &sum}};
-    assert_ok(ah__cpu_sqnorm(pool, &task));
+    assert_ok(ah__host_sqnorm(pool, &task));
     return ah__hash(&sum, sizeof sum, 0);
 }
 
@@ -145,6 +186,25 @@ static void sum_of_squares_has_one_result(void **state)
     free(g);
 }
 
+static uint64_t run_short_sqnorm(struct ah_pool *pool, const void *context)
+{
+    double sum;
+    struct ah_task task = {.as.sqnorm = {.g = context, .dtype = AH_BF16, .count = NUMBERS, .out = &sum}};
+    assert_ok(ah__host_sqnorm(pool, &task));
+    return ah__hash(&sum, sizeof sum, 0);
+}
+
+static void sum_of_bf16_squares_has_one_result(void **state)
+{
+    (void)state;
+    uint16_t *g = malloc(NUMBERS * sizeof *g);
+    assert_non_null(g);
+    for (int i = 0; i < NUMBERS; i++) /* no NaN and no infinity */
+        g[i] = (uint16_t)(ah__random_bits(9, (uint64_t)i) & 0xBFFF);
+    assert_one_hash("sqnorm of bf16", run_short_sqnorm, g);
+    free(g);
+}
+
 /* Operators on denormal numbers: what is flushed is flushed alike. */
 static uint64_t run_denormal(struct ah_pool *pool, const void *context)
 {
@@ -152,9 +212,9 @@ static uint64_t run_denormal(struct ah_pool *pool, const void *context)
     op_data_init(&data, context, 22);
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         if (data.call.in[i].space && data.call.in[i].meta.dtype == AH_F32)
-            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape), 40 + (uint64_t)i,
-                         false);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+            numbers_fill(operand_at(&data, &data.call.in[i]), ah__shape_count(&data.call.in[i].meta.shape),
+                         40 + (uint64_t)i, false);
+    assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = ah__hash(operand_at(&data, &data.call.out[0]), (size_t)operand_bytes(&data.call.out[0]), 0);
     op_data_fini(&data);
     return hash;
@@ -171,12 +231,12 @@ static void denormal_inputs_have_one_result(void **state)
 static void widest_instruction_set_is_chosen(void **state)
 {
     (void)state;
-    ah__cpu_isa_force("plain");
-    assert_string_equal(ah__cpu_isa(), "plain");
-    ah__cpu_isa_force("no such thing");
-    const char *own = ah__cpu_isa();
-    ah__cpu_isa_force(NULL);
-    assert_string_equal(ah__cpu_isa(), own);
+    ah__host_isa_force("plain");
+    assert_string_equal(ah__host_isa_name(), "plain");
+    ah__host_isa_force("no such thing");
+    const char *own = ah__host_isa_name();
+    ah__host_isa_force(NULL);
+    assert_string_equal(ah__host_isa_name(), own);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         assert_string_not_equal(own, "plain");
@@ -184,5 +244,6 @@ static void widest_instruction_set_is_chosen(void **state)
 }
 
 AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result), cmocka_unit_test(adam_has_one_result),
-              cmocka_unit_test(sum_of_squares_has_one_result), cmocka_unit_test(denormal_inputs_have_one_result),
-              cmocka_unit_test(widest_instruction_set_is_chosen))
+              cmocka_unit_test(half_precision_adam_has_one_result),
+              cmocka_unit_test(sum_of_bf16_squares_has_one_result), cmocka_unit_test(sum_of_squares_has_one_result),
+              cmocka_unit_test(denormal_inputs_have_one_result), cmocka_unit_test(widest_instruction_set_is_chosen))

@@ -43,16 +43,29 @@ static void product_check(struct ah_pool *pool, const struct sizes *s, int flags
     for (int64_t i = 0; !accumulate && i < s->m; i++)
         for (int64_t j = 0; j < s->n; j++)
             c.at[i * c.stride + j] = NAN;
-    struct ah_gemm g = {trans_a, trans_b, accumulate, s->m, s->n, s->k, a.at, b.at, c.at, a.stride, b.stride, c.stride,
-                        with_bias ? bias.at : NULL};
+    struct ah_gemm g = {.trans_a = trans_a,
+                        .trans_b = trans_b,
+                        .accumulate = accumulate,
+                        .m = s->m,
+                        .n = s->n,
+                        .k = s->k,
+                        .lda = a.stride,
+                        .ldb = b.stride,
+                        .ldc = c.stride,
+                        .grid = ah__cpu_gemm_grid(s->m, s->n),
+                        .a = a.at,
+                        .b = b.at,
+                        .c = c.at,
+                        .bias = with_bias ? bias.at : NULL};
     assert_ok(ah__cpu_gemm(pool, &g));
     for (int64_t i = 0; i < s->m; i++)
         for (int64_t j = 0; j < c.stride; j++) {
             double want = j < s->n ? element(&g, i, j, before.at) : (double)before.at[i * c.stride + j];
             double slack = j < s->n ? 1e-6 * (double)(s->k + 8) : 0;
             if (!(fabs((double)c.at[i * c.stride + j] - want) <= slack))
-                fail_msg("%lldx%lldx%lld, flags %d, at %lld,%lld: %.9g, expected %.9g", (long long)s->m, (long long)s->n,
-                         (long long)s->k, flags, (long long)i, (long long)j, (double)c.at[i * c.stride + j], want);
+                fail_msg("%lldx%lldx%lld, flags %d, at %lld,%lld: %.9g, expected %.9g", (long long)s->m,
+                         (long long)s->n, (long long)s->k, flags, (long long)i, (long long)j,
+                         (double)c.at[i * c.stride + j], want);
         }
     free(a.at), free(b.at), free(c.at), free(bias.at), free(before.at);
 }
@@ -78,7 +91,7 @@ static void products_do_not_depend_on_addresses(void **state)
         for (int shift = 0; shift < SLACK; shift += shift < 16 ? 4 : 16) {
             struct ah_gemm g = {.trans_a = flags & 1, .trans_b = flags & 2, .m = M, .n = N, .k = K, .a = a + shift,
                                 .b = b + (SLACK - shift), .c = c[shift > 0], .lda = flags & 1 ? M : K,
-                                .ldb = flags & 2 ? K : N, .ldc = N};
+                                .ldb = flags & 2 ? K : N, .ldc = N, .grid = ah__cpu_gemm_grid(M, N)};
             for (int i = 0; i < M * K; i++)
                 a[shift + i] = (float)ah__random_normal(1, (uint64_t)i);
             for (int i = 0; i < K * N; i++)

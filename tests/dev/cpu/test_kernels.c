@@ -1,4 +1,5 @@
-/* Every operator against its definition in double, and every gradient against central differences of that definition. */
+/* Every operator against its definition in double, and every gradient against central differences of that definition.
+ */
 #include "dev/cpu/cases.h"
 #include "dev/cpu/reference.h"
 
@@ -64,15 +65,16 @@ static void reference_free(struct reference *r)
 }
 
 /* Within `tolerance` of the largest wanted value, which is taken as at least `floor`. */
-static void assert_close(const char *what, int which, const float *got, const double *want, int64_t count, double tolerance,
-                         double floor)
+static void assert_close(const char *what, int which, const float *got, const double *want, int64_t count,
+                         double tolerance, double floor)
 {
     double largest = floor;
     for (int64_t i = 0; i < count; i++)
         largest = fmax(largest, fabs(want[i]));
     for (int64_t i = 0; i < count; i++)
         if (!(fabs((double)got[i] - want[i]) <= tolerance * largest))
-            fail_msg("%s, output %d, element %lld: %.9g, expected %.9g", what, which, (long long)i, (double)got[i], want[i]);
+            fail_msg("%s, output %d, element %lld: %.9g, expected %.9g", what, which, (long long)i, (double)got[i],
+                     want[i]);
 }
 
 static void forward_check(struct ah_pool *pool, const struct op_case *c)
@@ -81,7 +83,7 @@ static void forward_check(struct ah_pool *pool, const struct op_case *c)
     op_data_init(&data, c, 1);
     struct reference r = reference_new(&data);
     reference_table[c->op](&r);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    assert_ok(call_run(pool, &data.call, data.base));
     for (int i = 0; i < ah__op_table[c->op]->outputs; i++)
         assert_close(c->name, i, operand_at(&data, &data.call.out[i]), r.out[i],
                      ah__shape_count(&data.call.out[i].meta.shape), 1e-6, 1e-3);
@@ -98,7 +100,7 @@ static void forward_matches_definition(void **state)
     pool_end(&p);
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 /* Where a backward operator's inputs come from: the gradient of output 0, a forward input, a forward output. */
 enum source { NOTHING, DY, X0, X1, X2, Y0, Y1, Y2 };
@@ -121,8 +123,14 @@ static const struct gradient_case gradient_cases[] = {
      AH_OP_LAYERNORM_BWD,
      {DY, X0, X1, Y1, Y2},
      {0, 1, 2}},
-    {{"linear_bwd_x", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_X, {DY, X1}, {0}},
-    {{"linear_bwd_w", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_W, {DY, X0}, {1}},
+    {{"linear_bwd_x", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0},
+     AH_OP_LINEAR_BWD_X,
+     {DY, X1},
+     {0}},
+    {{"linear_bwd_w", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0},
+     AH_OP_LINEAR_BWD_W,
+     {DY, X0},
+     {1}},
     {{"linear_bwd_b", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0}, AH_OP_LINEAR_BWD_B, {DY}, {2}},
     {{"linear_bwd_b of 80", AH_OP_LINEAR, {0}, {S2(67, 5), S2(5, 80), S1(80)}, {0}, 0}, AH_OP_LINEAR_BWD_B, {DY}, {2}},
     {{"linear_bwd_x out_in", AH_OP_LINEAR, {.out_in = true}, {S2(9, 20), S2(13, 20), S1(13)}, {0}, 0},
@@ -189,7 +197,8 @@ static void backward_init(struct op_data *data, const struct gradient_case *g, c
     c.attr.acc = acc;
     c.out0 = forward->call.in[g->of[0]].meta.shape;
     for (int i = 0; i < AH_OP_MAX_INPUTS && g->in[i]; i++)
-        c.in[i] = g->in[i] == DY ? forward->call.out[0].meta.shape : source_operand(&forward->call, g->in[i])->meta.shape;
+        c.in[i] =
+            g->in[i] == DY ? forward->call.out[0].meta.shape : source_operand(&forward->call, g->in[i])->meta.shape;
     op_data_init(data, &c, 2);
     for (int i = 0; i < AH_OP_MAX_INPUTS && g->in[i]; i++) {
         struct ah_operand *to = &data->call.in[i];
@@ -216,7 +225,7 @@ static void backward_check(struct ah_pool *pool, const struct gradient_case *g, 
     for (int i = 0; i < row->outputs; i++)
         for (int64_t j = 0; acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
             ((float *)operand_at(&data, &data.call.out[i]))[j] = before(i, j);
-    assert_ok(ah__cpu_call(pool, &data.call, data.base));
+    assert_ok(call_run(pool, &data.call, data.base));
     for (int i = 0; i < row->outputs; i++) {
         int64_t count = ah__shape_count(&data.call.out[i].meta.shape);
         double *sum = malloc((size_t)count * sizeof *sum);
@@ -242,7 +251,7 @@ static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
         dy[i] = (double)(float)ah__random_normal(9, (uint64_t)i);
     for (int i = 0; i < row->outputs; i++)
         want[i] = differences(&r, dy, g->of[i]);
-    assert_ok(ah__cpu_call(pool, &forward.call, forward.base));
+    assert_ok(call_run(pool, &forward.call, forward.base));
     backward_check(pool, g, &forward, dy, want, 0);
     backward_check(pool, g, &forward, dy, want, row->out[0].in_place ? 0 : (1U << row->outputs) - 1U);
     for (int i = 0; i < row->outputs; i++)
@@ -270,7 +279,7 @@ static void cross_entropy_gives_its_gradient(void **state)
     op_data_init(&data, &c, 4);
     struct reference r = reference_new(&data);
     double one = 1, *want = differences(&r, &one, 0);
-    assert_ok(ah__cpu_call(p.pool, &data.call, data.base));
+    assert_ok(call_run(p.pool, &data.call, data.base));
     assert_close(c.name, 1, operand_at(&data, &data.call.out[1]), want, 2 * 7 * 11, 1e-6, 0.01);
     free(want);
     reference_free(&r);
@@ -289,8 +298,8 @@ static void ids_out_of_range_are_refused(void **state)
             struct op_data data;
             op_data_init(&data, &cases[i], 5);
             ((int32_t *)operand_at(&data, &data.call.in[1]))[3] = id;
-            assert_fails(ah__cpu_call(p.pool, &data.call, data.base), AH_EDEVICE, id < 0 ? "has id -1, expected 0 to 10"
-                                                                                        : "has id 11, expected 0 to 10");
+            assert_fails(call_run(p.pool, &data.call, data.base), AH_EDEVICE,
+                         id < 0 ? "has id -1, expected 0 to 10" : "has id 11, expected 0 to 10");
             op_data_fini(&data);
         }
     pool_end(&p);
@@ -302,20 +311,22 @@ static void program_runs_calls_in_order(void **state)
     struct test_pool p = pool_begin(2);
     float x[3] = {1, 2, 3}, y[3], z[3];
     struct ah_meta three = {AH_F32, ah_shape1(3)};
-    struct ah_operand in = {AH_SPACE_INPUT, 0, three}, work = {AH_SPACE_WORK, 0, three}, out = {AH_SPACE_OUTPUT, 0, three};
+    struct ah_operand in = {AH_SPACE_INPUT, 0, three}, work = {AH_SPACE_WORK, 0, three},
+                      out = {AH_SPACE_OUTPUT, 0, three};
     struct ah_call calls[] = {{.op = AH_OP_COPY, .in = {in}, .out = {work}},
                               {.op = AH_OP_ADD, .in = {work, in}, .out = {work}},
                               {.op = AH_OP_COPY, .in = {work}, .out = {out}}};
     struct ah_program program = {.count = 3, .calls = calls};
-    char *base[AH_SPACE_COUNT] = {[AH_SPACE_INPUT] = (char *)x, [AH_SPACE_WORK] = (char *)y, [AH_SPACE_OUTPUT] = (char *)z};
-    assert_ok(ah__cpu_program(p.pool, &program, base));
+    char *base[AH_SPACE_COUNT] = {
+        [AH_SPACE_INPUT] = (char *)x, [AH_SPACE_WORK] = (char *)y, [AH_SPACE_OUTPUT] = (char *)z};
+    assert_ok(program_run(p.pool, &program, base));
     for (int i = 0; i < 3; i++)
         assert_true(z[i] == 2 * x[i]);
     base[AH_SPACE_OUTPUT] = NULL;
-    assert_fails(ah__cpu_program(p.pool, &program, base), AH_EINTERNAL, "not bound");
+    assert_fails(program_run(p.pool, &program, base), AH_EINTERNAL, "not bound");
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition), cmocka_unit_test(gradients_match_differences),
-              cmocka_unit_test(cross_entropy_gives_its_gradient), cmocka_unit_test(ids_out_of_range_are_refused),
-              cmocka_unit_test(program_runs_calls_in_order))
+AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition),
+              cmocka_unit_test(gradients_match_differences), cmocka_unit_test(cross_entropy_gives_its_gradient),
+              cmocka_unit_test(ids_out_of_range_are_refused), cmocka_unit_test(program_runs_calls_in_order))

@@ -1,4 +1,4 @@
-#include "dev/cpu/device.h"
+#include "dev/host/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,21 +6,21 @@
 
 enum { NS_PER_S = 1000000000 };
 
-int64_t ah__cpu_now_ns(void)
+int64_t ah__host_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-void ah__cpu_sleep_until(int64_t deadline_ns)
+void ah__host_sleep_until(int64_t deadline_ns)
 {
     struct timespec deadline = {.tv_sec = deadline_ns / NS_PER_S, .tv_nsec = deadline_ns % NS_PER_S};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL) == EINTR)
         ;
 }
 
-void ah__cpu_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s)
+void ah__host_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s)
 {
     if (bytes_per_s == 0) {
         memcpy(to, from, (size_t)bytes);
@@ -30,12 +30,12 @@ void ah__cpu_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_p
     enum { LEAST_PIECE = 64 << 10, PIECES_PER_S = 5000 };
     int64_t piece = bytes_per_s / PIECES_PER_S;
     piece = piece < LEAST_PIECE ? LEAST_PIECE : piece;
-    int64_t start = ah__cpu_now_ns();
+    int64_t start = ah__host_now_ns();
     for (int64_t at = 0; at < bytes;) {
         int64_t now = bytes - at < piece ? bytes - at : piece;
         memcpy((char *)to + at, (const char *)from + at, (size_t)now);
         at += now;
         double due_ns = (double)at / (double)bytes_per_s * 1e9;
-        ah__cpu_sleep_until(start + (int64_t)due_ns + 1);
+        ah__host_sleep_until(start + (int64_t)due_ns + 1);
     }
 }

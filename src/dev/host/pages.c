@@ -1,4 +1,4 @@
-#include "dev/cpu/device.h"
+#include "dev/host/pages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 /* Large pages keep the address translation of a big region cheap. */
 static const size_t huge_bytes = (size_t)2 << 20;
 
-int64_t ah__cpu_memory_available(void)
+int64_t ah__pages_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");
     if (!file)
@@ -33,20 +33,20 @@ static void prefault(char *base, size_t bytes, size_t page)
         *(volatile char *)(base + at) = 0;
 }
 
-static int region_refuse(int64_t bytes, int64_t available, const char *what)
+static int pages_refuse(int64_t bytes, int64_t available, const char *what)
 {
     char need[32], have[32];
     return ah__fail(AH_ENOMEM, "%s: %s needed, %s available on this machine", what,
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, available));
 }
 
-int ah__cpu_region_new(struct ah_cpu_region *out, int64_t bytes, const char *what)
+int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what)
 {
     if (bytes < 0)
         return ah__fail(AH_EINTERNAL, "%s: %lld bytes asked for", what, (long long)bytes);
-    int64_t available = ah__cpu_memory_available();
+    int64_t available = ah__pages_available();
     if (bytes > available)
-        return region_refuse(bytes, available, what);
+        return pages_refuse(bytes, available, what);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t usable = ((size_t)bytes + page - 1) / page * page;
     /* All of the mapping is inaccessible but the pages asked for: a guard of at least one page on either side. */
@@ -62,13 +62,13 @@ int ah__cpu_region_new(struct ah_cpu_region *out, int64_t bytes, const char *wha
     if (usable >= huge_bytes)
         (void)madvise(base, usable, MADV_HUGEPAGE);
     prefault(base, usable, page);
-    *out = (struct ah_cpu_region){.base = base, .bytes = bytes, .mapping = mapping, .mapped = mapped};
+    *out = (struct ah_pages){.base = base, .bytes = bytes, .mapping = mapping, .mapped = mapped};
     return AH_OK;
 }
 
-void ah__cpu_region_free(struct ah_cpu_region *region)
+void ah__pages_free(struct ah_pages *pages)
 {
-    if (region->mapping)
-        munmap(region->mapping, region->mapped);
-    *region = (struct ah_cpu_region){0};
+    if (pages->mapping)
+        munmap(pages->mapping, pages->mapped);
+    *pages = (struct ah_pages){0};
 }

@@ -51,7 +51,7 @@ static void adam_matches_definition(void **state)
         for (int i = 0; i < COUNT; i++)
             s.g[i] = (float)(ah__random_normal(2, (uint64_t)(step * COUNT + i)) * 0.01);
         struct ah_task task = step_task(&s, step, 0.01, 0.1);
-        assert_ok(ah__cpu_adam(p.pool, &task));
+        assert_ok(ah__host_adam(p.pool, &task));
         exact_step(&s, step, 0.01, 0.1);
     }
     for (int i = 0; i < COUNT; i++)
@@ -80,7 +80,7 @@ static void adam_rounds_as_written(void **state)
         want[1][i] = m;
         want[2][i] = v;
     }
-    assert_ok(ah__cpu_adam(p.pool, &task));
+    assert_ok(ah__host_adam(p.pool, &task));
     assert_memory_equal(s.p, want[0], sizeof want[0]);
     assert_memory_equal(s.m, want[1], sizeof want[1]);
     assert_memory_equal(s.v, want[2], sizeof want[2]);
@@ -100,15 +100,120 @@ static void sum_of_squares_is_exact_enough_and_shows_nan(void **state)
         want += (double)g[i] * (double)g[i];
     }
     struct ah_task task = {.type = AH_TASK_SQNORM, .as.sqnorm = {.g = g, .count = N, .out = &got}};
-    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_ok(ah__host_sqnorm(p.pool, &task));
     assert_true(fabs(got - want) < 1e-12 * want);
     g[N - 1] = INFINITY;
-    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_ok(ah__host_sqnorm(p.pool, &task));
     assert_true(isinf(got));
     g[N / 2] = NAN;
-    assert_ok(ah__cpu_sqnorm(p.pool, &task));
+    assert_ok(ah__host_sqnorm(p.pool, &task));
     assert_true(isnan(got));
     free(g);
+    pool_end(&p);
+}
+
+/* bfloat16 by its definition: the upper half of a float, rounded to nearest even. */
+static uint16_t nearest_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x)
+        return (uint16_t)(bits >> 16 | 0x40);
+    uint32_t rest = bits & 0xFFFF, up = rest > 0x8000 || (rest == 0x8000 && (bits >> 16 & 1));
+    return (uint16_t)((bits >> 16) + up);
+}
+
+static float widened(uint16_t x)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+struct half_state {
+    struct state s;
+    uint16_t g[COUNT], half[COUNT];
+};
+
+/* Positive moments, so that the square root is real. */
+static void half_state_fill(struct half_state *h)
+{
+    for (int i = 0; i < COUNT; i++) {
+        float *const field[4] = {&h->s.p[i], &h->s.m[i], &h->s.v[i], &h->s.g[i]};
+        for (int j = 0; j < 4; j++)
+            *field[j] = (float)fabs(ah__random_normal(16 + (uint64_t)j, (uint64_t)i));
+        h->g[i] = nearest_bf16(h->s.g[i]);
+        h->half[i] = 0x1234;
+    }
+}
+
+/* A bfloat16 gradient is the float it stands for, a scale is one multiplication before anything else, and the half copy
+ * is the new parameter rounded once: the same states as from a float gradient scaled beforehand. */
+static void half_precision_is_rounding_at_the_ends(void **state)
+{
+    (void)state;
+    static struct half_state a, b;
+    const float scales[] = {0, 1.0F, 0.37F};
+    struct test_pool p = pool_begin(2);
+    for (size_t i = 0; i < AH_LENGTH(scales); i++) {
+        half_state_fill(&a);
+        half_state_fill(&b);
+        struct ah_task plain = step_task(&a.s, 3, 0.01, 0.1), half = step_task(&b.s, 3, 0.01, 0.1);
+        for (int j = 0; j < COUNT; j++)
+            a.s.g[j] = i == 0 ? widened(a.g[j]) : widened(a.g[j]) * scales[i];
+        half.as.adam.g = b.g;
+        half.as.adam.grad_dtype = AH_BF16;
+        half.as.adam.half = b.half;
+        half.as.adam.scale = i == 0 ? NULL : &scales[i];
+        assert_ok(ah__host_adam(p.pool, &plain));
+        assert_ok(ah__host_adam(p.pool, &half));
+        assert_memory_equal(a.s.p, b.s.p, sizeof a.s.p);
+        assert_memory_equal(a.s.m, b.s.m, sizeof a.s.m);
+        assert_memory_equal(a.s.v, b.s.v, sizeof a.s.v);
+        for (int j = 0; j < COUNT; j++)
+            assert_int_equal(b.half[j], nearest_bf16(b.s.p[j]));
+    }
+    pool_end(&p);
+}
+
+/* The scale is read when the task runs, and a scale of one is as good as none, for denormals and infinities too. */
+static void a_scale_of_one_is_none(void **state)
+{
+    (void)state;
+    static struct half_state a, b;
+    struct test_pool p = pool_begin(1);
+    float scale = 7;
+    half_state_fill(&a);
+    for (int i = 0; i < COUNT; i += 3)
+        a.s.g[i] = i % 2 ? 1e-40F : i % 4 ? -0.0F : INFINITY;
+    b = a;
+    struct ah_task none = step_task(&a.s, 3, 0.01, 0.1), one = step_task(&b.s, 3, 0.01, 0.1);
+    one.as.adam.scale = &scale;
+    scale = 1;
+    assert_ok(ah__host_adam(p.pool, &none));
+    assert_ok(ah__host_adam(p.pool, &one));
+    assert_memory_equal(&a, &b, sizeof a);
+    pool_end(&p);
+}
+
+static void sum_of_squares_reads_bf16(void **state)
+{
+    (void)state;
+    enum { N = 100003 };
+    struct test_pool p = pool_begin(2);
+    uint16_t *half = malloc(N * sizeof *half);
+    float *wide = malloc(N * sizeof *wide);
+    assert_true(half && wide);
+    for (int i = 0; i < N; i++)
+        wide[i] = widened(half[i] = nearest_bf16((float)ah__random_normal(4, (uint64_t)i)));
+    double of_half, of_wide;
+    struct ah_task task = {.as.sqnorm = {.g = half, .dtype = AH_BF16, .count = N, .out = &of_half}};
+    assert_ok(ah__host_sqnorm(p.pool, &task));
+    task = (struct ah_task){.as.sqnorm = {.g = wide, .count = N, .out = &of_wide}};
+    assert_ok(ah__host_sqnorm(p.pool, &task));
+    assert_true(of_half == of_wide && of_wide > 0);
+    free(half), free(wide);
     pool_end(&p);
 }
 
@@ -119,10 +224,12 @@ static void other_dtypes_are_refused(void **state)
     struct test_pool p = pool_begin(1);
     double sum;
     struct ah_task adam = step_task(&s, 1, 0.01, 0),
-                   norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}};
-    adam.as.adam.grad_dtype = AH_BF16;
-    assert_fails(ah__cpu_adam(p.pool, &adam), AH_EDEVICE, "gradient is BF16, expected F32");
-    assert_fails(ah__cpu_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient is F16, expected F32");
+                   norm = {.as.sqnorm = {.g = s.g, .dtype = AH_F16, .count = 1, .out = &sum}},
+                   cast = {.as.cast = {.to = s.p, .from = s.g, .to_dtype = AH_I32, .count = 1}};
+    adam.as.adam.grad_dtype = AH_F16;
+    assert_fails(ah__host_adam(p.pool, &adam), AH_EDEVICE, "gradient is F16, expected F32 or BF16");
+    assert_fails(ah__host_sqnorm(p.pool, &norm), AH_EDEVICE, "gradient is F16, expected F32 or BF16");
+    assert_fails(ah__host_cast(p.pool, &cast), AH_EDEVICE, "output is I32, expected F32 or BF16");
     pool_end(&p);
 }
 
@@ -149,6 +256,8 @@ static void exponential_is_accurate(void **state)
     free(x);
 }
 
-AH_TEST_SUITE("dev/cpu/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
-              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan), cmocka_unit_test(other_dtypes_are_refused),
+AH_TEST_SUITE("dev/host/adam", cmocka_unit_test(adam_matches_definition), cmocka_unit_test(adam_rounds_as_written),
+              cmocka_unit_test(half_precision_is_rounding_at_the_ends), cmocka_unit_test(a_scale_of_one_is_none),
+              cmocka_unit_test(sum_of_squares_is_exact_enough_and_shows_nan),
+              cmocka_unit_test(sum_of_squares_reads_bf16), cmocka_unit_test(other_dtypes_are_refused),
               cmocka_unit_test(exponential_is_accurate))

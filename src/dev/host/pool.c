@@ -1,10 +1,12 @@
-#include "dev/cpu/cpu.h"
+#include "dev/host/pool.h"
 
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,9 +16,9 @@ enum { POOL_SPINS = 2000, POOL_LINE = 64 };
 
 typedef void (*piece_function)(void *context, int index, int worker);
 
-/* A job is published as (generation, pieces left) in `ticket`; whoever lowers it by compare-and-swap owns the piece with
- * that index. A worker that wakes up late fails the swap, since a finished job's ticket has none left and a new job's
- * generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
+/* A job is published as (generation, pieces left) in `ticket`; whoever lowers it by compare-and-swap owns the piece
+ * with that index. A worker that wakes up late fails the swap, since a finished job's ticket has none left and a new
+ * job's generation differs. So the caller never waits for sleepers, only for pieces that were taken. */
 struct ah_pool {
     int threads, core;
     pthread_t *thread; /* of workers 1.. */
@@ -50,7 +52,14 @@ static void pause_briefly(void)
 #endif
 }
 
-void ah__cpu_pin(int core)
+void ah__host_denormals_off(void)
+{
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040U); /* flush-to-zero and denormals-are-zero */
+#endif
+}
+
+void ah__host_pin(int core)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -61,12 +70,10 @@ void ah__cpu_pin(int core)
 
 static void enter(const struct ah_pool *pool, int worker)
 {
-#if defined(__x86_64__)
-    _mm_setcsr(_mm_getcsr() | 0x8040U); /* flush-to-zero and denormals-are-zero */
-#endif
+    ah__host_denormals_off();
     omp_set_num_threads(1);
     if (pool->core >= 0)
-        ah__cpu_pin(pool->core + worker);
+        ah__host_pin(pool->core + worker);
 }
 
 void ah__pool_enter(struct ah_pool *pool)
@@ -208,7 +215,7 @@ static int start(struct ah_pool *pool)
         *worker = (struct pool_worker){pool, pool->started};
         int error = pthread_create(&pool->thread[pool->started], NULL, worker_main, worker);
         if (error)
-            return ah__fail(AH_EDEVICE, "cpu: cannot start worker thread %d of %d: %s", pool->started + 1, pool->threads,
+            return ah__fail(AH_EDEVICE, "cannot start worker thread %d of %d: %s", pool->started + 1, pool->threads,
                             strerror(error));
     }
     return AH_OK;
@@ -218,7 +225,7 @@ int ah__pool_new(struct ah_pool **out, int threads, int core)
 {
     struct ah_pool *pool;
     if (threads < 1)
-        return ah__fail(AH_EINTERNAL, "cpu: a pool of %d threads, expected at least 1", threads);
+        return ah__fail(AH_EINTERNAL, "a pool of %d threads, expected at least 1", threads);
     AH_TRY(ah__new(&pool, 1, sizeof *pool));
     pool->threads = threads;
     pool->core = core;

@@ -2,9 +2,9 @@
  *
  * Included once per instruction set with AH_SIMD defined as 512 (AVX-512), 256 (AVX2 + FMA) or 1 (no assumption). Every
  * operation is one IEEE operation per lane, and sums over lanes follow one fixed tree, whatever the register width.
- * Knows no operators and no memory layout. */
-#ifndef AH_DEV_CPU_SIMD_H
-#define AH_DEV_CPU_SIMD_H
+ * What is stored as bfloat16 is rounded to nearest even; NaN stays NaN. Knows no operators and no memory layout. */
+#ifndef AH_DEV_HOST_SIMD_H
+#define AH_DEV_HOST_SIMD_H
 
 #include <math.h>
 #include <string.h>
@@ -59,6 +59,25 @@ AH_INLINE v16 v_exponent(v16 shifted)
 }
 AH_INLINE __m256 v_half(v16 a, int i) { return i ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a); }
 AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+AH_INLINE v16 v_wide_bf16(__m256i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
+AH_INLINE v16 v_load_bf16(const uint16_t *p)
+{
+    return v_wide_bf16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n)
+{
+    return v_wide_bf16(_mm256_maskz_loadu_epi16(v_lanes(n), p));
+}
+AH_INLINE __m256i v_bf16(v16 a)
+{
+    __m512i bits = _mm512_castps_si512(a), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i near = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd), 16);
+    __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), near, quiet));
+}
+AH_INLINE void v_store_bf16(uint16_t *p, v16 a) { _mm256_storeu_si256((__m256i *)(void *)p, v_bf16(a)); }
+AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n) { _mm256_mask_storeu_epi16(p, v_lanes(n), v_bf16(a)); }
 
 #elif AH_SIMD == 256
 
@@ -116,6 +135,37 @@ AH_INLINE __m256 v_exponent_half(__m256 shifted)
 AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_half(shifted.half[0]), v_exponent_half(shifted.half[1])); }
 AH_INLINE __m256 v_half(v16 a, int i) { return a.half[i]; }
 AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+AH_INLINE __m256 v_wide_bf16(const uint16_t *p)
+{
+    __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+}
+AH_INLINE v16 v_load_bf16(const uint16_t *p) { V_EACH(v_wide_bf16(p), v_wide_bf16(p + 8)); }
+AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n)
+{
+    uint16_t all[LANES] = {0};
+    memcpy(all, p, (size_t)n * sizeof *p);
+    return v_load_bf16(all);
+}
+AH_INLINE __m256i v_bf16_half(__m256 a)
+{
+    __m256i bits = _mm256_castps_si256(a), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i near = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd), 16);
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    return _mm256_blendv_epi8(near, quiet, _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)));
+}
+AH_INLINE void v_store_bf16(uint16_t *p, v16 a)
+{
+    __m256i mixed = _mm256_packus_epi32(v_bf16_half(a.half[0]), v_bf16_half(a.half[1]));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_permute4x64_epi64(mixed, 0xD8));
+}
+AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n)
+{
+    uint16_t all[LANES];
+    v_store_bf16(all, a);
+    memcpy(p, all, (size_t)n * sizeof *p);
+}
 
 #else
 
@@ -137,7 +187,10 @@ AH_INLINE v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.lane[i])); }
 AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i])); }
 AH_INLINE v16 v_max(v16 a, v16 b) { V_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 AH_INLINE v16 v_min(v16 a, v16 b) { V_EACH(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
-AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no) { V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]); }
+AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
+{
+    V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]);
+}
 AH_INLINE v16 v_first(int n, v16 a, v16 b) { V_EACH(i < n ? a.lane[i] : b.lane[i]); }
 AH_INLINE float v_exponent_lane(float shifted)
 {
@@ -149,6 +202,28 @@ AH_INLINE float v_exponent_lane(float shifted)
 }
 AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_lane(shifted.lane[i])); }
 AH_INLINE void v_prefetch(const void *p) { (void)p; }
+AH_INLINE float v_wide_bf16(uint16_t x)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+AH_INLINE v16 v_load_bf16(const uint16_t *p) { V_EACH(v_wide_bf16(p[i])); }
+AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n) { V_EACH(i < n ? v_wide_bf16(p[i]) : 0.0F); }
+AH_INLINE uint16_t v_bf16(float a)
+{
+    uint32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    uint32_t near = bits + 0x7FFFU + (bits >> 16 & 1U), quiet = bits | 0x400000U;
+    return (uint16_t)((isnan(a) ? quiet : near) >> 16);
+}
+AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n)
+{
+    for (int i = 0; i < n; i++)
+        p[i] = v_bf16(a.lane[i]);
+}
+AH_INLINE void v_store_bf16(uint16_t *p, v16 a) { v_store_first_bf16(p, a, LANES); }
 
 #endif
 
@@ -196,7 +271,8 @@ AH_INLINE d16 d_add(d16 acc, v16 a)
 AH_INLINE d16 d_add_square(d16 acc, v16 a)
 {
     d16 x = d_wide(a);
-    return (d16){{_mm512_fmadd_pd(x.half[0], x.half[0], acc.half[0]), _mm512_fmadd_pd(x.half[1], x.half[1], acc.half[1])}};
+    return (d16){
+        {_mm512_fmadd_pd(x.half[0], x.half[0], acc.half[0]), _mm512_fmadd_pd(x.half[1], x.half[1], acc.half[1])}};
 }
 AH_INLINE void d_store(double *p, d16 a)
 {
@@ -302,7 +378,19 @@ AH_INLINE void v_store_most(float *p, v16 a, int64_t n)
         v_store_first(p, a, (int)n);
 }
 
-/* e^x to about 1 ulp; 0 below -86.9 (the results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
+AH_INLINE v16 v_load_most_bf16(const uint16_t *p, int64_t n)
+{
+    return n >= LANES ? v_load_bf16(p) : v_load_first_bf16(p, (int)n);
+}
+AH_INLINE void v_store_most_bf16(uint16_t *p, v16 a, int64_t n)
+{
+    if (n >= LANES)
+        v_store_bf16(p, a);
+    else
+        v_store_first_bf16(p, a, (int)n);
+}
+
+/* e^x to about 1 ulp; 0 below -86.9 (results there would be flushed soon anyway), e^88.3 above 88.3; NaN stays NaN. */
 AH_INLINE v16 v_exp(v16 x)
 {
     const v16 lowest = v_set(-86.9F), shift = v_set(12582912.0F);

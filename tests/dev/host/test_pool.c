@@ -1,4 +1,5 @@
-/* The worker pool: every piece once, failures of setup, the floating-point mode of workers, and oneDNN without threads. */
+/* The worker pool: every piece once, failures of setup, the floating-point mode of workers, and oneDNN without threads.
+ */
 #include "dev/cpu/cases.h"
 
 #include <dirent.h>
@@ -98,7 +99,8 @@ static void products_start_no_threads_and_allocate_nothing_of_ours(void **state)
     struct test_pool p = pool_begin(2);
     uint64_t allocations = ah__alloc_count();
     struct ah_gemm gemm = {
-        .m = N, .n = N, .k = N, .a = memory, .b = memory + N * N, .c = memory + 2 * N * N, .lda = N, .ldb = N, .ldc = N};
+        .m = N, .n = N, .k = N, .a = memory, .b = memory + N * N, .c = memory + 2 * N * N, .lda = N, .ldb = N, .ldc = N,
+        .grid = ah__cpu_gemm_grid(N, N)};
     assert_ok(ah__cpu_gemm(p.pool, &gemm));
     assert_int_equal(threads_of_process(), before + 1);
     assert_true(ah__alloc_count() == allocations);
@@ -121,7 +123,7 @@ static void failed_allocation_leaves_nothing(void **state)
     ah__pool_free(NULL);
 }
 
-AH_TEST_SUITE("dev/cpu/pool", cmocka_unit_test(every_piece_runs_once),
+AH_TEST_SUITE("dev/host/pool", cmocka_unit_test(every_piece_runs_once),
               cmocka_unit_test(workers_flush_denormals_and_own_scratch),
               cmocka_unit_test(products_start_no_threads_and_allocate_nothing_of_ours),
               cmocka_unit_test(failed_allocation_leaves_nothing))

@@ -1,0 +1,25 @@
+/* Clipping by the global norm, the same doubles wherever it is computed: g' = g * min(1, limit / (norm + 1e-6)), as
+ * PyTorch's clip_grad_norm_. A norm that is not finite gives NaN, with which updates leave everything as it is. */
+#ifndef AH_DEV_CLIP_H
+#define AH_DEV_CLIP_H
+
+#include <math.h>
+
+/* The global norm from squared norms, summed in this order. */
+static inline double ah__clip_norm(const double *squares, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += squares[i];
+    return sqrt(sum);
+}
+
+static inline float ah__clip_scale(double norm, double limit)
+{
+    if (!isfinite(norm))
+        return NAN;
+    double ratio = limit / (norm + 1e-6);
+    return ratio < 1 ? (float)ratio : 1.0F;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* The optimizer step and the sum of squares of a gradient, in pieces over the pool. */
+#include <math.h>
+
+#include "dev/host/kernels.h"
+#include "dev/host/task.h"
+
+enum { ADAM_PIECE = 1 << 16, SQUARES_PIECE = 1 << 16 };
+
+static int gradient_check(const char *what, enum ah_dtype dtype)
+{
+    if (dtype != AH_F32 && dtype != AH_BF16)
+        return ah__fail(AH_EDEVICE, "%s: gradient is %s, expected F32 or BF16", what, ah__dtype_name(dtype));
+    return AH_OK;
+}
+
+struct update {
+    const struct ah_host_kernels *kernels;
+    const struct ah_task *task;
+    struct ah_pieces pieces;
+    float scale;
+};
+
+static void adam_range(const struct update *job, int64_t from, int64_t to, float decay_factor)
+{
+    const struct ah_task *t = job->task;
+    bool apart = t->as.adam.to_p != NULL;
+    struct ah_adam_piece piece = {
+        .p = t->as.adam.p + from,
+        .m = t->as.adam.m + from,
+        .v = t->as.adam.v + from,
+        .to_p = (apart ? t->as.adam.to_p : t->as.adam.p) + from,
+        .to_m = (apart ? t->as.adam.to_m : t->as.adam.m) + from,
+        .to_v = (apart ? t->as.adam.to_v : t->as.adam.v) + from,
+        .g = (const char *)t->as.adam.g + from * ah__dtype_bytes(t->as.adam.grad_dtype),
+        .half = t->as.adam.half ? (uint16_t *)t->as.adam.half + from : NULL,
+        .grad_dtype = t->as.adam.grad_dtype,
+        .count = to - from,
+        .adam = &t->as.adam.adam,
+        .decay_factor = decay_factor,
+        .scale = job->scale,
+    };
+    if (from < to)
+        job->kernels->adam(&piece);
+}
+
+static void adam_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct update *job = context;
+    int64_t from = index * job->pieces.size, to = from + ah__pieces_length(&job->pieces, index);
+    int64_t decayed = job->task->as.adam.decayed;
+    int64_t middle = decayed < from ? from : decayed > to ? to : decayed;
+    adam_range(job, from, middle, job->task->as.adam.adam.decay_factor);
+    adam_range(job, middle, to, 1.0F); /* exact */
+}
+
+/* The step was skipped: parameters stay, and so does what they are in half precision. */
+static int half_only(struct ah_pool *pool, const struct ah_task *task)
+{
+    struct ah_task cast = {.type = AH_TASK_CAST};
+    if (task->as.adam.to_p)
+        return ah__fail(AH_EINTERNAL, "update: skipped into memory apart");
+    if (!task->as.adam.half)
+        return AH_OK;
+    cast.as.cast.to = task->as.adam.half;
+    cast.as.cast.from = task->as.adam.p;
+    cast.as.cast.to_dtype = AH_BF16;
+    cast.as.cast.from_dtype = AH_F32;
+    cast.as.cast.count = task->as.adam.count;
+    return ah__host_cast(pool, &cast);
+}
+
+int ah__host_adam(struct ah_pool *pool, const struct ah_task *task)
+{
+    AH_TRY(gradient_check("update", task->as.adam.grad_dtype));
+    /* A factor of one is exact, so that no scale and a scale of 1 are the same bits. */
+    struct update job = {.kernels = ah__host_kernels(),
+                         .task = task,
+                         .pieces = ah__pieces(task->as.adam.count, ADAM_PIECE),
+                         .scale = task->as.adam.scale ? *task->as.adam.scale : 1.0F};
+    if (isnan(job.scale))
+        return half_only(pool, task);
+    ah__pool_run(pool, adam_piece, job.pieces.count, &job);
+    return AH_OK;
+}
+
+struct squares {
+    const struct ah_host_kernels *kernels;
+    const struct ah_task *task;
+    struct ah_pieces pieces;
+    double *partial;
+};
+
+static void squares_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct squares *job = context;
+    enum ah_dtype dtype = job->task->as.sqnorm.dtype;
+    const char *from = (const char *)job->task->as.sqnorm.g + index * job->pieces.size * ah__dtype_bytes(dtype);
+    job->partial[index] = job->kernels->sum_squares(from, dtype, ah__pieces_length(&job->pieces, index));
+}
+
+int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task)
+{
+    AH_TRY(gradient_check("norm", task->as.sqnorm.dtype));
+    int64_t count = task->as.sqnorm.count, least = (count + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS;
+    struct squares job = {.kernels = ah__host_kernels(), .task = task, .partial = ah__pool_partials(pool),
+                          .pieces = ah__pieces(count, least > SQUARES_PIECE ? least : SQUARES_PIECE)};
+    ah__pool_run(pool, squares_piece, job.pieces.count, &job);
+    double sum = 0;
+    for (int i = 0; i < job.pieces.count; i++)
+        sum += job.partial[i];
+    *task->as.sqnorm.out = sum;
+    return AH_OK;
+}

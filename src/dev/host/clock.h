@@ -1,0 +1,13 @@
+/* The monotonic clock, and copies that take the time a slower link would. */
+#ifndef AH_DEV_HOST_CLOCK_H
+#define AH_DEV_HOST_CLOCK_H
+
+#include "base/status.h"
+
+int64_t ah__host_now_ns(void);
+/* Sleeps until the clock shows `deadline_ns`. */
+void ah__host_sleep_until(int64_t deadline_ns);
+/* memcpy at `bytes_per_s` (0: unthrottled) by absolute deadlines, so that it takes bytes / bytes_per_s and no more. */
+void ah__host_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s);
+
+#endif

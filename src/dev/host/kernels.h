@@ -1,0 +1,33 @@
+/* What one instruction set offers for the host's own arithmetic: Adam, sums of squares, casts. A kernel works on a
+ * piece on one thread, with no knowledge of pools or tasks. Every table gives the same bits. */
+#ifndef AH_DEV_HOST_KERNELS_H
+#define AH_DEV_HOST_KERNELS_H
+
+#include "dev/dev.h"
+#include "dev/host/isa.h"
+
+/* One piece of an Adam task, in which all elements decay alike. */
+struct ah_adam_piece {
+    const float *p, *m, *v;
+    float *to_p, *to_m, *to_v; /* the same, or memory apart */
+    const void *g;
+    uint16_t *half; /* BF16, or null */
+    enum ah_dtype grad_dtype;
+    int64_t count;
+    const struct ah_adam *adam;
+    float decay_factor, scale;
+};
+
+struct ah_host_kernels {
+    void (*adam)(const struct ah_adam_piece *piece);
+    double (*sum_squares)(const void *x, enum ah_dtype dtype, int64_t n);
+    /* Rounds to nearest even; NaN stays NaN. Denormals stay what they are. */
+    void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
+    void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
+};
+
+extern const struct ah_host_kernels ah__host_kernels_avx512, ah__host_kernels_avx2, ah__host_kernels_plain;
+/* The table in use. */
+const struct ah_host_kernels *ah__host_kernels(void);
+
+#endif

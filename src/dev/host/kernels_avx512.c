@@ -1,0 +1,9 @@
+/* The host's arithmetic with AVX-512. */
+#if defined(__x86_64__)
+#define AH_SIMD 512
+#else
+#define AH_SIMD 1
+#endif
+#include "dev/host/kernels_isa.h"
+
+const struct ah_host_kernels ah__host_kernels_avx512 = AH_HOST_KERNELS;

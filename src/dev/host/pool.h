@@ -1,0 +1,59 @@
+/* Worker threads of the host: work cut into pieces by size alone, run by as many threads as there are.
+ *
+ * Takes a function and a number of pieces, returns when all are done. A result is the same bits for any number of
+ * threads as long as each piece is reduced in a fixed order. Knows no tasks and no devices. */
+#ifndef AH_DEV_HOST_POOL_H
+#define AH_DEV_HOST_POOL_H
+
+#include "base/status.h"
+
+enum { AH_POOL_PARTIALS = 4096, AH_POOL_SCRATCH = 11 * 64 * 256 };
+
+struct ah_pool;
+/* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter)
+ * run with FTZ/DAZ and single-threaded oneDNN. `core`: first core to pin to, -1: not pinned. Scratch per worker is
+ * allocated here. AH_ENOMEM, AH_EDEVICE. */
+int ah__pool_new(struct ah_pool **out, int threads, int core);
+void ah__pool_free(struct ah_pool *pool);
+/* To be called once on the thread that will call ah__pool_run. */
+void ah__pool_enter(struct ah_pool *pool);
+/* Calls piece(context, i, worker) for i in 0..count-1 over the workers, in any order, and returns when all are done.
+ * `count` below 2^31; a piece must not start another run. */
+void ah__pool_run(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count, void *context);
+int ah__pool_threads(const struct ah_pool *pool);
+/* The worker's own scratch: AH_POOL_SCRATCH floats, 64-byte aligned, owned by the pool. */
+float *ah__pool_scratch(struct ah_pool *pool, int worker);
+/* AH_POOL_PARTIALS doubles: one result per piece of a reduction, for the caller to combine in order. */
+double *ah__pool_partials(struct ah_pool *pool);
+
+/* Denormals become zero on the calling thread: they slow arithmetic several times, and results must not depend on the
+ * thread. */
+void ah__host_denormals_off(void);
+/* Binds the calling thread to a core; without effect where that is not allowed. */
+void ah__host_pin(int core);
+
+/* `total` cut into `count` equal pieces of `size` (the last one smaller). */
+struct ah_pieces {
+    int64_t total, size;
+    int count;
+};
+
+/* Pieces of `wanted` elements each, larger where that would make more than 2^20 of them. */
+static inline struct ah_pieces ah__pieces(int64_t total, int64_t wanted)
+{
+    const int64_t most = 1 << 20;
+    int64_t least = (total + most - 1) / most;
+    int64_t size = wanted > least ? wanted : least;
+    if (size < 1)
+        size = 1;
+    return (struct ah_pieces){.total = total, .size = size, .count = (int)((total + size - 1) / size)};
+}
+
+/* The length of piece `index`, which begins at index * pieces->size. */
+static inline int64_t ah__pieces_length(const struct ah_pieces *pieces, int index)
+{
+    int64_t rest = pieces->total - index * pieces->size;
+    return rest < pieces->size ? rest : pieces->size;
+}
+
+#endif

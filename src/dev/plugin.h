@@ -1,0 +1,90 @@
+/* The seam between the program and a device in a shared object: libautohete-NAME.so exports one function,
+ * autohete_plugin(), is given what it needs of the program, and gives its device's table back.
+ *
+ * A plugin links to nothing of the library. What it calls of base/ and host/ goes through struct ah_plugin_host, so
+ * that its messages are the program's ah_error(), its memory is counted, and the host's arithmetic is the same code for
+ * every device; plugin/forward.c gives those calls their ordinary names. Both sides must be built from the same
+ * headers, which abi and layout check before anything else is called. */
+#ifndef AH_DEV_PLUGIN_H
+#define AH_DEV_PLUGIN_H
+
+#include "dev/dev.h"
+#include "dev/host/lanes.h"
+#include "dev/host/pages.h"
+#include "dev/host/pool.h"
+
+enum { AH_PLUGIN_ABI = 1 }; /* raised with every change of what crosses the seam */
+
+/* What a change of the headers would change without anybody raising the ABI. */
+#define AH_PLUGIN_LAYOUT                                                                                               \
+    (sizeof(struct ah_work) + (sizeof(struct ah_call) << 16) + (sizeof(struct ah_dev_ops) << 32) +                     \
+     (sizeof(struct ah_dev_info) << 40) + ((uint64_t)AH_OP_COUNT << 48) + ((uint64_t)AH_SPACE_COUNT << 56))
+
+/* What the program gives. Every member is there; each is the function of its header with `ah__` in front, unless said
+ * otherwise. Lives as long as the program. */
+struct ah_plugin_host {
+    unsigned abi;  /* AH_PLUGIN_ABI */
+    unsigned size; /* of this struct */
+    /* base/status.h: sets the calling thread's message, or puts "prefix: " before it; gives the status back. */
+    int (*fail)(int status, const char *message);
+    int (*fail_prefix)(int status, const char *prefix);
+    const char *(*error)(void); /* ah_error() */
+    const char *(*lane_name)(enum ah_lane lane);
+    /* base/alloc.h */
+    int (*memory_new)(void *out, size_t count, size_t size);
+    void (*memory_free)(void *memory);
+    /* host/pages.h */
+    int (*pages_new)(struct ah_pages *out, int64_t bytes, const char *what);
+    void (*pages_free)(struct ah_pages *pages);
+    int64_t (*pages_available)(void);
+    /* host/pool.h */
+    int (*pool_new)(struct ah_pool **out, int threads, int core);
+    void (*pool_free)(struct ah_pool *pool);
+    void (*pool_enter)(struct ah_pool *pool);
+    void (*pool_run)(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), int count,
+                     void *context);
+    int (*pool_threads)(const struct ah_pool *pool);
+    float *(*pool_scratch)(struct ah_pool *pool, int worker);
+    double *(*pool_partials)(struct ah_pool *pool);
+    /* host/lanes.h */
+    int (*lanes_new)(struct ah_lanes **out, const struct ah_lanes_config *config);
+    void (*lanes_free)(struct ah_lanes *lanes);
+    int (*lanes_submit)(struct ah_lanes *lanes, const struct ah_work *work, struct ah_event *done);
+    int (*lanes_wait_any)(struct ah_lanes *lanes, struct ah_done *done);
+    int (*lanes_settle)(struct ah_lanes *lanes);
+    void (*lanes_finish)(struct ah_lanes *lanes, const struct ah_done *done);
+    bool (*lanes_wait)(struct ah_lanes *lanes, struct ah_event event);
+    int (*lanes_failed)(struct ah_lanes *lanes);
+    /* host/task.h */
+    int (*host_adam)(struct ah_pool *pool, const struct ah_task *task);
+    int (*host_sqnorm)(struct ah_pool *pool, const struct ah_task *task);
+    int (*host_cast)(struct ah_pool *pool, const struct ah_task *task);
+    /* comm/comm.h: of this program's ranks; not to be closed. */
+    struct ah_comm *(*comm)(void);
+};
+
+/* What the plugin gives; static. */
+struct ah_plugin {
+    unsigned abi;    /* AH_PLUGIN_ABI: looked at before all else, so it stays the first member */
+    unsigned size;   /* of this struct */
+    uint64_t layout; /* AH_PLUGIN_LAYOUT */
+    const char *name;
+    const struct ah_dev_ops *ops; /* of its devices; every member is required */
+    /* As the openers of built-in devices; options are checked. The device's ops are the ones above. */
+    int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
+};
+
+/* The one symbol. Called once for each opening, before anything else; must not call the host yet. Null: this machine
+ * cannot have the device for a reason that open() has no words for. */
+#define AH_PLUGIN_SYMBOL "autohete_plugin"
+typedef const struct ah_plugin *ah_plugin_function(const struct ah_plugin_host *host);
+
+/* The loader. Looks for libautohete-NAME.so in the folder that the environment variable AUTOHETE_PLUGINS names, beside
+ * the library, beside the program and in the folder libraries are installed in; the first that is there is loaded or
+ * refused. AH_EINPUT when there is none; AH_EDEVICE when it is refused, naming file, found and expected; else what its
+ * open() says. */
+int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
+/* Gives the library of a closed device back. Null is fine. */
+void ah__plugin_unload(void *library);
+
+#endif

@@ -1,7 +1,7 @@
-/* Simulator against reality: step times predicted from the profile alone, then measured, over model shapes, links, plans and
- * policies on the CPU device. Prints every run, then median and 90th percentile of the error (all, and per policy) and the
- * rank correlation. Peaks must be exact.
- *     accuracy [--threads N] [--host-threads N]                                                                         */
+/* Simulator against reality: step times predicted from the profile alone, then measured, over model shapes, links,
+ * plans and policies on the CPU device. Prints every run, then median and 90th percentile of the error (all, and per
+ * policy) and the rank correlation. Peaks must be exact.
+ *     accuracy [--threads N] [--host-threads N] */
 #include "bench.h"
 
 #include <math.h>
@@ -31,11 +31,12 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     tally->measured[i] = (double)steps.median_ns / 1e6;
     tally->error[i] = fabs(tally->predicted[i] / tally->measured[i] - 1);
     snprintf(tally->policy[i], sizeof tally->policy[i], "%s", plan->policy);
-    snprintf(text, sizeof text, "c=%d,p=%d,o=%d,slots=%d,tiles=%d", plan->switches.checkpoint, plan->switches.offload_params,
-             plan->switches.offload_optimizer, plan->switches.slots, plan->switches.tiles);
+    snprintf(text, sizeof text, "c=%d,p=%d,o=%d,slots=%d,tiles=%d", plan->switches.checkpoint,
+             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots,
+             plan->switches.tiles);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-30s %9.2f %9.2f %+7.1f%%  %s\n", bench->layers, bench->width,
-           (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy, text,
-           tally->predicted[i], tally->measured[i], 100 * (tally->predicted[i] / tally->measured[i] - 1),
+           (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
+           text, tally->predicted[i], tally->measured[i], 100 * (tally->predicted[i] / tally->measured[i] - 1),
            peaks ? "exact" : "WRONG");
     fflush(stdout);
 }
@@ -51,10 +52,10 @@ static void given(struct tally *tally, const struct bench *bench, const char *te
 /* The policy's own choice within a share of what `resident` needs; nothing when it does not fit. */
 static void chosen(struct tally *tally, const struct bench *bench, double share, const char *policy)
 {
-    struct ah_plan plan = {.layers = bench->layers, .slots = 1};
+    struct ah_plan plan = {.switches = {.layers = bench->layers, .slots = 1}};
     struct ah_budget budget = {0};
     int64_t host;
-    ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan);
+    ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan.switches, 0);
     budget.device_bytes = (int64_t)(share * (double)budget.device_bytes);
     if (ah_plan_search(&plan, bench->partition, bench->profile, &budget, policy) == AH_OK)
         run(tally, bench, &plan);
@@ -104,7 +105,8 @@ int main(int argc, char **argv)
     }
     bench_machine(stdout);
     printf("%d compute and %d host threads; link 0: unthrottled; ms per step\n", dev.threads, dev.host_threads);
-    printf("blocks  tokens   GB/s  %-16s %-30s %9s %9s %8s  %s\n", "policy", "plan", "predicted", "measured", "error", "peaks");
+    printf("blocks  tokens   GB/s  %-16s %-30s %9s %9s %8s  %s\n", "policy", "plan", "predicted", "measured", "error",
+           "peaks");
     for (size_t s = 0; s < AH_LENGTH(shapes); s++)
         for (size_t l = 0; l < AH_LENGTH(links); l++) {
             struct bench bench = shapes[s];
@@ -119,6 +121,7 @@ int main(int argc, char **argv)
     for (int i = 0; ah__policies[i]; i++)
         summary(&tally, ah__policies[i]->name);
     printf("  rank correlation %.3f, peaks exact in %zu of %zu\n",
-           bench_rank_correlation(tally.predicted, tally.measured, tally.count), tally.count - tally.peaks_wrong, tally.count);
+           bench_rank_correlation(tally.predicted, tally.measured, tally.count), tally.count - tally.peaks_wrong,
+           tally.count);
     return tally.peaks_wrong != 0;
 }

@@ -65,7 +65,7 @@ void bench_close(struct bench *bench)
     ah_model_free(bench->model);
 }
 
-/* ---- measured steps ------------------------------------------------------------------------------------------------ */
+/* ---- measured steps ---------------------------------------------------------------------------------------------- */
 
 struct record {
     const struct bench *bench;
@@ -101,7 +101,8 @@ static int note(int64_t iteration, double loss, double norm, int64_t now_ns, voi
     return 0;
 }
 
-void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps, bool random)
+void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps,
+               bool random)
 {
     static struct record record;
     struct ah_run_hooks hooks = {random_batch, constant_adam, note, &record};
@@ -129,7 +130,7 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
     ah_dev_close(dev);
 }
 
-/* ---- statistics ---------------------------------------------------------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
 
 static int compare_int64(const void *a, const void *b)
 {

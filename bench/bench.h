@@ -1,11 +1,12 @@
-/* What the bench programs share: a model on the CPU device, measured steps under a plan, medians. Not part of the library. */
+/* What the bench programs share: a model on the CPU device, measured steps under a plan, medians. Not part of the
+ * library. */
 #ifndef AH_BENCH_BENCH_H
 #define AH_BENCH_BENCH_H
 
 #include "plan/predict.h"
 #include "run/run.h"
 
-/* A GPT-2 of random tokens, the road up to the profile. */
+/* A GPT-2 of random tokens, up to its profile. */
 struct bench {
     int layers, width, heads, vocab;
     int64_t batch, seq;
@@ -33,9 +34,10 @@ struct bench_steps {
     double busy[AH_LANE_COUNT]; /* of the recorded steps */
     double loss;                /* of the last step: equal for equal numbers of steps under any plan */
 };
-/* Trains `steps` iterations under `plan` on a fresh device; the first three are not counted. Parameters start random or, which takes
- * the same time to train and none to make, at zero. */
-void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps, bool random);
+/* Trains `steps` iterations under `plan` on a fresh device; the first three are not counted. Parameters start random
+ * or, which takes the same time to train and none to make, at zero. */
+void bench_run(struct bench_steps *out, const struct bench *bench, const struct ah_plan *plan, int64_t steps,
+               bool random);
 
 /* "cpu model, N cores" */
 void bench_machine(FILE *to);

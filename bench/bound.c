@@ -1,5 +1,5 @@
 /* How close simulated plans come to their bound over random machines and budgets, and how long planning takes.
- *     bound [--layers N] [--machines N]                                                                              */
+ *     bound [--layers N] [--machines N] */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static double now_s(void)
 /* A machine whose compute, link and host optimizer are in any proportion; times from the sizes of the partition. */
 static void draw_machine(struct ah_profile *profile, const struct ah_partition *partition)
 {
-    double flop_ns = 1e-3 / (double)draw(1, 40), link_ns = 1.0 / (double)draw(2, 60), host_ns = 28.0 / (double)draw(5, 200);
+    double flop_ns = 1e-3 / (double)draw(1, 40), link_ns = 1.0 / (double)draw(2, 60),
+           host_ns = 28.0 / (double)draw(5, 200);
     memset(profile, 0, sizeof *profile);
     profile->partition_signature = partition->signature;
     profile->costs.layers = partition->layers;
@@ -36,9 +37,9 @@ static void draw_machine(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         double count = (double)partition->groups[class == 2 ? partition->layers + 1 : class].count;
         int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
-        ns[AH_ITEM_FORWARD][class] = 1 + (int64_t)(code->forward.flops * flop_ns);
-        ns[AH_ITEM_BACKWARD][class] = 1 + (int64_t)(code->backward.flops * flop_ns);
-        profile->costs.recompute_ns[class] = 1 + (int64_t)(code->recompute.flops * flop_ns);
+        ns[AH_ITEM_FORWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_FORWARD].flops * flop_ns);
+        ns[AH_ITEM_BACKWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_BACKWARD].flops * flop_ns);
+        profile->costs.recompute_ns[class] = 1 + (int64_t)(code->program[AH_PROGRAM_RECOMPUTE].flops * flop_ns);
         ns[AH_ITEM_PREFETCH][class] = ns[AH_ITEM_REFETCH][class] = ns[AH_ITEM_OFFLOAD][class] =
             1 + (int64_t)(4 * count * link_ns);
         ns[AH_ITEM_UPDATE_HOST][class] = 1 + (int64_t)(count * host_ns);
@@ -65,16 +66,21 @@ int main(int argc, char **argv)
     bench_machine(stdout);
     int open = 0;
     for (int m = 0; m < machines; m++) {
-        struct ah_plan least = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1,
-                                .offload_optimizer = layers, .embedding_on_host = true, .head_on_host = true, .slots = 2};
-        struct ah_plan most = {.layers = layers, .slots = 1}, best;
+        struct ah_plan least = {.switches = {.layers = layers,
+                                             .checkpoint = layers,
+                                             .offload_params = layers - 1,
+                                             .offload_optimizer = layers,
+                                             .embedding_on_host = true,
+                                             .head_on_host = true,
+                                             .slots = 2}};
+        struct ah_plan most = {.switches = {.layers = layers, .slots = 1}}, best;
         struct ah_budget budget;
         struct ah_predictor predictor;
         struct ah_search_report report;
         int64_t low, high, host;
         draw_machine(&profile, bench.partition);
-        ah__layout_bytes(&low, &host, bench.partition, &least);
-        ah__layout_bytes(&high, &host, bench.partition, &most);
+        ah__layout_bytes(&low, &host, bench.partition, &least.switches, 0);
+        ah__layout_bytes(&high, &host, bench.partition, &most.switches, 0);
         budget = (struct ah_budget){.device_bytes = draw(low, high)};
         BENCH(ah__predictor_init(&predictor, bench.partition, &profile, "autohete"));
         double start = now_s();

@@ -335,7 +335,7 @@ static double call_flops(const struct ah_call *call)
         in[i] = call->in[i].meta;
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         out[i] = call->out[i].meta;
-    return ah__op_table[call->op].flops(in, out, &call->attr);
+    return ah__op_table[call->op]->flops(in, out, &call->attr);
 }
 
 /* What must move at least: every operand once, outputs that are also read twice; of a table only the rows in use. */
@@ -355,8 +355,7 @@ static double call_bytes(const struct ah_call *call, const struct bench *b)
 
 static bool is_product(enum ah_op op)
 {
-    return op == AH_OP_LINEAR || op == AH_OP_LINEAR_BWD_X || op == AH_OP_LINEAR_BWD_W || op == AH_OP_ATTENTION ||
-           op == AH_OP_ATTENTION_BWD;
+    return ah__op_table[op]->limit != AH_OP_LIMIT_MEMORY;
 }
 
 static double program_time(const struct bench *b, const struct ah_program *program)
@@ -415,7 +414,7 @@ static void row_print(struct bench *b, const struct row *row)
     double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&call, b);
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
-    printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op].name, ah__shape_format(text, sizeof text, shape),
+    printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op]->name, ah__shape_format(text, sizeof text, shape),
            time * 1e3);
     if (!is_product(row->op)) {
         printf(" %8.1f GB/s      %3.0f%% of peak\n", bytes / time * 1e-9, 100 * bytes / time / b->peak_bytes);

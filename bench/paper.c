@@ -1,6 +1,6 @@
-/* The paper's evaluation under the simulator: throughput over models, batch sizes and memory budgets, as CSV and SVG, and
- * summary.md with the paper's figures beside ours. Run in the repository's root; deterministic.
- *     paper [--out DIR]            default: bench/results/paper                                                          */
+/* The paper's evaluation under the simulator: throughput over models, batch sizes and memory budgets, as CSV and SVG,
+ * and summary.md with the paper's figures beside ours. Run in the repository's root; deterministic.
+ *     paper [--out DIR]            default: bench/results/paper */
 #include <math.h>
 #include <string.h>
 
@@ -20,19 +20,20 @@ const struct paper_variant paper_variants[PAPER_VARIANTS] = {
 };
 
 static const char *const colours[PAPER_POLICIES] = {"#9aa5b1", "#e3a857", "#5b8fd0", "#8fcdb0", "#0f7a55"};
-static const char *const labels[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "AutoHete w/o PS", "AutoHete"};
+static const char *const labels[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "AutoHete w/o PS",
+                                                   "AutoHete"};
 static const int swept[PAPER_SWEPT][2] = {{6, 10}, {4, 6}}; /* models over batch, over memory */
 static struct paper_results results;
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void run_models(int optimizer)
 {
     for (int machine = 0; machine < PAPER_MACHINES; machine++)
         for (int batch = 0; batch < PAPER_BATCHES; batch++)
             for (int model = 0; model < PAPER_MODELS; model++) {
-                struct paper_point point = paper_point(paper_billions[model], paper_ranks[machine], paper_batches[batch],
-                                                       paper_optimizers[optimizer]);
+                struct paper_point point = paper_point(paper_billions[model], paper_ranks[machine],
+                                                       paper_batches[batch], paper_optimizers[optimizer]);
                 paper_evaluate(&results.models[optimizer][machine][batch][model], &point);
             }
 }
@@ -69,16 +70,17 @@ static void run_variants(int optimizer)
         }
 }
 
-/* ---- saving -------------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int policy)
 {
     const struct ah_evaluation *of = &cell->of[policy];
     const struct ah_plan *plan = &of->plan;
-    ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions, cell->layers,
-                   (long long)cell->hidden, (long long)cell->params, cell->point.ranks, (long long)cell->point.batch,
-                   (long long)cell->point.device_bytes, cell->point.optimizer, of->policy, of->fits ? "yes" : "no", of->reason,
-                   plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
+    ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
+                   cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.ranks,
+                   (long long)cell->point.batch, (long long)cell->point.device_bytes, cell->point.optimizer, of->policy,
+                   of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint, plan->switches.offload_params,
+                   plan->switches.offload_optimizer, plan->switches.slots);
     if (of->fits)
         ah__buf_printf(buf, "%.3f,%.3f,%.2f,%.2f,%.1f,", (double)plan->step_ns / 1e6, (double)plan->bound_ns / 1e6,
                        of->tflops_model, of->tflops_hardware, of->tokens_per_s);
@@ -93,9 +95,10 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
 static void save_csv(const char *path, const struct paper_cell *cells, size_t count)
 {
     struct ah_buf buf = {0};
-    ah__buf_printf(&buf, "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,host_adam,policy,fits,reason,c,p,o,slots,"
-                         "step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,host_peak_bytes,"
-                         "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
+    ah__buf_printf(
+        &buf, "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,host_adam,policy,fits,reason,c,p,o,slots,"
+              "step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,host_peak_bytes,"
+              "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
     for (size_t i = 0; i < count; i++)
         for (int policy = 0; policy < PAPER_POLICIES; policy++)
             csv_row(&buf, &cells[i], policy);
@@ -134,8 +137,12 @@ static void save_models(const char *folder, int optimizer, int machine, int batc
     snprintf(subtitle, sizeof subtitle,
              "simulated %sA100-40GB, PCIe 4.0, EPYC 7713, 440 GB; sequences of 1024 tokens; host Adam at %s rates",
              ranks == 1 ? "" : "4x ", optimizer == 0 ? "our" : "DeepSpeed's");
-    struct plot plot = {.title = title, .subtitle = subtitle, .x_label = "parameters", .y_label = "model TFLOPS per GPU",
-                        .x_names = names, .points = PAPER_MODELS};
+    struct plot plot = {.title = title,
+                        .subtitle = subtitle,
+                        .x_label = "parameters",
+                        .y_label = "model TFLOPS per GPU",
+                        .x_names = names,
+                        .points = PAPER_MODELS};
     save_figure(folder, name, results.models[optimizer][machine][batch], &plot);
 }
 

@@ -26,7 +26,7 @@ struct scale {
     double x_low, x_high; /* lines: the ends of the axis */
 };
 
-/* ---- scales -------------------------------------------------------------------------------------------------------- */
+/* ---- scales ------------------------------------------------------------------------------------------------------ */
 
 /* The smallest of 1, 2, 2.5, 5 and their tenfolds that covers `most` in at most `ticks` steps. */
 static double nice_step(double most, int ticks)
@@ -67,7 +67,7 @@ static double x_at(const struct scale *scale, double value)
     return LEFT + PLOT_WIDTH * (value - scale->x_low) / (scale->x_high - scale->x_low);
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
 static void text(struct ah_buf *buf, double x, double y, const char *style, const char *words)
 {
@@ -126,7 +126,7 @@ static void legend(struct ah_buf *buf, const struct plot *plot)
     text(buf, x + 18, 76, style, "does not fit");
 }
 
-/* ---- bars ---------------------------------------------------------------------------------------------------------- */
+/* ---- bars -------------------------------------------------------------------------------------------------------- */
 
 static void bars(struct ah_buf *buf, const struct plot *plot, const struct scale *scale)
 {
@@ -139,20 +139,23 @@ static void bars(struct ah_buf *buf, const struct plot *plot, const struct scale
         for (size_t s = 0; s < plot->series_count; s++) {
             double value = plot->series[s].y[i], x = left + bar * (double)s;
             if (isfinite(value))
-                ah__buf_printf(buf, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x + 0.5,
-                               y_at(scale, value), bar - 1, y_at(scale, 0) - y_at(scale, value), plot->series[s].colour);
+                ah__buf_printf(buf, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+                               x + 0.5, y_at(scale, value), bar - 1, y_at(scale, 0) - y_at(scale, value),
+                               plot->series[s].colour);
             else
                 cross(buf, x + bar / 2, y_at(scale, 0) - MARK - 3, plot->series[s].colour);
         }
     }
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-static void line(struct ah_buf *buf, const struct plot *plot, const struct plot_series *series, const struct scale *scale)
+static void line(struct ah_buf *buf, const struct plot *plot, const struct plot_series *series,
+                 const struct scale *scale)
 {
     bool open = false;
-    ah__buf_printf(buf, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2.2\" stroke-linejoin=\"round\" d=\"", series->colour);
+    ah__buf_printf(buf, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2.2\" stroke-linejoin=\"round\" d=\"",
+                   series->colour);
     for (size_t i = 0; i < plot->points; i++) {
         bool fits = isfinite(series->y[i]);
         if (fits)

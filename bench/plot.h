@@ -1,4 +1,5 @@
-/* Plots as SVG: grouped bars over names, or lines over numbers. Takes values, gives a file; NaN marks what does not fit. */
+/* Plots as SVG: grouped bars over names, or lines over numbers. Takes values, gives a file; NaN marks what does not
+ * fit. */
 #ifndef AH_BENCH_PLOT_H
 #define AH_BENCH_PLOT_H
 

@@ -1,6 +1,7 @@
-/* Real training on the CPU device under every policy: throughput relative to each other, with a throttled link and budgets where
- * offloading matters. Every policy trains the same number of steps; their last losses must be the same bits.
- *     policies [--rounds N]                                                                                             */
+/* Real training on the CPU device under every policy: throughput relative to each other, with a throttled link and
+ * budgets where offloading matters. Every policy trains the same number of steps; their last losses must be the same
+ * bits.
+ *     policies [--rounds N] */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -22,11 +23,16 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
 {
     int64_t host;
     int layers = partition->layers;
-    struct ah_plan plan = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1, .offload_optimizer = layers,
-                           .embedding_on_host = true, .head_on_host = true, .slots = 2};
-    ah__layout_bytes(least, &host, partition, &plan);
-    plan = (struct ah_plan){.layers = layers, .slots = 1};
-    ah__layout_bytes(most, &host, partition, &plan);
+    struct ah_plan plan = {.switches = {.layers = layers,
+                                        .checkpoint = layers,
+                                        .offload_params = layers - 1,
+                                        .offload_optimizer = layers,
+                                        .embedding_on_host = true,
+                                        .head_on_host = true,
+                                        .slots = 2}};
+    ah__layout_bytes(least, &host, partition, &plan.switches, 0);
+    plan = (struct ah_plan){.switches = {.layers = layers, .slots = 1}};
+    ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
 static void print_entry(const struct entry *entry, double autohete_ns, double loss)
@@ -38,10 +44,13 @@ static void print_entry(const struct entry *entry, double autohete_ns, double lo
     }
     double ns = (double)entry->steps.median_ns;
     printf("  %-14s %2d %2d %2d %3d %3d %9.2f %9.2f %6.1f%% %7.2fx  %3.0f %3.0f %3.0f %3.0f  %s\n", entry->policy->name,
-           plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots, plan->switches.tiles,
-           (double)plan->step_ns / 1e6, ns / 1e6, 100 * ((double)plan->step_ns / ns - 1), ns / autohete_ns,
-           100 * entry->steps.busy[0], 100 * entry->steps.busy[1], 100 * entry->steps.busy[2], 100 * entry->steps.busy[3],
-           !entry->policy->keeps_semantics ? "delayed" : entry->steps.loss == loss ? "same" : "DIFFERENT");
+           plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+           plan->switches.slots, plan->switches.tiles, (double)plan->step_ns / 1e6, ns / 1e6,
+           100 * ((double)plan->step_ns / ns - 1), ns / autohete_ns, 100 * entry->steps.busy[0],
+           100 * entry->steps.busy[1], 100 * entry->steps.busy[2], 100 * entry->steps.busy[3],
+           !entry->policy->keeps_semantics ? "delayed"
+           : entry->steps.loss == loss     ? "same"
+                                           : "DIFFERENT");
 }
 
 static int budget_table(const struct bench *bench, int64_t bytes, int rounds)
@@ -66,7 +75,8 @@ static int budget_table(const struct bench *bench, int64_t bytes, int rounds)
            (double)bytes / (1 << 20), "policy", "c", "p", "o", "S", "T", "predicted", "measured", "error", "/autohete");
     for (int i = 0; i < count; i++) {
         print_entry(&entries[i], (double)entries[0].steps.median_ns, entries[0].steps.loss);
-        different += entries[i].fits && entries[i].policy->keeps_semantics && entries[i].steps.loss != entries[0].steps.loss;
+        different +=
+            entries[i].fits && entries[i].policy->keeps_semantics && entries[i].steps.loss != entries[0].steps.loss;
     }
     fflush(stdout);
     return different;
@@ -83,7 +93,8 @@ int main(int argc, char **argv)
     bench_open(&bench);
     smallest_and_largest(&least, &most, bench.partition);
     bench_machine(stdout);
-    printf("%d blocks of width %d, %lld x %lld tokens, link %.1f GB/s each way, 1 compute and 1 host thread, %d rounds of %d "
+    printf("%d blocks of width %d, %lld x %lld tokens, link %.1f GB/s each way, 1 compute and 1 host thread, %d rounds "
+           "of %d "
            "steps, ms per step; S slots, T tiles\n",
            bench.layers, bench.width, (long long)bench.batch, (long long)bench.seq,
            (double)bench.dev.link_bytes_per_s / 1e9, rounds, STEPS);

@@ -1,7 +1,9 @@
-/* A model of one's own: a GPT whose blocks compute attention and MLP side by side, x + attn(ln x) + mlp(ln x), with relu.
+/* A model of one's own: a GPT whose blocks compute attention and MLP side by side, x + attn(ln x) + mlp(ln x), with
+ * relu.
  *
  *     parallel_gpt               prints the recorded graph and how it is partitioned
- *     parallel_gpt TEXT MEMORY   trains it on a text within so much device memory, for example: parallel_gpt book.txt 24MiB
+ *     parallel_gpt TEXT MEMORY   trains it on a text within so much device memory, for example: parallel_gpt book.txt
+ * 24MiB
  *
  * Only autohete.h is needed. The definition says what is computed, under which names, and nothing about memory. */
 #include <math.h>
@@ -26,7 +28,8 @@ static struct ah_tensor norm(struct ah_graph *graph, const char *name, struct ah
     return x;
 }
 
-static struct ah_tensor linear(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t in, int64_t out, float std)
+static struct ah_tensor linear(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t in, int64_t out,
+                               float std)
 {
     struct ah_tensor weight = ah_graph_param(graph, name, ah_shape2(in, out), AH_INIT_NORMAL, std);
     return ah_graph_linear(graph, x, weight, no_bias, false);
@@ -49,8 +52,10 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *cont
 {
     const struct parallel_gpt *model = context;
     struct ah_tensor tokens = ah_graph_tokens(graph, batch, seq), targets = ah_graph_targets(graph, batch, seq);
-    struct ah_tensor table = ah_graph_param(graph, "tokens", ah_shape2(model->vocab, model->embd), AH_INIT_NORMAL, 0.02f);
-    struct ah_tensor places = ah_graph_param(graph, "positions", ah_shape2(model->positions, model->embd), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor table =
+        ah_graph_param(graph, "tokens", ah_shape2(model->vocab, model->embd), AH_INIT_NORMAL, 0.02f);
+    struct ah_tensor places =
+        ah_graph_param(graph, "positions", ah_shape2(model->positions, model->embd), AH_INIT_NORMAL, 0.02f);
     struct ah_tensor x = ah_graph_add_position(graph, ah_graph_embedding(graph, table, tokens), places);
     for (int i = 0; i < model->layers; i++) {
         ah_graph_scope_push(graph, "block.%d", i);
@@ -102,7 +107,8 @@ static int train(const struct ah_model *model, const char *text, const char *mem
     if (status == AH_OK)
         status = ah_train(&result, &options);
     if (status == AH_OK)
-        printf("validation loss %.4f, device peak %lld bytes\n", result.val_loss, (long long)result.device_peak_bytes_used);
+        printf("validation loss %.4f, device peak %lld bytes\n", result.val_loss,
+               (long long)result.device_peak_bytes_used);
     return status;
 }
 

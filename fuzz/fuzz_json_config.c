@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/gpt2.h"
+#include "model/model.h"
 
 int FUZZ_TARGET(const uint8_t *data, size_t size)
 {

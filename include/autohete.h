@@ -1,15 +1,17 @@
 /* AutoHete: train language models that do not fit on the accelerator at hand.
  *
- * The public interface. The road a program walks:
+ * The public interface, in the order in which a program uses it:
  *
- *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> ah_run -> checkpoint
+ *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> trained checkpoint
  *
- * Each arrow is one function from one immutable artefact to the next; ah_train() walks all of it.
+ * Each of the first arrows is one function from one immutable artefact to the next, for programs that want to look at
+ * them. ah_train() goes from a model to the checkpoint: it makes the same artefacts and runs the plan. Nothing else
+ * runs a plan; one that was saved is handed to ah_train() as ah_train_options.plan.
  *
- * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is left
- * untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a null pointer is
- * fine); `load`, `save`, `print` move an artefact to and from JSON and text. Sizes are bytes, times are int64_t nanoseconds.
- * Nothing here prints or exits. Objects may be used from one thread at a time. */
+ * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is
+ * left untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a
+ * null pointer is fine); `load`, `save`, `print` move an artefact to and from JSON and text. Sizes are bytes, times are
+ * int64_t nanoseconds. Nothing here prints or exits. Objects may be used from one thread at a time. */
 #ifndef AUTOHETE_H
 #define AUTOHETE_H
 
@@ -37,7 +39,7 @@ extern "C" {
 /* "0.1.0" */
 AH_API const char *ah_version(void);
 
-/* ---- errors -------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* name, value, the fault is in the input (exit status 2) rather than in the run (exit status 1), description */
 #define AH_STATUS_TABLE(X)                                                                                             \
@@ -65,17 +67,18 @@ AH_API const char *ah_status_name(int status);
 /* Whether the fault lies in what the user gave (a program exits with 2), not in the run (1). */
 AH_API bool ah_status_is_input(int status);
 
-/* ---- sizes --------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB) and decimal (kB KB MB GB TB) suffixes, "B" or none.
- * AH_EINPUT when malformed, negative, zero where a size makes no sense is the caller's to refuse, or beyond int64_t. */
+/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB) and decimal (kB KB MB GB TB) suffixes, "B" or
+ * none. AH_EINPUT when malformed, negative, zero where a size makes no sense is the caller's to refuse, or beyond
+ * int64_t. */
 AH_API int ah_size_parse(int64_t *bytes, const char *text);
 /* "4GB/s", "500MiB/s" -> bytes per second; the "/s" is required. */
 AH_API int ah_rate_parse(int64_t *bytes_per_s, const char *text);
 /* 67108864 -> "64.0 MiB" into text[size]; returns text. */
 AH_API char *ah_size_format(char *text, size_t size, int64_t bytes);
 
-/* ---- recording a model on fake tensors ----------------------------------------------------------------------------- */
+/* ---- recording a model on fake tensors --------------------------------------------------------------------------- */
 
 enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_DTYPE_COUNT };
 
@@ -94,23 +97,25 @@ enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
 
 struct ah_graph;
 
-/* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so recording
- * code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, or AH_BF16 and
- * AH_F16 for plans and estimates (devices compute in AH_F32 today). */
+/* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so
+ * recording code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, or AH_BF16
+ * and AH_F16 for plans and estimates (devices compute in AH_F32 today). */
 AH_API int ah_graph_new(struct ah_graph **out, enum ah_dtype compute);
 AH_API void ah_graph_free(struct ah_graph *graph);
 
-/* Scopes name what is recorded inside them: "h.3", "attn". Top-level scopes named NAME.0, NAME.1, ... are the blocks. */
+/* Scopes name what is recorded inside them: "h.3", "attn". Top-level scopes named NAME.0, NAME.1, ... are the
+ * blocks. */
 AH_API void ah_graph_scope_push(struct ah_graph *graph, const char *format, ...) AH_PRINTF(2, 3);
 AH_API void ah_graph_scope_pop(struct ah_graph *graph);
 
 /* The token ids [batch, seq] and the targets [batch, seq], int32: each exactly once in a graph. */
 AH_API struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq);
 AH_API struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t seq);
-/* A parameter; its name in checkpoints is the scopes and `name` joined by '.'. `std` is the deviation of AH_INIT_NORMAL.
- * A parameter used in two partitions (a tied embedding) belongs to the first. Rank >= 2 takes part in weight decay. */
-AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
-                                       float std);
+/* A parameter; its name in checkpoints is the scopes and `name` joined by '.'. `std` is the deviation of
+ * AH_INIT_NORMAL. A parameter used in two partitions (a tied embedding) belongs to the first. Rank >= 2 takes part in
+ * weight decay. */
+AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape,
+                                       enum ah_init init, float std);
 
 /* table [V, C], ids [B, T] -> [B, T, C] */
 AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
@@ -122,15 +127,18 @@ AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_ten
 /* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
 AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                         struct ah_tensor bias, bool weight_is_out_in);
-/* Causal multi-head self-attention: qkv [B, T, 3C] (q, k, v side by side) -> [B, T, C]; softmax(q k^T / sqrt(C/heads)) v */
+/* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
+ * -> [B, T, C] */
 AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads);
 /* GELU, tanh form (Hugging Face's "gelu_new") */
 AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
 AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
 /* a + b, same shapes; written over a, so nothing may read a afterwards */
 AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b);
-/* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their gradient. -> scalar */
-AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits, struct ah_tensor targets);
+/* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their
+ * gradient. -> scalar */
+AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits,
+                                               struct ah_tensor targets);
 
 /* Closes the recording. AH_EINPUT with the first wrong recording call. */
 AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);
@@ -140,7 +148,7 @@ AH_API int ah_graph_print(const struct ah_graph *graph, FILE *to);
 static inline struct ah_shape ah_shape1(int64_t a) { return (struct ah_shape){1, {a, 0, 0, 0}}; }
 static inline struct ah_shape ah_shape2(int64_t a, int64_t b) { return (struct ah_shape){2, {a, b, 0, 0}}; }
 
-/* ---- models -------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 struct ah_model;
 
@@ -151,11 +159,13 @@ struct ah_model_def {
     int64_t vocab_size; /* tokens must be below it */
     int64_t max_seq;    /* longest sequence it can take */
     int layers;         /* number of blocks */
-    int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context); /* up to and with ah_graph_finish() */
+    /* Up to and with ah_graph_finish(). */
+    int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context);
     void *context;      /* handed to record; must outlive the model */
 };
 
-/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json. AH_EINPUT / AH_EIO. */
+/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json.
+ * AH_EINPUT / AH_EIO. */
 AH_API int ah_model_load(struct ah_model **out, const char *path);
 /* From a user's own definition; strings are copied. */
 AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
@@ -165,17 +175,18 @@ AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model, 
                            enum ah_dtype compute);
 AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
 
-/* ---- partition ----------------------------------------------------------------------------------------------------- */
+/* ---- partition --------------------------------------------------------------------------------------------------- */
 
 struct ah_partition;
 
-/* Cuts the graph into embedding, L equal blocks and head and compiles each once. AH_EINPUT says where two blocks differ. */
+/* Cuts the graph into embedding, L equal blocks and head and compiles each once. AH_EINPUT says where two blocks
+ * differ. */
 AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph);
 AH_API void ah_partition_free(struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 struct ah_dev;
 
@@ -196,22 +207,24 @@ struct ah_dev_options {
 AH_API int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
 AH_API void ah_dev_close(struct ah_dev *dev);
 
-/* ---- profile ------------------------------------------------------------------------------------------------------- */
+/* ---- profile ----------------------------------------------------------------------------------------------------- */
 
 struct ah_profile;
 
-/* Times one block (and embedding, head, Adam, copies, and how lanes slow each other) on the device; never the whole model. */
+/* Times one block (and embedding, head, Adam, copies, and how lanes slow each other) on the device; never the whole
+ * model. */
 AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
 AH_API int ah_profile_load(struct ah_profile **out, const char *path);
 AH_API int ah_profile_save(const struct ah_profile *profile, const char *path);
 AH_API int ah_profile_print(const struct ah_profile *profile, FILE *to);
 AH_API void ah_profile_free(struct ah_profile *profile);
 
-/* ---- plan ---------------------------------------------------------------------------------------------------------- */
+/* ---- plan -------------------------------------------------------------------------------------------------------- */
 
-/* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered 1..layers;
- * blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the
- * first offload_params of those give their parameters back between forward and backward (the paper's c, p, o). */
+/* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
+ * 1..layers; blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the
+ * host, and the first offload_params of those give their parameters back between forward and backward (the paper's c, p
+ * and o). */
 struct ah_switches {
     int layers;
     int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
@@ -220,10 +233,10 @@ struct ah_switches {
     int offload_optimizer;  /* o */
     bool embedding_on_host; /* optimizer states of the embedding partition */
     bool head_on_host;      /* optimizer states of the head partition */
-    int tiles;              /* pieces in which gradient, host update and fetch of a group follow each other; 1: whole */
+    int tiles;              /* pieces in which a group's gradient, update and fetch follow each other; 1: whole */
     int slots;              /* block-sized device slots shared by parameters and gradients */
-    int overtaking;    /* slots up to which fetches that are ready may overtake those needed earlier; 0: forward order */
-    int refetch_ahead; /* how many backward steps early an offloaded block's parameters may be fetched again; >= 1 */
+    int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
+    int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
@@ -258,12 +271,12 @@ AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* The table `autohete train` shows. */
 AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to);
 /* Why this plan: the ILP's answer under the same simulator, and every neighbour. */
-AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition, const struct ah_profile *profile,
-                           const struct ah_budget *budget, FILE *to);
+AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition,
+                           const struct ah_profile *profile, const struct ah_budget *budget, FILE *to);
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 
-/* ---- timelines ----------------------------------------------------------------------------------------------------- */
+/* ---- timelines --------------------------------------------------------------------------------------------------- */
 
 struct ah_timeline;
 
@@ -274,12 +287,12 @@ AH_API void ah_timeline_free(struct ah_timeline *timeline);
 AH_API int ah_timeline_print(const struct ah_timeline *timeline, FILE *to);
 /* Chrome trace (chrome://tracing, Perfetto): one row per lane, memory counters, flows for dependencies. */
 AH_API int ah_timeline_save(const struct ah_timeline *timeline, const char *path);
-/* Two consecutive iterations, predicted above measured (either may be null), with the device memory curve and the budget
- * line (0: none). */
-AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struct ah_timeline *measured, int64_t budget_bytes,
-                                const char *path);
+/* Two consecutive iterations, predicted above measured (either may be null), with the device memory curve and the
+ * budget line (0: none). */
+AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struct ah_timeline *measured,
+                                int64_t budget_bytes, const char *path);
 
-/* ---- hardware one does not own ------------------------------------------------------------------------------------- */
+/* ---- hardware one does not own ----------------------------------------------------------------------------------- */
 
 struct ah_hardware;
 
@@ -292,8 +305,8 @@ struct ah_hardware_info {
     double peak_flops_per_s;  /* dense, of one device, in the dtype of the profile (bf16/fp16) */
 };
 
-/* From a file, or by name from the folders `hardware/` beside the program, in the current folder and in the installed data.
- * AH_EINPUT names the file and key, or the names that exist. */
+/* From a file, or by name from the folders `hardware/` beside the program, in the current folder and in the installed
+ * data. AH_EINPUT names the file and key, or the names that exist. */
 AH_API int ah_hardware_load(struct ah_hardware **out, const char *name_or_path);
 AH_API void ah_hardware_free(struct ah_hardware *hardware);
 /* The strings live as long as the hardware. */
@@ -303,12 +316,13 @@ AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
 
 struct ah_estimate_options {
     int ranks;             /* 1 .. devices */
-    const char *optimizer; /* whose host Adam: "autohete" (bytes over DRAM bandwidth) or "deepspeed" (published rates); null: first */
+    const char *optimizer; /* whose host Adam: "autohete" (bytes over DRAM bandwidth; also null) or "deepspeed"
+                            * (published rates) */
 };
-/* A profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound operators and Adam from bytes. The
- * partition is one rank's: recorded with the global batch divided by ranks. */
-AH_API int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition, const struct ah_hardware *hardware,
-                               const struct ah_estimate_options *options);
+/* A profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound operators and Adam
+ * from bytes. The partition is one rank's: recorded with the global batch divided by ranks. */
+AH_API int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition,
+                               const struct ah_hardware *hardware, const struct ah_estimate_options *options);
 
 /* What a policy makes of a model on a machine. */
 struct ah_evaluation {
@@ -322,14 +336,14 @@ struct ah_evaluation {
     double tokens_per_s;    /* of all ranks */
     double lane_busy[AH_LANE_COUNT]; /* fraction of a steady step */
 };
-AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                            const struct ah_budget *budget, const char *policy);
+AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition,
+                            const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 
 /* The policies there are, null-terminated: names and one-line descriptions. */
 AH_API const char *const *ah_policy_names(void);
 AH_API const char *ah_policy_description(const char *name);
 
-/* ---- training ------------------------------------------------------------------------------------------------------ */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 struct ah_step {
     int64_t step; /* 1-based */
@@ -353,7 +367,7 @@ struct ah_train_options {
     const char *device;          /* default "cpu" */
     struct ah_dev_options dev;
     struct ah_budget budget;
-    int64_t batch, seq;          /* * sequences per step, default 8; tokens in each, default 256 or the model's longest */
+    int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
@@ -363,15 +377,15 @@ struct ah_train_options {
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
     const char *policy;          /* one of ah_policy_names(); default "autohete" */
     const char *profile_path;    /* a saved profile, or null: measure */
-    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of the
-                                  * training that is resumed, else nothing is written */
-    const char *resume_dir;      /* a training's folder (its newest checkpoint), or one checkpoint's; null: start anew */
+    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
+                                  * the training that is resumed, else nothing is written */
+    const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
     int64_t save_every;          /* * steps; 0 (default): only at the end */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
-    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each may
-     * be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan or on_val
-     * it ends ah_train() with that status. */
+    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each
+     * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
+     * or on_val it ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
@@ -393,27 +407,33 @@ struct ah_train_result {
     struct ah_plan plan;
 };
 
-/* The whole road. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives metrics.jsonl, val.jsonl,
- * plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays until the next one is on disk.
+/* Profiles, plans, trains and saves. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives
+ * metrics.jsonl, val.jsonl, plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays
+ * until the next one is on disk.
  *
- * Resuming gives the same bits as never having stopped, whatever plan, policy, budget, threads or link speed either part
- * used, as long as nothing else changes. Batch, seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps`
- * may grow or shrink, but the learning rate depends on it: the same bits need the same `steps`, as an unset one gives.
+ * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
+ * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, seq, seed,
+ * model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning rate depends
+ * on it: the same bits need the same `steps`, as an unset one gives.
+ *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
 
 struct ah_generate_options {
     const char *model_dir; /* a checkpoint, or a training's folder (its newest) */
-    const char *prompt;    /* bytes; null or empty: a newline */
+    const char *prompt;    /* text; null or empty: a newline */
     int64_t tokens;        /* how many to add */
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
     uint64_t seed;
     int threads;           /* 0: one per core */
-    int (*on_token)(int token, void *context); /* nonzero stops */
+    /* Each new token with the text it stands for, which is valid during the call and may hold zero bytes; nonzero
+     * stops. */
+    int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };
-/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of threads. */
+/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of
+ * threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 #ifdef __cplusplus

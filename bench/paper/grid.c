@@ -4,7 +4,8 @@
 
 #include "bench.h"
 
-const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo", "autohete"};
+const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo",
+                                                    "autohete"};
 const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
 
 struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer)
@@ -40,17 +41,17 @@ static void describe(struct paper_cell *cell, const struct bench *bench)
     cell->layers = partition->layers;
     cell->hidden = norm->shape.dim[0];
     for (int g = 0; g < partition->group_count; g++)
-        cell->params += partition->groups[g].count;
+        cell->params += partition->groups[g].elements;
 }
 
 /* Without priorities, the plan that was made for them. */
-static double same_plan(const struct ah_evaluation *ours, const struct bench *road)
+static double same_plan(const struct ah_evaluation *ours, const struct bench *bench)
 {
     struct ah_predictor predictor;
     int64_t step_ns;
     if (!ours->fits)
         return NAN;
-    BENCH(ah__predictor_init(&predictor, road->partition, road->profile, paper_policies[PAPER_FIFO]));
+    BENCH(ah__predictor_init(&predictor, bench->partition, bench->profile, paper_policies[PAPER_FIFO]));
     BENCH(ah__plan_step_ns(&step_ns, &ours->plan, &predictor, 8));
     ah__predictor_fini(&predictor);
     return (double)step_ns / (double)ours->plan.step_ns;
@@ -59,28 +60,28 @@ static double same_plan(const struct ah_evaluation *ours, const struct bench *ro
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
 {
     char model[64];
-    struct bench road = {0};
+    struct bench bench = {0};
     struct ah_hardware *hardware;
     struct ah_hardware_info info;
     struct ah_estimate_options options = {point->ranks, point->optimizer};
     snprintf(model, sizeof model, "models/gpt-%db.json", point->billions);
     BENCH(ah_hardware_load(&hardware, point->ranks == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
     ah_hardware_get(&info, hardware);
-    BENCH(ah_model_load(&road.model, model));
-    BENCH(ah_model_record(&road.graph, road.model, point->batch / point->ranks, PAPER_SEQ, AH_BF16));
-    BENCH(ah_partition_new(&road.partition, road.graph));
-    BENCH(ah_profile_estimate(&road.profile, road.partition, hardware, &options));
-    scale(road.profile, point);
+    BENCH(ah_model_load(&bench.model, model));
+    BENCH(ah_model_record(&bench.graph, bench.model, point->batch / point->ranks, PAPER_SEQ, AH_BF16));
+    BENCH(ah_partition_new(&bench.partition, bench.graph));
+    BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
+    scale(bench.profile, point);
     struct ah_budget budget = {info.device_bytes, info.host_bytes / point->ranks};
     if (point->device_bytes && point->device_bytes < budget.device_bytes)
         budget.device_bytes = point->device_bytes;
     *out = (struct paper_cell){.point = *point};
     out->point.device_bytes = budget.device_bytes;
-    describe(out, &road);
+    describe(out, &bench);
     for (int p = 0; p < PAPER_POLICIES; p++)
-        BENCH(ah_plan_evaluate(&out->of[p], road.partition, road.profile, &budget, paper_policies[p]));
-    out->same_plan = same_plan(&out->of[PAPER_AUTOHETE], &road);
-    bench_close(&road);
+        BENCH(ah_plan_evaluate(&out->of[p], bench.partition, bench.profile, &budget, paper_policies[p]));
+    out->same_plan = same_plan(&out->of[PAPER_AUTOHETE], &bench);
+    bench_close(&bench);
     ah_hardware_free(hardware);
 }
 

@@ -1,5 +1,5 @@
-/* The paper's experiments as points: a model, a machine, a batch, a budget; each evaluated under the systems it compares.
- * Takes points, gives evaluations. Prints nothing; exits with a message when a call of the library fails. */
+/* The paper's experiments as points: a model, a machine, a batch, a budget; each evaluated under the systems it
+ * compares. Takes points, gives evaluations. Prints nothing; exits with a message when a call of the library fails. */
 #ifndef AH_BENCH_PAPER_GRID_H
 #define AH_BENCH_PAPER_GRID_H
 

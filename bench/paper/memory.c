@@ -30,8 +30,8 @@ static double parameters(const struct block *block, int k, bool forward, int off
     return bytes;
 }
 
-/* Of the last `on_host` blocks, parameters from F_i to B_i, and the gradient until it has left, beside the next B; of the others,
- * the states, and a copy and a gradient around F_i and B_i. */
+/* Of the last `on_host` blocks, parameters from F_i to B_i, and the gradient until it has left, beside the next B; of
+ * the others, the states, and a copy and a gradient around F_i and B_i. */
 static double model_data(const struct block *block, int k, bool forward, int on_host)
 {
     int first = BLOCKS - on_host + 1;
@@ -47,8 +47,8 @@ static double model_data(const struct block *block, int k, bool forward, int on_
     return bytes;
 }
 
-static void draw(const char *folder, const char *name, const char *title, const char *treated, const struct block *block,
-                 double (*bytes)(const struct block *, int, bool, int))
+static void draw(const char *folder, const char *name, const char *title, const char *treated,
+                 const struct block *block, double (*bytes)(const struct block *, int, bool, int))
 {
     static const char *const moments[MOMENTS] = {"F1", "F2", "F3", "F4", "F5", "B5", "B4", "B3", "B2", "B1"};
     double y[2][MOMENTS];
@@ -73,18 +73,18 @@ static void draw(const char *folder, const char *name, const char *title, const 
 
 void paper_memory_save(const char *folder)
 {
-    struct bench road = {0};
-    BENCH(ah_model_load(&road.model, "models/gpt-4b.json"));
-    BENCH(ah_model_record(&road.graph, road.model, BATCH, PAPER_SEQ, AH_BF16));
-    BENCH(ah_partition_new(&road.partition, road.graph));
-    const struct ah_code *code = &road.partition->code[AH_CLASS_BLOCK];
-    double params = (double)road.partition->groups[1].count;
+    struct bench bench = {0};
+    BENCH(ah_model_load(&bench.model, "models/gpt-4b.json"));
+    BENCH(ah_model_record(&bench.graph, bench.model, BATCH, PAPER_SEQ, AH_BF16));
+    BENCH(ah_partition_new(&bench.partition, bench.graph));
+    const struct ah_code *code = &bench.partition->code[AH_CLASS_BLOCK];
+    double params = (double)bench.partition->groups[1].count;
     struct block block = {(double)code->saved_bytes, (double)code->input_bytes, 2 * params, 12 * params};
     draw(folder, "memory-activations", "Activations, blocks 1 and 2 checkpointed", "blocks 1 and 2 recompute", &block,
          activations);
-    draw(folder, "memory-parameters", "Parameters, those of blocks 1 and 2 offloaded", "blocks 1 and 2 give theirs back", &block,
-         parameters);
+    draw(folder, "memory-parameters", "Parameters, those of blocks 1 and 2 offloaded",
+         "blocks 1 and 2 give theirs back", &block, parameters);
     draw(folder, "memory-states", "Parameters, gradients and states, optimizers of blocks 4 and 5 offloaded",
          "blocks 4 and 5 on the host", &block, model_data);
-    bench_close(&road);
+    bench_close(&bench);
 }

@@ -4,7 +4,14 @@
 
 #include "paper/grid.h"
 
-enum { PAPER_OPTIMIZERS = 2, PAPER_MACHINES = 2, PAPER_BATCHES = 3, PAPER_SWEPT = 2, PAPER_STEPS = 16, PAPER_VARIANTS = 7 };
+enum {
+    PAPER_OPTIMIZERS = 2,
+    PAPER_MACHINES = 2,
+    PAPER_BATCHES = 3,
+    PAPER_SWEPT = 2,
+    PAPER_STEPS = 16,
+    PAPER_VARIANTS = 7
+};
 extern const char *const paper_optimizers[PAPER_OPTIMIZERS]; /* whose host Adam */
 extern const int paper_ranks[PAPER_MACHINES];
 extern const int64_t paper_batches[PAPER_BATCHES];

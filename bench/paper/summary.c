@@ -8,10 +8,10 @@
 #include "paper/notes.h"
 #include "paper/results.h"
 
-static const char *const names[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "itself without priorities",
-                                                  "AutoHete"};
+static const char *const names[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold",
+                                                  "itself without priorities", "AutoHete"};
 
-/* ---- ratios -------------------------------------------------------------------------------------------------------- */
+/* ---- ratios ------------------------------------------------------------------------------------------------------ */
 
 /* Over the models that both can train. */
 struct spread {
@@ -46,7 +46,8 @@ static struct spread spread_of(const struct paper_cell *cells, enum paper_policy
 }
 
 /* Batch 4 and 16, on one device and on four. */
-static struct spread spread_of_other_batches(const struct paper_results *results, int optimizer, enum paper_policy policy)
+static struct spread spread_of_other_batches(const struct paper_results *results, int optimizer,
+                                             enum paper_policy policy)
 {
     struct spread spread = {0};
     for (int machine = 0; machine < PAPER_MACHINES; machine++)
@@ -71,14 +72,15 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
             struct spread ours = spread_of(results->models[0][machine][1], p);
             struct spread slow = spread_of(results->models[1][machine][1], p);
             ah__buf_printf(buf, "| %s, batch 8 | %s | %.2f, at most %.2f | %.2f, at most %.2f | %.2f, at most %.2f |\n",
-                           machine ? "four GPUs" : "one GPU", names[p], reported[machine][p].mean, reported[machine][p].most,
-                           ours.mean, ours.most, slow.mean, slow.most);
+                           machine ? "four GPUs" : "one GPU", names[p], reported[machine][p].mean,
+                           reported[machine][p].most, ours.mean, ours.most, slow.mean, slow.most);
         }
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
         struct spread ours = spread_of_same_plan(results->models[0][machine][1]);
         struct spread slow = spread_of_same_plan(results->models[1][machine][1]);
-        ah__buf_printf(buf, "| %s, batch 8 | itself without priorities, same plan | | %.2f, at most %.2f | %.2f, at most %.2f |\n",
-                       machine ? "four GPUs" : "one GPU", ours.mean, ours.most, slow.mean, slow.most);
+        ah__buf_printf(
+            buf, "| %s, batch 8 | itself without priorities, same plan | | %.2f, at most %.2f | %.2f, at most %.2f |\n",
+            machine ? "four GPUs" : "one GPU", ours.mean, ours.most, slow.mean, slow.most);
     }
     for (enum paper_policy p = 0; p < AH_LENGTH(range); p++) {
         struct spread ours = spread_of_other_batches(results, 0, p), slow = spread_of_other_batches(results, 1, p);
@@ -87,7 +89,7 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
     }
 }
 
-/* ---- what fits ----------------------------------------------------------------------------------------------------- */
+/* ---- what fits --------------------------------------------------------------------------------------------------- */
 
 static int largest_model(const struct paper_cell *cells, enum paper_policy policy)
 {
@@ -122,7 +124,8 @@ static double small_over_large(const struct paper_sweep *sweep)
     return sweep->cells[1].of[PAPER_AUTOHETE].tokens_per_s / best;
 }
 
-static void statement(struct ah_buf *buf, const char *what, const char *reported, const char *format, ...) AH_PRINTF(4, 5);
+static void statement(struct ah_buf *buf, const char *what, const char *reported, const char *format, ...)
+    AH_PRINTF(4, 5);
 static void statement(struct ah_buf *buf, const char *what, const char *reported, const char *format, ...)
 {
     char ours[200];
@@ -141,8 +144,10 @@ static void feasibility(struct ah_buf *buf, const struct paper_results *results)
     ah__buf_printf(buf, "\n## What fits\n\n| | the paper | ours |\n|---|---|---|\n");
     statement(buf, "largest model of ZeRO-Offload on one GPU", "12B", "%dB", largest_model(one, PAPER_ZERO));
     statement(buf, "largest model of PatrickStar, StrongHold, AutoHete on one GPU", "22B, the largest", "%dB, %dB, %dB",
-              largest_model(one, PAPER_PATRICKSTAR), largest_model(one, PAPER_STRONGHOLD), largest_model(one, PAPER_AUTOHETE));
-    statement(buf, "ZeRO-Offload with 22B on four GPUs", "host memory runs out", "%s", zero22->fits ? "fits" : zero22->reason);
+              largest_model(one, PAPER_PATRICKSTAR), largest_model(one, PAPER_STRONGHOLD),
+              largest_model(one, PAPER_AUTOHETE));
+    statement(buf, "ZeRO-Offload with 22B on four GPUs", "host memory runs out", "%s",
+              zero22->fits ? "fits" : zero22->reason);
     statement(buf, "largest batch of ZeRO-Offload with 6B", "24", "%g", last_that_fits(&batch[0], PAPER_ZERO));
     statement(buf, "largest batch of ZeRO-Offload with 10B", "12", "%g", last_that_fits(&batch[1], PAPER_ZERO));
     statement(buf, "least device memory of ZeRO-Offload with 4B, in steps of 4 GiB", "16", "%g",
@@ -158,7 +163,7 @@ static void feasibility(struct ah_buf *buf, const struct paper_results *results)
     }
 }
 
-/* ---- all models ---------------------------------------------------------------------------------------------------- */
+/* ---- all models -------------------------------------------------------------------------------------------------- */
 
 static void cell_text(struct ah_buf *buf, const struct paper_cell *cell, enum paper_policy policy)
 {
@@ -185,16 +190,19 @@ static void models(struct ah_buf *buf, const struct paper_results *results)
     for (int optimizer = 0; optimizer < PAPER_OPTIMIZERS; optimizer++)
         for (int machine = 0; machine < PAPER_MACHINES; machine++) {
             const struct paper_cell *cells = results->models[optimizer][machine][1];
-            ah__buf_printf(buf, "\n### %s, %s host Adam\n\n| model | ZeRO-Offload | PatrickStar | StrongHold | AutoHete w/o PS | "
-                                "AutoHete | its c, p, o of L | step / bound |\n|---|---|---|---|---|---|---|---|\n",
-                           machine ? "Four GPUs" : "One GPU", optimizer ? "DeepSpeed's" : "our");
+            ah__buf_printf(
+                buf,
+                "\n### %s, %s host Adam\n\n| model | ZeRO-Offload | PatrickStar | StrongHold | AutoHete w/o PS | "
+                "AutoHete | its c, p, o of L | step / bound |\n|---|---|---|---|---|---|---|---|\n",
+                machine ? "Four GPUs" : "One GPU", optimizer ? "DeepSpeed's" : "our");
             for (int model = 0; model < PAPER_MODELS; model++) {
                 const struct ah_plan *plan = &cells[model].of[PAPER_AUTOHETE].plan;
                 ah__buf_printf(buf, "| %dB |", paper_billions[model]);
                 for (enum paper_policy p = 0; p < PAPER_POLICIES; p++)
                     cell_text(buf, &cells[model], p);
-                ah__buf_printf(buf, " %d, %d, %d of %d | %.3f |\n", plan->switches.checkpoint, plan->switches.offload_params,
-                               plan->switches.offload_optimizer, plan->switches.layers, (double)plan->step_ns / (double)plan->bound_ns);
+                ah__buf_printf(buf, " %d, %d, %d of %d | %.3f |\n", plan->switches.checkpoint,
+                               plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.layers,
+                               (double)plan->step_ns / (double)plan->bound_ns);
             }
         }
 }
@@ -227,8 +235,10 @@ int paper_summary_save(const struct paper_results *results, const char *path)
     table_1(&buf, results->models[0][0][1]);
     ah__buf_printf(&buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it.\n");
     models(&buf, results);
-    ah__buf_printf(&buf, "\n## How much depends on the figures chosen\n\nMean and largest ratio over the models, one GPU, batch 8, "
-                         "when one rate changes and all plans are made anew.\n");
+    ah__buf_printf(
+        &buf,
+        "\n## How much depends on the figures chosen\n\nMean and largest ratio over the models, one GPU, batch 8, "
+        "when one rate changes and all plans are made anew.\n");
     sensitivity(&buf, results);
     int status = buf.status == AH_OK ? ah__file_write(path, buf.text, buf.length) : buf.status;
     ah__buf_free(&buf);

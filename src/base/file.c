@@ -44,7 +44,7 @@ bool ah__path_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Opens a regular file for reading and tells its length. */
 static int regular_open(int *out, size_t *length, const char *path)
@@ -77,7 +77,8 @@ static int read_all(int fd, char *to, size_t length, const char *path)
         if (got < 0)
             return fail_io(path, "read");
         if (got == 0)
-            return ah__fail(AH_EIO, "%s: found %zu bytes, expected %zu: it shrank while being read", path, done, length);
+            return ah__fail(AH_EIO, "%s: found %zu bytes, expected %zu: it shrank while being read", path, done,
+                            length);
         done += (size_t)got;
     }
     return AH_OK;
@@ -127,7 +128,7 @@ void ah__map_close(struct ah_map *map)
     *map = (struct ah_map){0};
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 int ah__file_put(int fd, const void *data, size_t length, const char *path)
 {
@@ -209,7 +210,7 @@ int ah__file_write(const char *path, const void *data, size_t length)
     return status;
 }
 
-/* ---- folders ------------------------------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 static int folder_make_one(const char *path)
 {

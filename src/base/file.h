@@ -7,7 +7,8 @@
 /* The whole file, with a terminating zero byte after *length bytes. Freed with ah__free. AH_EINPUT when it is missing,
  * unreadable, no regular file or longer than `most`; AH_EIO; both name the file and the cause. */
 int ah__file_read(char **text, size_t *length, const char *path, size_t most);
-/* Writes to PATH.tmp-PID, fsyncs, renames over PATH, fsyncs the folder. On failure PATH is as before, no temporary left. */
+/* Writes to PATH.tmp-PID, fsyncs, renames over PATH, fsyncs the folder. On failure PATH is as before, no temporary
+ * left. */
 int ah__file_write(const char *path, const void *data, size_t length);
 /* All bytes to an open file; `path` for the message. AH_EIO (also a full disk). */
 int ah__file_put(int fd, const void *data, size_t length, const char *path);

@@ -12,7 +12,7 @@ enum { JSON_FILE_BYTES = 64 << 20, FOUND_BYTES = 96 };
 
 static const double integer_limit = 9007199254740992.0; /* 2^53: beyond it a double skips integers */
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* cJSON reports a failed allocation like a syntax error; this tells them apart. */
 static _Thread_local bool json_out_of_memory;
@@ -26,14 +26,14 @@ static void *json_malloc(size_t size)
     return NULL;
 }
 
-/* Trees are built by callers with cJSON's own functions, so the hooks are set before main. The memory is malloc's either
- * way. */
+/* Trees are built by callers with cJSON's own functions, so the hooks are set before main. The memory is malloc's
+ * either way. */
 __attribute__((constructor)) static void json_hooks_set(void)
 {
     cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 static int parse_fail(const char *path, const char *text, const char *at, const char *what)
 {
@@ -131,7 +131,7 @@ void ah__json_free(struct ah_json *json)
     *json = (struct ah_json){0};
 }
 
-/* ---- getters ------------------------------------------------------------------------------------------------------- */
+/* ---- getters ----------------------------------------------------------------------------------------------------- */
 
 /* What stands in the file, for messages. */
 static const char *found_text(char *room, const cJSON *node)
@@ -308,13 +308,13 @@ int ah__json_only(const struct ah_json *json, const char *const *keys)
         ah__buf_printf(&list, "%s%s", i ? ", " : "", keys[i]);
     int status = list.status;
     if (status == AH_OK)
-        status = ah__fail(AH_EINPUT, "%s: key '%s%s%s': found an unknown key, expected one of: %s", json->path, json->where,
-                          dot(json), node->string, list.text ? list.text : "(none)");
+        status = ah__fail(AH_EINPUT, "%s: key '%s%s%s': found an unknown key, expected one of: %s", json->path,
+                          json->where, dot(json), node->string, list.text ? list.text : "(none)");
     ah__buf_free(&list);
     return status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static int no_memory(const char *key)
 {
@@ -357,8 +357,8 @@ int ah__json_add_bool(cJSON *object, const char *key, bool value)
     return added(cJSON_AddBoolToObject(object, key, value), key);
 }
 
-/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). A locale with
- * a decimal comma must not leak into the file. */
+/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). A locale
+ * with a decimal comma must not leak into the file. */
 static void number_add(struct ah_buf *buf, double value)
 {
     char text[40];

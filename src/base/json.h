@@ -1,7 +1,7 @@
 /* Reading JSON objects strictly, over cJSON. Every getter's failure is one line: FILE: key 'a.b': found X, expected Y.
  * Writers build cJSON trees directly and hand them to ah__json_save. 64-bit hashes are stored as 16 hex digits, int64_t
- * values beyond 2^53 are refused by writers' callers (no artefact holds one). Doubles round-trip (17 significant digits at
- * need). */
+ * values beyond 2^53 are refused by writers' callers (no artefact holds one). Doubles round-trip (17 significant digits
+ * at need). */
 #ifndef AH_BASE_JSON_H
 #define AH_BASE_JSON_H
 
@@ -15,8 +15,8 @@ struct ah_json {
     const char *where; /* dotted path of node inside the file, "" at the root */
 };
 
-/* Parses a whole file (at most 64 MiB) whose root is an object; a key twice in one object is refused. AH_EIO, AH_EINPUT with
- * line number. Free the root with ah__json_free; `path` must outlive it. */
+/* Parses a whole file (at most 64 MiB) whose root is an object; a key twice in one object is refused. AH_EIO, AH_EINPUT
+ * with line number. Free the root with ah__json_free; `path` must outlive it. */
 int ah__json_load(struct ah_json *out, const char *path);
 int ah__json_parse(struct ah_json *out, const char *text, size_t length, const char *path);
 void ah__json_free(struct ah_json *json);

@@ -4,18 +4,7 @@
 
 enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes share no cache line */
 
-/* ---- prepared programs ------------------------------------------------------------------------------------------------- */
-
-static const struct ah_program *program_of(const struct ah_code *code, enum ah_program_kind kind)
-{
-    const struct ah_program *const programs[AH_PROGRAM_COUNT] = {
-        [AH_PROGRAM_FORWARD] = &code->forward,
-        [AH_PROGRAM_FORWARD_DROP] = &code->forward_drop,
-        [AH_PROGRAM_RECOMPUTE] = &code->recompute,
-        [AH_PROGRAM_BACKWARD] = &code->backward,
-    };
-    return programs[kind];
-}
+/* ---- prepared programs ------------------------------------------------------------------------------------------- */
 
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
@@ -23,8 +12,7 @@ int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_parti
     for (int class = 0; class < AH_CLASS_COUNT; class++)
         for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
             struct ah_prepared **prepared = &out->prepared[class][kind];
-            const struct ah_program *program = program_of(&partition->code[class], (enum ah_program_kind)kind);
-            AH_TRY(dev->ops->prepare(dev, program, prepared));
+            AH_TRY(dev->ops->prepare(dev, &partition->code[class].program[kind], prepared));
             if ((*prepared)->workspace_bytes > out->workspace_bytes)
                 out->workspace_bytes = (*prepared)->workspace_bytes;
         }
@@ -49,7 +37,7 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
     return status;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Everything an item is bound with. */
 struct bind {
@@ -167,7 +155,7 @@ static void collective_add(const struct bind *bind, enum ah_collective kind, cha
     task->as.collective.dtype = bind->binding->partition->compute;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------------------------------------------------- */
 
 static void input(const struct bind *bind)
 {
@@ -176,7 +164,10 @@ static void input(const struct bind *bind)
 
 static void forward(const struct bind *bind)
 {
-    program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
+    if (bind->binding->infer && bind->binding->class == AH_CLASS_HEAD)
+        program_add(bind, AH_PROGRAM_INFER);
+    else
+        program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
 }
 
 static void backward(const struct bind *bind)

@@ -1,8 +1,8 @@
-/* The binder: (item, code, addresses) -> tasks. What an item does is here, once, for runs and for profiles; where its operands
- * lie is the caller's.
+/* The binder: (item, code, addresses) -> tasks. What an item does is here, once, for runs and for profiles; where its
+ * operands lie is the caller's.
  *
- * Takes items of sched/item.h, prepared programs and addresses; gives the tasks of dev/dev.h. Decides nothing, knows no plans
- * and no layouts. */
+ * Takes items of sched/item.h, prepared programs and addresses; gives the tasks of dev/dev.h. Decides nothing, knows no
+ * plans and no layouts. */
 #ifndef AH_BIND_BIND_H
 #define AH_BIND_BIND_H
 
@@ -11,15 +11,6 @@
 
 /* Results of an iteration: the loss (a float) at 0, then the squared gradient norms (a double for each group). */
 enum { AH_RESULTS_NORMS = 64 };
-
-/* The programs of a class. */
-enum ah_program_kind {
-    AH_PROGRAM_FORWARD,
-    AH_PROGRAM_FORWARD_DROP,
-    AH_PROGRAM_RECOMPUTE,
-    AH_PROGRAM_BACKWARD,
-    AH_PROGRAM_COUNT
-};
 
 /* A partition's programs as one device keeps them. */
 struct ah_bound_programs {
@@ -38,7 +29,7 @@ struct ah_addresses {
     /* on the device: parameters and gradient of its group and of the group it shares, in the compute dtype */
     char *param, *grad, *shared_param, *shared_grad;
     char *input, *output, *saved, *work, *workspace, *boundary;
-    char *tokens, *results;            /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
+    char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
     int64_t tokens_bytes, results_bytes;
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
@@ -52,6 +43,7 @@ struct ah_binding {
     const struct ah_bound_programs *programs;
     enum ah_class class;    /* of the item's partition */
     int group;              /* whose model data it moves or updates */
+    bool infer;             /* the head stops at its logits: no targets, no loss */
     struct ah_adam adam;    /* updates only */
     const float *grad_scale; /* updates only: see dev.h */
 };

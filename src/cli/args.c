@@ -23,7 +23,7 @@ static enum ah_args_result wrong(struct ah_args_error *error, const char *format
     return AH_ARGS_WRONG;
 }
 
-/* ---- nearest name -------------------------------------------------------------------------------------------------- */
+/* ---- nearest name ------------------------------------------------------------------------------------------------ */
 
 static size_t least(size_t a, size_t b, size_t c)
 {
@@ -85,7 +85,7 @@ static enum ah_args_result unknown(const struct ah_command *command, const char 
     return wrong(error, "--%s: unknown option (see 'autohete %s --help')", text, command->name);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static bool within(const struct ah_arg *option, double value)
 {
@@ -133,7 +133,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_SEED: return parse_seed(to, text);
     case AH_ARG_REAL: return parse_real(to, option, text);
     case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
-    case AH_ARG_RATE: return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0 && (double)*(int64_t *)to >= option->min;
+    case AH_ARG_RATE:
+        return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0 && (double)*(int64_t *)to >= option->min;
     }
     return false;
 }
@@ -155,7 +156,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
     return text;
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 static const struct ah_arg *find(const struct ah_command *command, const char *name, size_t length)
 {
@@ -239,7 +240,8 @@ void ah__args_help(const struct ah_command *command, FILE *to)
         char left[64];
         if (!option->help)
             continue;
-        snprintf(left, sizeof left, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
+        snprintf(left, sizeof left, "--%s%s%s", option->name, option->meta ? " " : "",
+                 option->meta ? option->meta : "");
         fprintf(to, "  %-22s %s", left, option->help);
         if (option->initial)
             fprintf(to, " (default %s)", option->initial);

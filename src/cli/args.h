@@ -42,8 +42,10 @@ struct ah_args_error {
     char text[320]; /* one line, without the program's name */
 };
 
-/* Parses argv[0..argc) (what follows the command's name). --help and --version win over everything but an earlier fault. */
-enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv, struct ah_args_error *error);
+/* Parses argv[0..argc) (what follows the command's name). --help and --version win over everything but an earlier
+ * fault. */
+enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, char **argv,
+                                   struct ah_args_error *error);
 void ah__args_help(const struct ah_command *command, FILE *to);
 
 /* The nearest of `count` names to `text` by edit distance, null when none is near. */

@@ -37,14 +37,14 @@ static void begin(const struct writer *writer)
     printf(", \"tokens\": [");
 }
 
-static int on_token(int token, void *context)
+static int on_token(int token, const char *text, size_t length, void *context)
 {
     struct writer *writer = context;
     if (writer->count++ == 0)
         begin(writer);
     if (writer->json)
         return printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
-    return putchar(token) == EOF || fflush(stdout) != 0;
+    return fwrite(text, 1, length, stdout) != length || fflush(stdout) != 0;
 }
 
 static int run(const void *given)

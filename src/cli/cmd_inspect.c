@@ -1,20 +1,21 @@
 /* autohete inspect: what a model records, its partitions and their sizes. */
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/road.h"
+#include "cli/artefacts.h"
 
 struct inspect_args {
-    struct ah_cli_road_args road;
+    struct ah_artefact_inputs inputs;
     const char *checkpoint;
     bool graph, partition, json;
 };
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(road.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL,
+     "the model: JSON, or a folder with config.json", 0, 0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL,
      "instead of --model: a folder written by 'autohete train'", 0, 0, false},
-    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
     {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},
     {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "only the partitions and their sizes", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
@@ -26,54 +27,54 @@ static int save(const void *partition, const char *path)
     return ah_partition_save(partition, path);
 }
 
-static int show_json(const struct ah_cli_road *road)
+static int show_json(const struct ah_artefacts *artefacts)
 {
-    const struct ah_model_def *def = ah_model_get(road->model);
+    const struct ah_model_def *def = ah_model_get(artefacts->model);
     printf("{\"name\": ");
     ah__out_string(stdout, def->name);
     printf(", \"layers\": %d, \"vocab_size\": %lld, \"max_seq\": %lld, \"config\": ", def->layers,
            (long long)def->vocab_size, (long long)def->max_seq);
     ah__out_line(stdout, def->config ? def->config : "{}");
     printf(", \"partition\": ");
-    int status = ah__out_saved(stdout, save, road->partition);
+    int status = ah__out_saved(stdout, save, artefacts->partition);
     printf("}\n");
     return status;
 }
 
-static int show(const struct ah_cli_road *road, const struct inspect_args *args)
+static int show(const struct ah_artefacts *artefacts, const struct inspect_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
-    const struct ah_model_def *def = ah_model_get(road->model);
+    const struct ah_model_def *def = ah_model_get(artefacts->model);
     bool all = !args->graph && !args->partition;
     int status = AH_OK;
     if (all)
         fprintf(text, "model %s: %d blocks, %lld tokens, sequences up to %lld\n%s\n\n", def->name, def->layers,
                 (long long)def->vocab_size, (long long)def->max_seq, def->config ? def->config : "{}");
     if (args->graph || all)
-        status = ah_graph_print(road->graph, text);
+        status = ah_graph_print(artefacts->graph, text);
     if (status == AH_OK && all)
         fputc('\n', text);
     if (status == AH_OK && (args->partition || all))
-        status = ah_partition_print(road->partition, text);
-    return status == AH_OK && args->json ? show_json(road) : status;
+        status = ah_partition_print(artefacts->partition, text);
+    return status == AH_OK && args->json ? show_json(artefacts) : status;
 }
 
 static int run(const void *given)
 {
     struct inspect_args args = *(const struct inspect_args *)given;
-    struct ah_cli_road road = {0};
-    if (!args.road.model == !args.checkpoint) {
+    struct ah_artefacts artefacts = {0};
+    if (!args.inputs.model == !args.checkpoint) {
         fprintf(stderr, "autohete: --model: found %s, expected either --model or --checkpoint\n",
                 args.checkpoint ? "--checkpoint as well" : "nothing");
         return 2;
     }
     if (args.checkpoint)
-        args.road.model = args.checkpoint;
-    int status = ah__cli_road_partition(&road, &args.road);
+        args.inputs.model = args.checkpoint;
+    int status = ah__artefacts_partition(&artefacts, &args.inputs);
     if (status == AH_OK)
-        status = show(&road, &args);
+        status = show(&artefacts, &args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__cli_road_free(&road);
+    ah__artefacts_free(&artefacts);
     return exit_status;
 }
 

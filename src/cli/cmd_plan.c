@@ -1,37 +1,38 @@
 /* autohete plan: profile and plan, and say why. */
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/road.h"
+#include "cli/artefacts.h"
 
 struct plan_args {
-    struct ah_cli_road_args road;
+    struct ah_artefact_inputs inputs;
     const char *out;
     bool explain, json;
 };
 #define AT(field) offsetof(struct plan_args, field)
 
 static const struct ah_arg options[] = {
-    AH_ARGS_MODEL(AT(road.model)),
-    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
-    AH_ARGS_BUDGET(AT(road.budget)),
-    AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
-    AH_ARGS_PLAN(AT(road.plan), AT(road.policy), AT(road.profile)),
+    AH_ARGS_MODEL(AT(inputs.model)),
+    AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
+    AH_ARGS_BUDGET(AT(inputs.budget)),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
+    AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
      "say why this plan beats the integer program's and its neighbours", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan as one JSON object", 0, 0, false},
 };
 
-static int show(const struct ah_cli_road *road, const struct plan_args *args)
+static int show(const struct ah_artefacts *artefacts, const struct plan_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
-    int status = ah_plan_print(&road->plan, &args->road.budget, text);
+    int status = ah_plan_print(&artefacts->plan, &args->inputs.budget, text);
     if (status == AH_OK && args->explain)
-        status = ah_plan_explain(&road->plan, road->partition, road->profile, &args->road.budget, text);
+        status =
+            ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &args->inputs.budget, text);
     if (status == AH_OK && args->out)
-        status = ah_plan_save(&road->plan, args->out);
+        status = ah_plan_save(&artefacts->plan, args->out);
     if (status == AH_OK && args->json) {
-        status = ah__out_plan(stdout, &road->plan);
+        status = ah__out_plan(stdout, &artefacts->plan);
         putchar('\n');
     }
     return status;
@@ -40,14 +41,14 @@ static int show(const struct ah_cli_road *road, const struct plan_args *args)
 static int run(const void *given)
 {
     const struct plan_args *args = given;
-    struct ah_cli_road road = {0};
+    struct ah_artefacts artefacts = {0};
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
-        status = ah__cli_road_plan(&road, &args->road);
+        status = ah__artefacts_plan(&artefacts, &args->inputs);
     if (status == AH_OK)
-        status = show(&road, args);
+        status = show(&artefacts, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__cli_road_free(&road);
+    ah__artefacts_free(&artefacts);
     return exit_status;
 }
 

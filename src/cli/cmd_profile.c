@@ -1,21 +1,22 @@
 /* autohete profile: what one block, embedding, head, optimizer and copies cost on a device. */
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/road.h"
+#include "cli/artefacts.h"
 
 struct profile_args {
-    struct ah_cli_road_args road;
+    struct ah_artefact_inputs inputs;
     const char *out;
     bool json;
 };
 #define AT(field) offsetof(struct profile_args, field)
 
 static const struct ah_arg options[] = {
-    AH_ARGS_MODEL(AT(road.model)),
-    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
-    AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
+    AH_ARGS_MODEL(AT(inputs.model)),
+    AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the profile as one JSON object", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is the profile as one JSON object", 0, 0, false},
 };
 
 static int save(const void *profile, const char *path)
@@ -23,13 +24,13 @@ static int save(const void *profile, const char *path)
     return ah_profile_save(profile, path);
 }
 
-static int show(const struct ah_cli_road *road, const struct profile_args *args)
+static int show(const struct ah_artefacts *artefacts, const struct profile_args *args)
 {
-    int status = ah_profile_print(road->profile, args->json ? stderr : stdout);
+    int status = ah_profile_print(artefacts->profile, args->json ? stderr : stdout);
     if (status == AH_OK && args->out)
-        status = ah_profile_save(road->profile, args->out);
+        status = ah_profile_save(artefacts->profile, args->out);
     if (status == AH_OK && args->json) {
-        status = ah__out_saved(stdout, save, road->profile);
+        status = ah__out_saved(stdout, save, artefacts->profile);
         putchar('\n');
     }
     return status;
@@ -38,14 +39,14 @@ static int show(const struct ah_cli_road *road, const struct profile_args *args)
 static int run(const void *given)
 {
     const struct profile_args *args = given;
-    struct ah_cli_road road = {0};
+    struct ah_artefacts artefacts = {0};
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
-        status = ah__cli_road_profile(&road, &args->road);
+        status = ah__artefacts_profile(&artefacts, &args->inputs);
     if (status == AH_OK)
-        status = show(&road, args);
+        status = show(&artefacts, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__cli_road_free(&road);
+    ah__artefacts_free(&artefacts);
     return exit_status;
 }
 

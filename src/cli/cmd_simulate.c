@@ -1,4 +1,5 @@
-/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine one does not own. */
+/* autohete simulate: the timeline of a plan without running it, and what each policy makes of a machine that is
+ * not at hand. */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -6,7 +7,7 @@
 #include "cli/out.h"
 
 struct simulate_args {
-    struct ah_cli_road_args road;
+    struct ah_artefact_inputs inputs;
     struct ah_compare_args compare;
     int iterations;
     const char *svg, *trace;
@@ -15,8 +16,8 @@ struct simulate_args {
 #define AT(field) offsetof(struct simulate_args, field)
 
 static const struct ah_arg options[] = {
-    AH_ARGS_MODEL(AT(road.model)),
-    AH_ARGS_SHAPE(AT(road.batch), AT(road.seq)),
+    AH_ARGS_MODEL(AT(inputs.model)),
+    AH_ARGS_SHAPE(AT(inputs.batch), AT(inputs.seq)),
     {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
      "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
     {"ranks", AH_ARG_INT, AT(compare.ranks), "N", NULL,
@@ -24,13 +25,14 @@ static const struct ah_arg options[] = {
     {"dtype", AH_ARG_TEXT, AT(compare.dtype), "TYPE", NULL, "bf16 or fp32 on that machine (default bf16)", 0, 0, false},
     {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
      "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
-    {"policy", AH_ARG_TEXT, AT(road.policy), "NAMES", "autohete", "all, or names with commas between them", 0, 0, false},
+    {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",
+     "all, or names with commas between them", 0, 0, false},
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
      "device-memory=8GiB:40GiB:4GiB, or of host-memory, batch=4:32:4 or seq", 0, 0, false},
-    AH_ARGS_BUDGET(AT(road.budget)),
-    AH_ARGS_DEVICE(AT(road.device), AT(road.dev)),
-    {"plan", AH_ARG_TEXT, AT(road.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
-    {"profile", AH_ARG_TEXT, AT(road.profile), "FILE", NULL, "a saved profile (default: measure)", 0, 0, false},
+    AH_ARGS_BUDGET(AT(inputs.budget)),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
+    {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
+    {"profile", AH_ARG_TEXT, AT(inputs.profile), "FILE", NULL, "a saved profile (default: measure)", 0, 0, false},
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "where to draw two iterations", 0, 0, false},
     {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "where to save all of them as a Chrome trace", 0, 0, false},
@@ -38,13 +40,15 @@ static const struct ah_arg options[] = {
      "the last line of output is one JSON object: the plan with its prediction, or the policies", 0, 0, false},
 };
 
-static int show_timeline(const struct ah_cli_road *road, const struct ah_budget *budget, const struct simulate_args *args)
+static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_budget *budget,
+                         const struct simulate_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
     struct ah_timeline *timeline = NULL;
-    int status = ah_plan_simulate(&timeline, &road->plan, road->partition, road->profile, args->iterations);
+    int status =
+        ah_plan_simulate(&timeline, &artefacts->plan, artefacts->partition, artefacts->profile, args->iterations);
     if (status == AH_OK)
-        status = ah_plan_print(&road->plan, budget, text);
+        status = ah_plan_print(&artefacts->plan, budget, text);
     if (status == AH_OK)
         status = ah_timeline_print(timeline, text);
     if (status == AH_OK && args->svg)
@@ -55,11 +59,11 @@ static int show_timeline(const struct ah_cli_road *road, const struct ah_budget 
     return status;
 }
 
-static int show(const struct ah_cli_road *road, const struct ah_budget *budget, const struct simulate_args *args)
+static int show(const struct ah_artefacts *artefacts, const struct ah_budget *budget, const struct simulate_args *args)
 {
-    int status = show_timeline(road, budget, args);
+    int status = show_timeline(artefacts, budget, args);
     if (status == AH_OK && args->json) {
-        status = ah__out_plan(stdout, &road->plan);
+        status = ah__out_plan(stdout, &artefacts->plan);
         putchar('\n');
     }
     return status;
@@ -68,11 +72,11 @@ static int show(const struct ah_cli_road *road, const struct ah_budget *budget, 
 /* One policy on a device, or with a saved profile. */
 static int simulate(const struct simulate_args *args)
 {
-    struct ah_cli_road road = {0};
-    int status = ah__cli_road_plan(&road, &args->road);
+    struct ah_artefacts artefacts = {0};
+    int status = ah__artefacts_plan(&artefacts, &args->inputs);
     if (status == AH_OK)
-        status = show(&road, &args->road.budget, args);
-    ah__cli_road_free(&road);
+        status = show(&artefacts, &args->inputs.budget, args);
+    ah__artefacts_free(&artefacts);
     return status;
 }
 
@@ -82,7 +86,7 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
     const struct {
         const char *name;
         bool given;
-    } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->road.plan, "auto") != 0}};
+    } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->inputs.plan, "auto") != 0}};
     bool one = compare->policies[1] == NULL && compare->sweep.count == 1;
     for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
         if (single[i].given && !one)
@@ -93,31 +97,32 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
 /* A plan given by hand for a machine of paper. */
 static int compare_plan(struct ah_compare *compare, const struct simulate_args *args)
 {
-    struct ah_cli_road *road = &compare->road;
+    struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
-        status = ah_plan_parse(&road->plan, args->road.plan, road->partition, road->profile, &compare->budget,
-                               compare->policies[0]);
-    return status == AH_OK ? show(road, &compare->budget, args) : status;
+        status = ah_plan_parse(&artefacts->plan, args->inputs.plan, artefacts->partition, artefacts->profile,
+                               &compare->budget, compare->policies[0]);
+    return status == AH_OK ? show(artefacts, &compare->budget, args) : status;
 }
 
 /* The timeline comes before the table, which ends with the JSON line. */
 static int compare_picture(struct ah_compare *compare, const struct simulate_args *args)
 {
-    struct ah_cli_road *road = &compare->road;
+    struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
-        status = ah_plan_search(&road->plan, road->partition, road->profile, &compare->budget, compare->policies[0]);
-    return status == AH_OK ? show_timeline(road, &compare->budget, args) : status;
+        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &compare->budget,
+                                compare->policies[0]);
+    return status == AH_OK ? show_timeline(artefacts, &compare->budget, args) : status;
 }
 
 static int compare_policies(const struct simulate_args *args)
 {
     struct ah_compare compare;
-    int status = ah__compare_init(&compare, &args->road, &args->compare);
+    int status = ah__compare_init(&compare, &args->inputs, &args->compare);
     if (status == AH_OK)
         status = check_single(args, &compare);
-    bool by_hand = strcmp(args->road.plan, "auto") != 0;
+    bool by_hand = strcmp(args->inputs.plan, "auto") != 0;
     if (status == AH_OK && by_hand)
         status = compare_plan(&compare, args);
     if (status == AH_OK && !by_hand && (args->svg || args->trace))
@@ -131,7 +136,7 @@ static int compare_policies(const struct simulate_args *args)
 static int run(const void *given)
 {
     const struct simulate_args *args = given;
-    bool compares = ah__compare_wanted(&args->road, &args->compare);
+    bool compares = ah__compare_wanted(&args->inputs, &args->compare);
     int status = ah__out_check("svg", args->svg);
     if (status == AH_OK)
         status = ah__out_check("trace", args->trace);

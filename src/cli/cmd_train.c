@@ -1,4 +1,4 @@
-/* autohete train: the whole road. */
+/* autohete train: profile, plan, train, save. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "cli/road.h"
+#include "cli/artefacts.h"
 
 struct train_args {
     struct ah_train_options options;
@@ -19,7 +19,8 @@ struct train_args {
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL,
      "the model: JSON, or a folder with config.json", 0, 0, false},
-    {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL, "text (read as bytes) or an llm.c token file", 0, 0, false},
+    {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
+     "text (read as bytes) or an llm.c token file", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget)),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev)),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
@@ -27,7 +28,8 @@ static const struct ah_arg options[] = {
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
      "tokens in a sequence (default: the model's longest, at most 256)", 1, 16777216, false},
-    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, from the first ever (default 200)", 1, 1e12, false},
+    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL,
+     "steps in all, from the first ever (default 200)", 1, 1e12, false},
     {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
     {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate (default 3e-4)", 0, 1000, false},
     {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL,
@@ -38,8 +40,10 @@ static const struct ah_arg options[] = {
     {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "AdamW (default 0.9)", 0, 0.999999999, false},
     {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 0.999999999, false},
     {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 1e-30, 1, false},
-    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL, "AdamW, matrices only (default 0.1)", 0, 1000, false},
-    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and pictures", 0, 0, false},
+    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL,
+     "AdamW, matrices only (default 0.1)", 0, 1000, false},
+    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL,
+     "where to write checkpoint, metrics and timelines", 0, 0, false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
      "go on from a checkpoint; what is not given is as it was there", 0, 0, false},
     {"save-every", AH_ARG_COUNT, AT_OPTION(save_every), "N", NULL,
@@ -60,7 +64,7 @@ static void init(void *given)
     ah_train_options_init(&args->options);
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------------------------- */
+/* ---- while it runs ----------------------------------------------------------------------------------------------- */
 
 static volatile int stop;
 
@@ -123,7 +127,7 @@ static const char *token_unit(const char *model_path)
     return bytes ? "byte" : "token";
 }
 
-/* ---- afterwards ---------------------------------------------------------------------------------------------------- */
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
 
 static void print_peaks(FILE *to, const char *name, int64_t predicted, int64_t used)
 {
@@ -137,13 +141,13 @@ static void print_places(FILE *to, const struct ah_train_options *train)
     const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
     char path[4096];
     if (!folder) {
-        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and pictures)\n", "saved");
+        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and timelines)\n", "saved");
         return;
     }
     fprintf(to, "  %-14s %s\n", "saved", folder);
     snprintf(path, sizeof path, "%s/timeline.svg", folder);
     if (access(path, R_OK) == 0)
-        fprintf(to, "  %-14s %s, %s/timeline.json\n", "pictures", path, folder);
+        fprintf(to, "  %-14s %s, %s/timeline.json\n", "timelines", path, folder);
 }
 
 static void print_summary(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
@@ -157,8 +161,8 @@ static void print_summary(FILE *to, const struct ah_train_result *result, const 
     fputc('\n', to);
     if (result->step_ns_median > 0) {
         double measured = (double)result->step_ns_median, predicted = (double)result->step_ns_predicted;
-        fprintf(to, "  %-14s %.2f ms measured, %.2f ms predicted (%+.1f%%), %.0f tokens/s\n", "step time", measured / 1e6,
-                predicted / 1e6, 100 * (predicted - measured) / measured, result->tokens_per_s);
+        fprintf(to, "  %-14s %.2f ms measured, %.2f ms predicted (%+.1f%%), %.0f tokens/s\n", "step time",
+                measured / 1e6, predicted / 1e6, 100 * (predicted - measured) / measured, result->tokens_per_s);
     }
     print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
     print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);

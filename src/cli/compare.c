@@ -6,13 +6,13 @@
 #include "cli/evaluation.h"
 #include "cli/out.h"
 
-bool ah__compare_wanted(const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
+bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
-    bool several = strcmp(road_args->policy, "all") == 0 || strchr(road_args->policy, ',');
+    bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
     return args->hardware || args->sweep || args->ranks || args->optimizer || args->dtype || several;
 }
 
-/* ---- the question -------------------------------------------------------------------------------------------------- */
+/* ---- the question ------------------------------------------------------------------------------------------------ */
 
 static const char *nearest_policy(const char *name)
 {
@@ -58,17 +58,17 @@ static int read_policies(struct ah_compare *compare, const char *text)
 }
 
 /* Options that mean nothing with, or without, a machine of paper. */
-static int check_options(const struct ah_cli_road_args *road, const struct ah_compare_args *args)
+static int check_options(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
     const struct {
         const char *name;
         bool given;
     } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}, {"dtype", args->dtype}},
-      without[] = {{"profile", road->profile},
-                   {"device", strcmp(road->device, "cpu") != 0},
-                   {"link", road->dev.link_bytes_per_s != 0},
-                   {"threads", road->dev.threads != 0},
-                   {"host-threads", road->dev.host_threads != 0}};
+      without[] = {{"profile", inputs->profile},
+                   {"device", strcmp(inputs->device, "cpu") != 0},
+                   {"link", inputs->dev.link_bytes_per_s != 0},
+                   {"threads", inputs->dev.threads != 0},
+                   {"host-threads", inputs->dev.host_threads != 0}};
     for (size_t i = 0; i < sizeof with / sizeof with[0] && !args->hardware; i++)
         if (with[i].given)
             return ah__out_fault("--%s: found it without --hardware, expected both", with[i].name);
@@ -89,8 +89,8 @@ static int read_dtype(enum ah_dtype *out, const struct ah_compare_args *args)
 
 static struct ah_point point_given(const struct ah_compare *compare)
 {
-    const struct ah_cli_road_args *road = compare->road_args;
-    struct ah_point point = {road->batch, road->seq, road->budget.device_bytes, road->budget.host_bytes};
+    const struct ah_artefact_inputs *inputs = compare->inputs;
+    struct ah_point point = {inputs->batch, inputs->seq, inputs->budget.device_bytes, inputs->budget.host_bytes};
     if (!point.device_bytes)
         point.device_bytes = compare->info.device_bytes;
     if (!point.host_bytes)
@@ -104,7 +104,8 @@ static int check_batches(const struct ah_compare *compare)
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);
         if (point.batch % compare->ranks != 0)
-            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: the batch is that of all ranks",
+            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: "
+                                 "the batch is that of all ranks",
                                  (long long)point.batch, compare->ranks, compare->ranks);
     }
     return AH_OK;
@@ -113,10 +114,10 @@ static int check_batches(const struct ah_compare *compare)
 /* A quantity is either given or swept. */
 static int check_sweep(const struct ah_compare *compare)
 {
-    const struct ah_cli_road_args *road = compare->road_args;
-    struct ah_point given = {.seq = road->seq,
-                             .device_bytes = road->budget.device_bytes,
-                             .host_bytes = road->budget.host_bytes};
+    const struct ah_artefact_inputs *inputs = compare->inputs;
+    struct ah_point given = {.seq = inputs->seq,
+                             .device_bytes = inputs->budget.device_bytes,
+                             .host_bytes = inputs->budget.host_bytes};
     int64_t value;
     memcpy(&value, (const char *)&given + compare->sweep.at, sizeof value);
     if (compare->sweep.name && value != 0)
@@ -147,15 +148,16 @@ static int load_hardware(struct ah_compare *compare)
     return AH_OK;
 }
 
-int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road_args, const struct ah_compare_args *args)
+int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+                     const struct ah_compare_args *args)
 {
     enum ah_dtype dtype;
-    *out = (struct ah_compare){.road_args = road_args, .args = args, .ranks = args->ranks ? args->ranks : 1};
-    int status = check_options(road_args, args);
+    *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
+    int status = check_options(inputs, args);
     if (status == AH_OK)
         status = read_dtype(&dtype, args);
     if (status == AH_OK)
-        status = read_policies(out, road_args->policy);
+        status = read_policies(out, inputs->policy);
     if (status == AH_OK)
         status = ah__sweep_parse(&out->sweep, args->sweep);
     if (status == AH_OK)
@@ -167,41 +169,41 @@ int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road
 
 void ah__compare_fini(struct ah_compare *compare)
 {
-    ah__cli_road_free(&compare->road);
+    ah__artefacts_free(&compare->artefacts);
     ah_hardware_free(compare->hardware);
 }
 
-/* ---- a point ------------------------------------------------------------------------------------------------------- */
+/* ---- a point ----------------------------------------------------------------------------------------------------- */
 
-static int road_on_paper(struct ah_cli_road *road, const struct ah_compare *compare, const struct ah_point *point)
+static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
     enum ah_dtype dtype;
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
     int status = read_dtype(&dtype, compare->args);
     if (status == AH_OK)
-        status = ah_model_load(&road->model, compare->road_args->model);
+        status = ah_model_load(&artefacts->model, compare->inputs->model);
     if (status == AH_OK)
-        status = ah_model_record(&road->graph, road->model, point->batch / compare->ranks, point->seq, dtype);
+        status = ah_model_record(&artefacts->graph, artefacts->model, point->batch / compare->ranks, point->seq, dtype);
     if (status == AH_OK)
-        status = ah_partition_new(&road->partition, road->graph);
+        status = ah_partition_new(&artefacts->partition, artefacts->graph);
     if (status == AH_OK)
-        status = ah_profile_estimate(&road->profile, road->partition, compare->hardware, &options);
+        status = ah_profile_estimate(&artefacts->profile, artefacts->partition, compare->hardware, &options);
     return status;
 }
 
-static int road_measured(struct ah_cli_road *road, const struct ah_compare *compare, const struct ah_point *point)
+static int measure(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
-    struct ah_cli_road_args args = *compare->road_args;
+    struct ah_artefact_inputs args = *compare->inputs;
     args.batch = point->batch;
     args.seq = point->seq;
-    return ah__cli_road_profile(road, &args);
+    return ah__artefacts_profile(artefacts, &args);
 }
 
-/* The sequence length that the road would choose has to be known before two points can be told apart. */
+/* The sequence length that is chosen when none is given has to be known before two points can be told apart. */
 static int default_seq(int64_t *seq, const struct ah_compare *compare)
 {
     struct ah_model *model;
-    int status = *seq ? AH_OK : ah_model_load(&model, compare->road_args->model);
+    int status = *seq ? AH_OK : ah_model_load(&model, compare->inputs->model);
     if (*seq || status != AH_OK)
         return status;
     int64_t longest = ah_model_get(model)->max_seq;
@@ -218,10 +220,10 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (status != AH_OK)
         return status;
     if (point.batch != before.batch || point.seq != before.seq) {
-        ah__cli_road_free(&compare->road);
-        compare->road = (struct ah_cli_road){0};
-        status = compare->hardware ? road_on_paper(&compare->road, compare, &point)
-                                   : road_measured(&compare->road, compare, &point);
+        ah__artefacts_free(&compare->artefacts);
+        compare->artefacts = (struct ah_artefacts){0};
+        status = compare->hardware ? estimate(&compare->artefacts, compare, &point)
+                                   : measure(&compare->artefacts, compare, &point);
     }
     if (status != AH_OK)
         return status;
@@ -230,14 +232,14 @@ int ah__compare_point(struct ah_compare *compare, int index)
     return AH_OK;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static int evaluate(struct ah_evaluation *evaluations, const struct ah_compare *compare)
 {
     int status = AH_OK;
     for (int i = 0; compare->policies[i] && status == AH_OK; i++)
-        status = ah_plan_evaluate(&evaluations[i], compare->road.partition, compare->road.profile, &compare->budget,
-                                  compare->policies[i]);
+        status = ah_plan_evaluate(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
+                                  &compare->budget, compare->policies[i]);
     return status;
 }
 
@@ -247,10 +249,10 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_point *point = &compare->point;
     const char *swept = compare->sweep.name ? compare->sweep.name : "";
     const struct ah_compare_args *args = compare->args;
-    fprintf(to, "%s", compare->road_args->model);
+    fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name, compare->info.description,
-                compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
+        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name,
+                compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 args->dtype ? args->dtype : "bf16", args->optimizer ? args->optimizer : "autohete");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
@@ -258,9 +260,11 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     if (strcmp(swept, "seq") != 0)
         fprintf(to, "sequences of %lld tokens, ", (long long)point->seq);
     if (strcmp(swept, "device-memory") != 0)
-        fprintf(to, "device memory %s, ", point->device_bytes ? ah_size_format(size, sizeof size, point->device_bytes) : "any");
+        fprintf(to, "device memory %s, ",
+                point->device_bytes ? ah_size_format(size, sizeof size, point->device_bytes) : "any");
     if (strcmp(swept, "host-memory") != 0)
-        fprintf(to, "host memory %s, ", point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
+        fprintf(to, "host memory %s, ",
+                point->host_bytes ? ah_size_format(size, sizeof size, point->host_bytes) : "any");
     fprintf(to, "%d polic%s\n\n", ah__evaluation_count(compare->policies),
             ah__evaluation_count(compare->policies) == 1 ? "y" : "ies");
 }
@@ -269,13 +273,14 @@ static void json_head(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_compare_args *args = compare->args;
     fputs("{\"model\": ", to);
-    ah__out_string(to, compare->road_args->model);
+    ah__out_string(to, compare->inputs->model);
     fputs(", \"hardware\": ", to);
     if (args->hardware)
         ah__out_string(to, compare->info.name);
     else
         fputs("null", to);
-    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : args->hardware ? "bf16" : "fp32");
+    const char *dtype = args->hardware ? "bf16" : "fp32";
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : dtype);
     if (args->hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
 }
@@ -285,8 +290,10 @@ static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
     fprintf(to,
-            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, \"policies\": ",
-            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes, (long long)point->host_bytes);
+            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, "
+            "\"policies\": ",
+            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes,
+            (long long)point->host_bytes);
 }
 
 static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *json)

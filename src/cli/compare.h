@@ -1,13 +1,14 @@
-/* What policies make of a model on a machine: one point of a question after another, as a table and as JSON. Decides nothing. */
+/* What policies make of a model on a machine: one point of a question after another, as a table and as JSON. Decides
+ * nothing. */
 #ifndef AH_CLI_COMPARE_H
 #define AH_CLI_COMPARE_H
 
-#include "cli/road.h"
+#include "cli/artefacts.h"
 #include "cli/sweep.h"
 
 /* The question. Null or 0: not given. */
 struct ah_compare_args {
-    const char *hardware;  /* the machine; null: a device or a saved profile, as the road says */
+    const char *hardware;  /* the machine; null: a device or a saved profile, as the inputs say */
     int ranks;
     const char *optimizer; /* whose host Adam */
     const char *dtype;     /* "bf16" or "fp32" */
@@ -17,7 +18,7 @@ struct ah_compare_args {
 enum { AH_COMPARE_POLICIES = 32 };
 
 struct ah_compare {
-    const struct ah_cli_road_args *road_args;
+    const struct ah_artefact_inputs *inputs;
     const struct ah_compare_args *args;
     struct ah_hardware *hardware;  /* null: none */
     struct ah_hardware_info info;  /* of the hardware */
@@ -25,18 +26,19 @@ struct ah_compare {
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */
     char names[512];
-    struct ah_point point;      /* the one the road below was built for */
-    struct ah_cli_road road;    /* model, partition and profile of the point */
+    struct ah_point point;      /* the one the artefacts below were made for */
+    struct ah_artefacts artefacts;    /* model, partition and profile of the point */
     struct ah_budget budget;    /* of one rank at the point */
 };
 
 /* Whether the options ask to compare: several policies, a machine or a sweep. */
-bool ah__compare_wanted(const struct ah_cli_road_args *road_args, const struct ah_compare_args *args);
+bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args);
 
 /* Reads the question; both stay borrowed. Closed by fini, also after a failure. Statuses as the library's. */
-int ah__compare_init(struct ah_compare *out, const struct ah_cli_road_args *road_args, const struct ah_compare_args *args);
+int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+                     const struct ah_compare_args *args);
 void ah__compare_fini(struct ah_compare *compare);
-/* Builds the road up to the profile for point `index` of the sweep, unless it stands already. */
+/* Makes the artefacts up to the profile for point `index` of the sweep, unless they are there already. */
 int ah__compare_point(struct ah_compare *compare, int index);
 /* Evaluates all policies at all points: the table on `text`, one JSON object as a line on `json` (null: none). */
 int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json);

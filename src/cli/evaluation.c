@@ -25,7 +25,7 @@ static double speedup(const struct ah_evaluation *of, const struct ah_evaluation
     return NAN;
 }
 
-/* ---- table --------------------------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------------------------- */
 
 void ah__evaluation_head(FILE *to, const char *swept)
 {
@@ -78,10 +78,12 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
 void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
-          "c,p,o     blocks that recompute, that give their parameters back after forward, whose optimizer is on the host\n"
+          "c,p,o     blocks that recompute, that give their parameters back after forward, "
+          "whose optimizer is on the host\n"
           "model     TFLOPS = flops of forward and backward of one rank / step time / 1e12\n"
           "hardware  TFLOPS = (the same + flops of the c recomputed blocks) / step time / 1e12\n"
-          "bound     no schedule of this plan is faster: the busiest lane's total or the longest dependency cycle, in ms;\n"
+          "bound     no schedule of this plan is faster: the busiest lane's total or the longest dependency cycle, "
+          "in ms;\n"
           "          ratio = step / bound\n"
           "device    peak of one device; host: peak of one rank's part of host memory\n"
           "busy      compute / host to device / device to host / host optimizer / between ranks, of a steady step\n"
@@ -94,7 +96,7 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
         fprintf(to, "%-17s %s\n", policies[i], ah_policy_description(policies[i]));
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void number(FILE *to, const char *key, double value)
 {
@@ -108,10 +110,12 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     bool fits = evaluation->fits;
     fprintf(to, "{\"policy\": \"%s\", \"fits\": %s, \"reason\": ", evaluation->policy, fits ? "true" : "false");
     ah__out_string(to, evaluation->reason);
-    fprintf(to, ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"p\": %d, \"o\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
-                "\"embedding_on_host\": %s, \"head_on_host\": %s}",
-            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots,
-            plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false", plan->switches.head_on_host ? "true" : "false");
+    fprintf(to,
+            ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"p\": %d, \"o\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
+            "\"embedding_on_host\": %s, \"head_on_host\": %s}",
+            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+            plan->switches.slots, plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false",
+            plan->switches.head_on_host ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);
     number(to, "bound_ratio", fits ? (double)plan->step_ns / (double)plan->bound_ns : NAN);

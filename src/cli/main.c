@@ -1,4 +1,5 @@
-/* autohete COMMAND [option ...]: a client of the public interface. Exit status 0, 1 (the run failed) or 2 (bad input). */
+/* autohete COMMAND [option ...]: a client of the public interface. Exit status 0, 1 (the run failed) or 2 (bad
+ * input). */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -102,7 +102,8 @@ int ah__out_check(const char *option, const char *path)
     if (!path)
         return AH_OK;
     if (strlen(path) >= sizeof folder)
-        return ah__out_fault("--%s: found a path of %zu bytes, expected at most %zu", option, strlen(path), sizeof folder - 1);
+        return ah__out_fault("--%s: found a path of %zu bytes, expected at most %zu", option, strlen(path),
+                             sizeof folder - 1);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return ah__out_fault("--%s: found the folder '%.200s', expected a file name", option, path);
     strcpy(folder, path);

@@ -65,8 +65,8 @@ int ah__sweep_parse(struct ah_sweep *out, const char *text)
     const char *equals = strchr(text, '=');
     int index = equals ? find(text, (size_t)(equals - text)) : -1;
     if (index < 0)
-        return ah__out_fault("--sweep: found '%.80s', expected device-memory, host-memory, batch or seq and =FROM:TO:STEP",
-                             text);
+        return ah__out_fault("--sweep: found '%.80s', expected device-memory, host-memory, batch or seq "
+                             "and =FROM:TO:STEP", text);
     snprintf(values, sizeof values, "%s", equals + 1);
     if (strlen(equals + 1) >= sizeof values || !parse_values(value, values, quantities[index].size))
         return ah__out_fault("--sweep: found '%.80s', expected %s=%s", text, quantities[index].name,
@@ -76,8 +76,15 @@ int ah__sweep_parse(struct ah_sweep *out, const char *text)
     int64_t count = (value[1] - value[0]) / value[2] + 1;
     if (count > POINTS_MOST)
         return ah__out_fault("--sweep: found %lld points, expected at most %d", (long long)count, POINTS_MOST);
-    *out = (struct ah_sweep){quantities[index].name, quantities[index].key, quantities[index].at, quantities[index].size,
-                             value[0],               value[2],              (int)count};
+    *out = (struct ah_sweep){
+        .name = quantities[index].name,
+        .key = quantities[index].key,
+        .at = quantities[index].at,
+        .size = quantities[index].size,
+        .from = value[0],
+        .step = value[2],
+        .count = (int)count,
+    };
     return AH_OK;
 }
 

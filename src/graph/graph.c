@@ -68,7 +68,7 @@ double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node)
     struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
     node_metas(graph, node->in, AH_OP_MAX_INPUTS, in);
     node_metas(graph, node->out, AH_OP_MAX_OUTPUTS, out);
-    return ah__op_table[node->op].flops(in, out, &node->attr);
+    return ah__op_table[node->op]->flops(in, out, &node->attr);
 }
 
 static int check_shape(const struct ah_shape *shape)
@@ -104,11 +104,11 @@ int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *val
 static int check_inputs(const struct ah_graph *graph, enum ah_op op, const int *in)
 {
     char path[256];
-    for (int i = 0; i < ah__op_table[op].inputs; i++) {
+    for (int i = 0; i < ah__op_table[op]->inputs; i++) {
         int by = in[i] < 0 ? -1 : graph->values[in[i]].overwritten_by;
         if (by >= 0)
             return ah__fail(AH_EINPUT, "input %d, value %%%d, was overwritten in place by %s in %s", i, in[i],
-                            ah__op_table[graph->nodes[by].op].name,
+                            ah__op_table[graph->nodes[by].op]->name,
                             ah__graph_scope_path(graph, graph->nodes[by].scope, path, sizeof path));
     }
     return AH_OK;
@@ -116,7 +116,8 @@ static int check_inputs(const struct ah_graph *graph, enum ah_op op, const int *
 
 static int node_append(struct ah_graph *graph, const struct ah_node *node, const struct ah_meta *metas)
 {
-    const struct ah_op_row *row = &ah__op_table[node->op];
+    const struct ah_op_row *row = ah__op_table[node->op];
+    int in_place = ah__op_inplace_output(node->op);
     AH_TRY(ah__grow(&graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof *graph->nodes));
     struct ah_node made = *node;
     int number = (int)graph->node_count;
@@ -125,24 +126,40 @@ static int node_append(struct ah_graph *graph, const struct ah_node *node, const
         AH_TRY(ah__graph_value(graph, &made.out[i], &value));
         graph->values[made.out[i]].producer = number;
     }
-    if (row->inplace_output >= 0) {
-        graph->values[made.out[row->inplace_output]].storage = graph->values[made.in[0]].storage;
+    if (in_place >= 0) {
+        graph->values[made.out[in_place]].storage = graph->values[made.in[0]].storage;
         graph->values[made.in[0]].overwritten_by = number;
     }
     graph->nodes[graph->node_count++] = made;
     return AH_OK;
 }
 
-int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, const int *in,
+/* What is absent from the end of the operands is filled up. */
+static int node_init(struct ah_node *node, const struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr,
+                     struct ah_values in)
+{
+    const struct ah_op_row *row = ah__op_table[op];
+    char text[AH_ATTR_TEXT_BYTES];
+    if (in.count > row->inputs)
+        return ah__fail(AH_EINTERNAL, "%s: found %d inputs, expected at most %d", row->name, in.count, row->inputs);
+    if (ah__attr_set(attr) & ~(unsigned)row->attrs)
+        return ah__fail(AH_EINTERNAL, "%s: found attributes that it does not have: %s", row->name,
+                        ah__attr_format(text, sizeof text, attr));
+    *node = (struct ah_node){.op = op, .attr = *attr, .scope = graph->current_scope};
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        node->in[i] = i < in.count ? in.value[i] : -1;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        node->out[i] = -1;
+    return AH_OK;
+}
+
+int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, struct ah_values in,
                    const struct ah_meta *given, int *out)
 {
-    const struct ah_op_row *row = &ah__op_table[op];
-    struct ah_node node = {.op = op, .attr = *attr, .scope = graph->current_scope};
+    const struct ah_op_row *row = ah__op_table[op];
+    struct ah_node node;
     struct ah_meta in_meta[AH_OP_MAX_INPUTS], out_meta[AH_OP_MAX_OUTPUTS] = {0};
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        node.in[i] = i < row->inputs ? in[i] : -1;
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        node.out[i] = -1;
+    AH_TRY(node_init(&node, graph, op, attr, in));
     AH_TRY(check_inputs(graph, op, node.in));
     node_metas(graph, node.in, AH_OP_MAX_INPUTS, in_meta);
     if (given)

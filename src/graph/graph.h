@@ -1,8 +1,8 @@
 /* The recorded graph: values and nodes on fake tensors, scopes, liveness. Never allocates tensor data.
  *
- * Takes recording calls (autohete.h) and gives a list of nodes in execution order. A value made in place has the memory of input
- * 0 (`storage`); the value it replaced may not be read any more. The same structure holds one partition's forward and backward
- * nodes while it is compiled. Must not know partitions, plans or devices. */
+ * Takes recording calls (autohete.h) and gives a list of nodes in execution order. A value made in place has the memory
+ * of input 0 (`storage`); the value it replaced may not be read any more. The same structure holds one partition's
+ * forward and backward nodes while it is compiled. Must not know partitions, plans or devices. */
 #ifndef AH_GRAPH_GRAPH_H
 #define AH_GRAPH_GRAPH_H
 
@@ -54,9 +54,17 @@ struct ah_graph {
 /* Appends a value that no node makes. *out receives its number. */
 int ah__graph_value(struct ah_graph *graph, int *out, const struct ah_value *value);
 
-/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no input
- * determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten. */
-int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, const int *in,
+/* The inputs of a node to be: ah__values(x, weight). What is absent is -1, or left out at the end. */
+struct ah_values {
+    const int *value;
+    int count;
+};
+#define ah__values(...) ((struct ah_values){(const int[]){__VA_ARGS__}, (int)AH_LENGTH(((const int[]){__VA_ARGS__}))})
+
+/* Appends a node after inferring its outputs; out[] receives the row's outputs. `given`: meta of output 0 where no
+ * input determines it, else null. AH_EINPUT when shapes do not fit or an input was overwritten; AH_EINTERNAL for an
+ * attribute that the operator does not have. */
+int ah__graph_node(struct ah_graph *graph, enum ah_op op, const struct ah_attr *attr, struct ah_values in,
                    const struct ah_meta *given, int *out);
 
 /* Top-level scope of a scope ("h.3" of "h.3.attn"), or -1. */
@@ -67,8 +75,8 @@ char *ah__graph_scope_path(const struct ah_graph *graph, int scope, char *text, 
 int64_t ah__value_bytes(const struct ah_value *value);
 double ah__node_flops(const struct ah_graph *graph, const struct ah_node *node);
 
-/* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that reads
- * or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
+/* Liveness of the memory behind a value over a list of nodes: positions in the list of the first and the last node that
+ * reads or writes it, -1 and -1 when none does. Indexed by value; meaningful where value == its own storage. */
 struct ah_live {
     int first, last;
 };

@@ -22,13 +22,9 @@ static void add_values(char *line, const int *values, int count)
 
 static void add_attr(char *line, const struct ah_node *node)
 {
-    char text[32] = "";
-    if (node->attr.heads)
-        snprintf(text, sizeof text, ", heads=%d", node->attr.heads);
-    else if (node->op == AH_OP_LAYERNORM)
-        snprintf(text, sizeof text, ", eps=%g", (double)node->attr.eps);
-    else if (node->attr.out_in)
-        snprintf(text, sizeof text, ", out_in");
+    char text[AH_ATTR_TEXT_BYTES];
+    ah__attr_format(text, sizeof text, &node->attr);
+    add(line, text[0] ? ", " : "");
     add(line, text);
 }
 
@@ -36,7 +32,7 @@ static void add_attr(char *line, const struct ah_node *node)
 static int64_t node_bytes(const struct ah_graph *graph, const struct ah_node *node)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < ah__op_table[node->op].outputs; i++)
+    for (int i = 0; i < ah__op_table[node->op]->outputs; i++)
         if (graph->values[node->out[i]].storage == node->out[i])
             bytes += ah__value_bytes(&graph->values[node->out[i]]);
     return bytes;
@@ -44,7 +40,7 @@ static int64_t node_bytes(const struct ah_graph *graph, const struct ah_node *no
 
 static void print_node(const struct ah_graph *graph, const struct ah_node *node, FILE *to)
 {
-    const struct ah_op_row *row = &ah__op_table[node->op];
+    const struct ah_op_row *row = ah__op_table[node->op];
     const struct ah_meta *meta = &graph->values[node->out[0]].meta;
     char line[LINE_BYTES] = "", shape[96], path[LINE_BYTES];
     add_values(line, node->out, row->outputs);
@@ -53,7 +49,7 @@ static void print_node(const struct ah_graph *graph, const struct ah_node *node,
     add(line, "(");
     add_values(line, node->in, row->inputs);
     add_attr(line, node);
-    add(line, row->inplace_output >= 0 ? ") in place" : ")");
+    add(line, ah__op_inplace_output(node->op) >= 0 ? ") in place" : ")");
     fprintf(to, "%-52s %-4s %-18s %14lld B %10.3g flop  %s\n", line, ah__dtype_name(meta->dtype),
             ah__shape_format(shape, sizeof shape, &meta->shape), (long long)node_bytes(graph, node),
             ah__node_flops(graph, node), ah__graph_scope_path(graph, node->scope, path, sizeof path));

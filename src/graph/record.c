@@ -7,12 +7,6 @@
 
 enum { PATH_BYTES = 256 };
 
-/* What each operand must be: x activation, p parameter, o optional parameter, i token ids, t targets. */
-static const char *const operand_kinds[AH_OP_COUNT] = {
-    [AH_OP_EMBEDDING] = "pi", [AH_OP_ADD_POSITION] = "xp", [AH_OP_LAYERNORM] = "xpp",
-    [AH_OP_LINEAR] = "xpo",   [AH_OP_ATTENTION] = "x",     [AH_OP_GELU] = "x",
-    [AH_OP_RELU] = "x",       [AH_OP_ADD] = "xx",          [AH_OP_CROSS_ENTROPY] = "xt",
-};
 static const char *const kind_names[] = {
     [AH_VALUE_TOKENS] = "the token ids",
     [AH_VALUE_TARGETS] = "the targets",
@@ -43,13 +37,14 @@ static bool recording(struct ah_graph *graph, const char *what)
     return graph->status == AH_OK;
 }
 
-/* ---- scopes ---------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ----------------------------------------------------------------------------------------------------- */
 
 static int scope_enter(struct ah_graph *graph, const char *name)
 {
     size_t length = strlen(name);
     if (!length || name[0] == '.' || name[length - 1] == '.')
-        return ah__fail(AH_EINPUT, "name: found '%s', expected a name that is not empty and neither begins nor ends with '.'",
+        return ah__fail(AH_EINPUT,
+                        "name: found '%s', expected a name that is not empty and neither begins nor ends with '.'",
                         name);
     for (size_t i = 0; i < graph->scope_count; i++)
         if (graph->scopes[i].parent == graph->current_scope && strcmp(graph->scopes[i].name, name) == 0) {
@@ -94,16 +89,16 @@ void ah_graph_scope_pop(struct ah_graph *graph)
         graph->current_scope = graph->scopes[graph->current_scope].parent;
 }
 
-/* ---- what enters ----------------------------------------------------------------------------------------------------- */
+/* ---- what enters ------------------------------------------------------------------------------------------------ */
 
-static struct ah_tensor ids(struct ah_graph *graph, int *slot, enum ah_value_kind kind, int64_t batch, int64_t seq)
+static struct ah_tensor ids(struct ah_graph *graph, int *out, enum ah_value_kind kind, int64_t batch, int64_t seq)
 {
     if (!recording(graph, kind_names[kind]))
         return nothing;
     struct ah_value value = {.meta = {AH_I32, ah_shape2(batch, seq)}, .kind = kind};
-    int status = *slot < 0 ? ah__graph_value(graph, slot, &value)
-                           : ah__fail(AH_EINPUT, "recorded twice, expected once in a graph");
-    return status == AH_OK ? (struct ah_tensor){*slot} : remember(graph, status, kind_names[kind]);
+    int status = *out < 0 ? ah__graph_value(graph, out, &value)
+                          : ah__fail(AH_EINPUT, "recorded twice, expected once in a graph");
+    return status == AH_OK ? (struct ah_tensor){*out} : remember(graph, status, kind_names[kind]);
 }
 
 struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq)
@@ -130,12 +125,14 @@ static int param_record(struct ah_graph *graph, int *out, const char *name, cons
         if (graph->values[i].name && strcmp(graph->values[i].name, full) == 0)
             return ah__fail(AH_EINPUT, "'%s' is recorded twice", full);
     if (!isfinite(value->init_std) || value->init_std < 0)
-        return ah__fail(AH_EINPUT, "'%s': std: found %g, expected a number of at least 0", full, (double)value->init_std);
+        return ah__fail(AH_EINPUT, "'%s': std: found %g, expected a number of at least 0", full,
+                        (double)value->init_std);
     AH_TRY(ah__arena_strdup(&graph->arena, &made.name, full));
     return ah__graph_value(graph, out, &made);
 }
 
-struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init, float std)
+struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
+                                float std)
 {
     if (!recording(graph, "parameter"))
         return nothing;
@@ -144,45 +141,51 @@ struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct
     return status == AH_OK ? (struct ah_tensor){id} : remember(graph, status, "parameter");
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------------------- */
+/* ---- operators -------------------------------------------------------------------------------------------------- */
 
-static int check_kind(const struct ah_graph *graph, int operand, int value, char expected)
+static enum ah_value_kind kind_of(const struct ah_op_operand *operand)
 {
-    static const struct {
-        char letter;
-        enum ah_value_kind kind;
-    } kinds[] = {{'x', AH_VALUE_ACTIVATION}, {'p', AH_VALUE_PARAM}, {'o', AH_VALUE_PARAM}, {'i', AH_VALUE_TOKENS},
-                 {'t', AH_VALUE_TARGETS}};
-    if (value < 0 && expected == 'o')
+    switch (operand->kind) {
+    case AH_OPERAND_PARAM:
+        return AH_VALUE_PARAM;
+    case AH_OPERAND_TOKENS:
+        return AH_VALUE_TOKENS;
+    case AH_OPERAND_TARGETS:
+        return AH_VALUE_TARGETS;
+    default:
+        return AH_VALUE_ACTIVATION;
+    }
+}
+
+static int check_kind(const struct ah_graph *graph, const struct ah_op_operand *operand, int number, int value)
+{
+    if (value < 0 && operand->optional)
         return AH_OK;
     if (value < 0 || (size_t)value >= graph->value_count)
-        return ah__fail(AH_EINPUT, "input %d: found %d, expected a value of this graph", operand, value);
-    for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-        if (kinds[i].letter == expected && kinds[i].kind != graph->values[value].kind)
-            return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", operand, kind_names[graph->values[value].kind],
-                            kind_names[kinds[i].kind]);
+        return ah__fail(AH_EINPUT, "input %d: found %d, expected a value of this graph", number, value);
+    enum ah_value_kind found = graph->values[value].kind, expected = kind_of(operand);
+    if (found != expected)
+        return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", number, kind_names[found], kind_names[expected]);
     return AH_OK;
 }
 
-static int check_operands(const struct ah_graph *graph, enum ah_op op, const int *in)
+static int check_operands(const struct ah_graph *graph, enum ah_op op, struct ah_values in)
 {
-    for (int i = 0; operand_kinds[op][i]; i++) {
-        AH_TRY(check_kind(graph, i, in[i], operand_kinds[op][i]));
+    for (int i = 0; i < in.count; i++) {
+        AH_TRY(check_kind(graph, &ah__op_table[op]->in[i], i, in.value[i]));
         for (int j = 0; j < i; j++)
-            if (in[i] >= 0 && in[i] == in[j])
+            if (in.value[i] >= 0 && in.value[i] == in.value[j])
                 return ah__fail(AH_EINPUT, "inputs %d and %d are the same value", j, i);
     }
     return AH_OK;
 }
 
-static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_tensor a,
-                               struct ah_tensor b, struct ah_tensor c)
+static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_attr attr, struct ah_values in)
 {
-    const char *name = ah__op_table[op].name;
+    const char *name = ah__op_table[op]->name;
     if (!recording(graph, name))
         return nothing;
-    int in[AH_OP_MAX_INPUTS] = {a.id, b.id, c.id, -1, -1}, out[AH_OP_MAX_OUTPUTS];
-    int status = check_operands(graph, op, in);
+    int out[AH_OP_MAX_OUTPUTS], status = check_operands(graph, op, in);
     if (status == AH_OK)
         status = ah__graph_node(graph, op, &attr, in, NULL, out);
     return status == AH_OK ? (struct ah_tensor){out[0]} : remember(graph, status, name);
@@ -190,64 +193,68 @@ static struct ah_tensor record(struct ah_graph *graph, enum ah_op op, struct ah_
 
 struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor token_ids)
 {
-    return record(graph, AH_OP_EMBEDDING, (struct ah_attr){0}, table, token_ids, nothing);
+    return record(graph, AH_OP_EMBEDDING, (struct ah_attr){0}, ah__values(table.id, token_ids.id));
 }
 
 struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table)
 {
-    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){0}, x, table, nothing);
+    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){0}, ah__values(x.id, table.id));
 }
 
-struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, struct ah_tensor bias,
-                                    float eps)
+struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                    struct ah_tensor bias, float eps)
 {
     if (graph->status == AH_OK && !(eps >= 0 && isfinite(eps)))
-        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)eps), "layernorm");
-    return record(graph, AH_OP_LAYERNORM, (struct ah_attr){.eps = eps}, x, weight, bias);
+        return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)eps),
+                        "layernorm");
+    return record(graph, AH_OP_LAYERNORM, (struct ah_attr){.eps = eps}, ah__values(x.id, weight.id, bias.id));
 }
 
-struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, struct ah_tensor bias,
-                                 bool weight_is_out_in)
+struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                 struct ah_tensor bias, bool weight_is_out_in)
 {
-    return record(graph, AH_OP_LINEAR, (struct ah_attr){.out_in = weight_is_out_in}, x, weight, bias);
+    struct ah_attr attr = {.out_in = weight_is_out_in};
+    return record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
 }
 
 struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads)
 {
-    return record(graph, AH_OP_ATTENTION, (struct ah_attr){.heads = heads}, qkv, nothing, nothing);
+    return record(graph, AH_OP_ATTENTION, (struct ah_attr){.heads = heads}, ah__values(qkv.id));
 }
 
 struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
 {
-    return record(graph, AH_OP_GELU, (struct ah_attr){0}, x, nothing, nothing);
+    return record(graph, AH_OP_GELU, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x)
 {
-    return record(graph, AH_OP_RELU, (struct ah_attr){0}, x, nothing, nothing);
+    return record(graph, AH_OP_RELU, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b)
 {
-    return record(graph, AH_OP_ADD, (struct ah_attr){0}, a, b, nothing);
+    return record(graph, AH_OP_ADD, (struct ah_attr){0}, ah__values(a.id, b.id));
 }
 
 struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits, struct ah_tensor targets)
 {
-    return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, logits, targets, nothing);
+    return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(logits.id, targets.id));
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
 
 static int check_loss(const struct ah_graph *graph, int loss)
 {
     if (loss < 0 || (size_t)loss >= graph->value_count)
         return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
     int producer = graph->values[loss].producer;
-    if (producer < 0 || graph->nodes[producer].op != AH_OP_CROSS_ENTROPY || graph->nodes[producer].out[0] != loss)
-        return ah__fail(AH_EINPUT, "loss: found %s of %s, expected the scalar of cross_entropy",
-                        producer < 0 ? kind_names[graph->values[loss].kind] : "a result",
-                        producer < 0 ? "the graph" : ah__op_table[graph->nodes[producer].op].name);
+    if (producer < 0)
+        return ah__fail(AH_EINPUT, "loss: found %s of the graph, expected the scalar of cross_entropy",
+                        kind_names[graph->values[loss].kind]);
+    const struct ah_op_row *row = ah__op_table[graph->nodes[producer].op];
+    if (row->out[0].kind != AH_OPERAND_LOSS || graph->nodes[producer].out[0] != loss)
+        return ah__fail(AH_EINPUT, "loss: found a result of %s, expected the scalar of cross_entropy", row->name);
     return AH_OK;
 }
 
@@ -259,7 +266,7 @@ static int check_used(const struct ah_graph *graph, const bool *used)
         const struct ah_node *node = &graph->nodes[n];
         if (!used[node->out[0]])
             return ah__fail(AH_EINPUT, "%s: %s: its result %%%d is never used",
-                            ah__graph_scope_path(graph, node->scope, path, sizeof path), ah__op_table[node->op].name,
+                            ah__graph_scope_path(graph, node->scope, path, sizeof path), ah__op_table[node->op]->name,
                             node->out[0]);
     }
     for (size_t v = 0; v < graph->value_count; v++) {

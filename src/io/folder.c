@@ -37,7 +37,7 @@ static int fail_io(const char *path, const char *what)
     return ah__fail(AH_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-/* ---- check --------------------------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------------------------------- */
 
 /* Anything but a link that commit made was put there by someone else. */
 static int place_check(const char *dir, const char *name, const char *start)
@@ -48,7 +48,8 @@ static int place_check(const char *dir, const char *name, const char *start)
     bool ours = length > 0 ? strncmp(target, start, strlen(start)) == 0 : errno == ENOENT;
     int status = AH_OK;
     if (!ours)
-        status = ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none", path);
+        status = ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none",
+                          path);
     ah__free(path);
     return status;
 }
@@ -103,7 +104,7 @@ int ah__folder_check(const char *dir)
     return status;
 }
 
-/* ---- step folders -------------------------------------------------------------------------------------------------- */
+/* ---- step folders ------------------------------------------------------------------------------------------------ */
 
 /* "step-00000100" with `suffix` behind -> 100; -1: another name. */
 static int64_t step_parse(const char *name, const char *suffix)
@@ -200,7 +201,7 @@ void ah__folder_free(struct ah_folder *folder)
     ah__free(folder);
 }
 
-/* ---- commit -------------------------------------------------------------------------------------------------------- */
+/* ---- commit ------------------------------------------------------------------------------------------------------ */
 
 int ah__folder_note(struct ah_folder *folder, const char *name, int64_t bytes, uint64_t hash)
 {

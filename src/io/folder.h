@@ -1,5 +1,5 @@
-/* Checkpoint folders that are complete or absent. Takes a run's folder DIR and a step; gives a folder to write files into
- * and puts it in place. Knows not what the files hold.
+/* Checkpoint folders that are complete or absent. Takes a run's folder DIR and a step; gives a folder to write files
+ * into and puts it in place. Knows not what the files hold.
  *
  *     DIR/step-00000100/        files of a checkpoint, and checksums.json {"files": {NAME: {"bytes", "xxh3"}}}
  *     DIR/step-00000200.tmp/    one being written; what a crash leaves is removed by the next begin
@@ -14,24 +14,28 @@
 
 struct ah_folder;
 
-/* Whether checkpoints could be written to dir, which may not exist yet; changes nothing. AH_EINPUT when it is a file, cannot
- * be written, or holds a model.safetensors, config.json or checkpoint that is not ours and would be lost. */
+/* Whether checkpoints could be written to dir, which may not exist yet; changes nothing. AH_EINPUT when it is a file,
+ * cannot be written, or holds a model.safetensors, config.json or checkpoint that is not ours and would be lost. */
 int ah__folder_check(const char *dir);
 
-/* Makes dir if need be, removes remains of interrupted writes and makes an empty DIR/step-STEP.tmp. AH_EINPUT, AH_EIO. */
+/* Makes dir if need be, removes remains of interrupted writes and makes an empty DIR/step-STEP.tmp. AH_EINPUT,
+ * AH_EIO. */
 int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step);
 /* Where to write the files (no folders inside). Valid until free. */
 const char *ah__folder_path(const struct ah_folder *folder);
-/* Saves commit from reading back a file whose length and ah__hash (seed 0) are known; the file must be fsynced already. */
+/* Saves commit from reading back a file whose length and ah__hash (seed 0) are known; the file must be fsynced
+ * already. */
 int ah__folder_note(struct ah_folder *folder, const char *name, int64_t bytes, uint64_t hash);
-/* Syncs all files, writes checksums.json, renames the folder into place (over an old one of the same step), moves the links,
- * and removes step folders of lower steps but the newest keep - 1. On failure the last checkpoint is as before. AH_EIO. */
+/* Syncs all files, writes checksums.json, renames the folder into place (over an old one of the same step), moves the
+ * links, and removes step folders of lower steps but the newest keep - 1. On failure the last checkpoint is as before.
+ * AH_EIO. */
 int ah__folder_commit(struct ah_folder *folder, int keep);
 /* Frees; what was not committed is removed. */
 void ah__folder_free(struct ah_folder *folder);
 
-/* The step folder meant by path: a step folder, a link to one, or a DIR (its checkpoint link; the highest complete step when
- * that link is missing or dangling). Absolute; the caller frees *out with ah__free. AH_EINPUT when there is none. */
+/* The step folder meant by path: a step folder, a link to one, or a DIR (its checkpoint link; the highest complete step
+ * when that link is missing or dangling). Absolute; the caller frees *out with ah__free. AH_EINPUT when there is
+ * none. */
 int ah__folder_find(char **out, const char *path);
 /* Checks lengths and checksums of a step folder. AH_ECORRUPT names the file, found and expected. */
 int ah__folder_verify(const char *path);

@@ -53,8 +53,8 @@ int ah__folder_find(char **out, const char *path)
     if (status == AH_OK && !newest.path)
         status = ah__folder_walk(path, "", newest_visit, &newest);
     if (status == AH_OK && !newest.path)
-        status = ah__fail(AH_EINPUT, "%s: found no complete checkpoint, expected a step folder or a folder that holds some",
-                          path);
+        status = ah__fail(AH_EINPUT,
+                          "%s: found no complete checkpoint, expected a step folder or a folder that holds some", path);
     if (status == AH_OK)
         *out = newest.path;
     else
@@ -74,11 +74,11 @@ static int file_verify(const char *folder, const char *name, const struct ah_jso
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
     int status = ah__folder_file_hash(path, &found_bytes, &found_hash);
     if (status == AH_OK && found_bytes != bytes)
-        status = ah__fail(AH_ECORRUPT, "%s: found %" PRId64 " bytes, expected %" PRId64 " by %s", path, found_bytes, bytes,
-                          entry->path);
+        status = ah__fail(AH_ECORRUPT, "%s: found %" PRId64 " bytes, expected %" PRId64 " by %s", path, found_bytes,
+                          bytes, entry->path);
     else if (status == AH_OK && found_hash != hash)
-        status = ah__fail(AH_ECORRUPT, "%s: found checksum %016" PRIx64 ", expected %016" PRIx64 " by %s", path, found_hash,
-                          hash, entry->path);
+        status = ah__fail(AH_ECORRUPT, "%s: found checksum %016" PRIx64 ", expected %016" PRIx64 " by %s", path,
+                          found_hash, hash, entry->path);
     ah__free(path);
     return status;
 }

@@ -59,7 +59,7 @@ static const char *shape_text(char *room, const int64_t *dim, int rank)
     return room;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Where data begins; checks the length in front against the file's. */
 static int header_bounds(const struct ah_safetensors *file, size_t *header_bytes)
@@ -157,8 +157,9 @@ static int meta_check(const struct ah_safetensors *file, const cJSON *meta)
         if (!cJSON_IsString(child))
             return ah__fail(AH_ECORRUPT, "%s: key '__metadata__.%s': found no string, expected one", file->path,
                             child->string ? child->string : "");
-    return cJSON_IsObject(meta) ? AH_OK
-                                : ah__fail(AH_ECORRUPT, "%s: key '__metadata__': found no object, expected one", file->path);
+    return cJSON_IsObject(meta)
+               ? AH_OK
+               : ah__fail(AH_ECORRUPT, "%s: key '__metadata__': found no object, expected one", file->path);
 }
 
 static size_t members_count(const cJSON *header)

@@ -1,7 +1,7 @@
 /* Safetensors files: a reader that trusts nothing it reads and a writer that streams.
  * Takes paths and bytes, gives named tensors with dtype, shape and data. Knows no models and converts no numbers.
- * Layout: 8 bytes header length (little-endian), a JSON header {name: {dtype, shape, data_offsets}, "__metadata__": {..}},
- * data. */
+ * Layout: 8 bytes header length (little-endian), a JSON header {name: {dtype, shape, data_offsets}, "__metadata__":
+ * {..}}, data. */
 #ifndef AH_IO_SAFETENSORS_H
 #define AH_IO_SAFETENSORS_H
 
@@ -22,8 +22,8 @@ struct ah_safetensors_tensor {
 
 struct ah_safetensors;
 
-/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice. AH_EINPUT
- * when the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
+/* Maps and checks the whole header: lengths, JSON, dtypes, shapes, offsets without overlap or hole, no name twice.
+ * AH_EINPUT when the file is missing or empty; AH_ECORRUPT naming file, tensor, found and expected. */
 int ah__safetensors_open(struct ah_safetensors **out, const char *path);
 void ah__safetensors_close(struct ah_safetensors *file);
 size_t ah__safetensors_count(const struct ah_safetensors *file);
@@ -31,13 +31,14 @@ size_t ah__safetensors_count(const struct ah_safetensors *file);
 const struct ah_safetensors_tensor *ah__safetensors_at(const struct ah_safetensors *file, size_t index);
 /* The tensor of that name, or null. Valid until close. */
 const struct ah_safetensors_tensor *ah__safetensors_find(const struct ah_safetensors *file, const char *name);
-/* The tensor of that name, which must have this dtype and shape. AH_ECORRUPT naming file, tensor, found and expected. */
+/* The tensor of that name, which must have this dtype and shape. AH_ECORRUPT naming file, tensor, found and
+ * expected. */
 int ah__safetensors_get(const struct ah_safetensors_tensor **out, const struct ah_safetensors *file, const char *name,
                         enum ah_dtype dtype, struct ah_shape shape);
 /* The value of a key of __metadata__, or null. */
 const char *ah__safetensors_meta(const struct ah_safetensors *file, const char *key);
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct ah_safetensors_decl {
     const char *name;
@@ -47,14 +48,14 @@ struct ah_safetensors_decl {
 
 struct ah_safetensors_writer;
 
-/* Makes the file (over an old one) and writes the header for all tensors, whose data must follow in this order. Nothing of
- * `tensors` is kept. AH_EINPUT when the file cannot be made; AH_EIO (also a full disk). */
+/* Makes the file (over an old one) and writes the header for all tensors, whose data must follow in this order. Nothing
+ * of `tensors` is kept. AH_EINPUT when the file cannot be made; AH_EIO (also a full disk). */
 int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *path,
                                 const struct ah_safetensors_decl *tensors, size_t count);
 /* The next bytes of tensor data, in pieces of any size. AH_EIO; AH_EINTERNAL when there are more than declared. */
 int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes);
-/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may be
- * null). AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
+/* Ends a complete file: fsyncs it and tells its length and XXH3 (as ah__hash with seed 0 of the whole file; either may
+ * be null). AH_EIO; AH_EINTERNAL when data is missing. The writer must still be freed. */
 int ah__safetensors_writer_close(struct ah_safetensors_writer *writer, int64_t *bytes, uint64_t *hash);
 /* Frees; a file that was not closed with success is removed. */
 void ah__safetensors_writer_free(struct ah_safetensors_writer *writer);

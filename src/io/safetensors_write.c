@@ -38,7 +38,8 @@ static int decl_add(struct ah_buf *header, const struct ah_safetensors_decl *dec
 }
 
 /* The header with its length in front, padded with spaces so that the data begins at a multiple of 8. */
-static int header_build(struct ah_buf *header, const struct ah_safetensors_decl *tensors, size_t count, int64_t *data_bytes)
+static int header_build(struct ah_buf *header, const struct ah_safetensors_decl *tensors, size_t count,
+                        int64_t *data_bytes)
 {
     static const char length_room[8] = "--------";
     *data_bytes = 0;
@@ -106,8 +107,8 @@ int ah__safetensors_writer_open(struct ah_safetensors_writer **out, const char *
 int ah__safetensors_writer_append(struct ah_safetensors_writer *writer, const void *data, size_t bytes)
 {
     if (bytes > (uint64_t)(writer->total - writer->written))
-        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " + %zu bytes, expected %" PRId64, writer->path, writer->written,
-                        bytes, writer->total);
+        return ah__fail(AH_EINTERNAL, "%s: found %" PRId64 " + %zu bytes, expected %" PRId64, writer->path,
+                        writer->written, bytes, writer->total);
     return writer_put(writer, data, bytes);
 }
 

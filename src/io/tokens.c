@@ -10,27 +10,40 @@
 #error "tokens are used as they lie in the file, little-endian"
 #endif
 
-enum { HEADER_INTS = 256, HEADER_BYTES = HEADER_INTS * 4, TOKEN_MAGIC = 20240520, TOKEN_VERSION = 1, BYTE_VALUES = 256 };
+enum { HEADER_INTS = 256, HEADER_BYTES = HEADER_INTS * 4, TOKEN_MAGIC = 20240520, TOKEN_VERSION = 1 };
 
 struct ah_tokens {
     struct ah_map map;
+    int32_t *encoded;          /* a text's tokens when they are not its bytes, else null and: */
     const unsigned char *data; /* the first token */
+    int width;                 /* bytes of a token there: 1 or 2 */
     struct ah_tokens_info info;
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int text_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
+{
+    const struct ah_map *map = &tokens->map;
+    tokens->info.tokens = (int64_t)map->length;
+    tokens->data = map->data;
+    tokens->width = 1;
+    if (tokenizer->text_is_ids)
+        return AH_OK;
+    int status = tokenizer->encode(&tokens->encoded, &tokens->info.tokens, tokenizer, (const char *)map->data,
+                                   map->length);
+    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", path);
+}
 
 /* A file with the magic number is a token file or broken; without it, it is text. */
-static int layout_read(struct ah_tokens *tokens, const char *path)
+static int layout_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
 {
     const struct ah_map *map = &tokens->map;
     int32_t header[3] = {0};
     memcpy(header, map->data, map->length < sizeof header ? map->length : sizeof header);
-    tokens->data = map->data;
     tokens->info.text = map->length < sizeof header[0] || header[0] != TOKEN_MAGIC;
-    tokens->info.tokens = (int64_t)map->length;
     if (tokens->info.text)
-        return AH_OK;
+        return text_read(tokens, path, tokenizer);
     if (map->length < HEADER_BYTES)
         return ah__fail(AH_ECORRUPT, "%s: found %zu bytes, expected a token file's header of %d", path, map->length,
                         HEADER_BYTES);
@@ -38,9 +51,10 @@ static int layout_read(struct ah_tokens *tokens, const char *path)
         return ah__fail(AH_EINPUT, "%s: found token file version %d, expected %d (16-bit tokens)", path, header[1],
                         TOKEN_VERSION);
     if (header[2] < 0 || map->length - HEADER_BYTES != 2 * (size_t)header[2])
-        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header", path,
-                        map->length - HEADER_BYTES, header[2]);
+        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header",
+                        path, map->length - HEADER_BYTES, header[2]);
     tokens->data = map->data + HEADER_BYTES;
+    tokens->width = 2;
     tokens->info.tokens = header[2];
     return AH_OK;
 }
@@ -48,7 +62,9 @@ static int layout_read(struct ah_tokens *tokens, const char *path)
 static int32_t token_at(const struct ah_tokens *tokens, int64_t index)
 {
     uint16_t token;
-    if (tokens->info.text)
+    if (tokens->encoded)
+        return tokens->encoded[index];
+    if (tokens->width == 1)
         return tokens->data[index];
     memcpy(&token, tokens->data + 2 * index, sizeof token);
     return token;
@@ -73,20 +89,36 @@ static int32_t words_max(const unsigned char *data, int64_t count)
     return max;
 }
 
-/* The largest token first, a loop the compiler vectorises; its place is sought only for the message. */
-static int tokens_check(const struct ah_tokens *tokens, const char *path, int64_t vocab_size)
+static int32_t ids_max(const int32_t *ids, int64_t count)
 {
-    const struct ah_tokens_info *info = &tokens->info;
-    if (info->text && vocab_size >= BYTE_VALUES)
+    int32_t max = 0;
+    for (int64_t i = 0; i < count; i++)
+        max = ids[i] > max ? ids[i] : max;
+    return max;
+}
+
+static int32_t tokens_max(const struct ah_tokens *tokens)
+{
+    if (tokens->encoded)
+        return ids_max(tokens->encoded, tokens->info.tokens);
+    return tokens->width == 1 ? bytes_max(tokens->data, tokens->info.tokens)
+                              : words_max(tokens->data, tokens->info.tokens);
+}
+
+/* The largest token first, a loop the compiler vectorises; its place is sought only for the message. */
+static int tokens_check(const struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
+                        int64_t vocab_size)
+{
+    bool text = tokens->info.text;
+    if (text && vocab_size >= tokenizer->vocab_size)
         return AH_OK;
-    int32_t max = info->text ? bytes_max(tokens->data, info->tokens) : words_max(tokens->data, info->tokens);
-    if (max < vocab_size)
+    if (tokens_max(tokens) < vocab_size)
         return AH_OK;
     int64_t at = 0;
     while (token_at(tokens, at) < vocab_size)
         at++;
     return ah__fail(AH_EINPUT, "%s: %s %lld: found %d, expected a token below the model's vocab_size %lld", path,
-                    info->text ? "byte" : "token", (long long)at, token_at(tokens, at), (long long)vocab_size);
+                    text ? tokenizer->unit : "token", (long long)at, token_at(tokens, at), (long long)vocab_size);
 }
 
 /* Cuts off the validation part when both parts then have a window. */
@@ -95,11 +127,12 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     struct ah_tokens_info *info = &tokens->info;
     int64_t count = info->tokens;
     if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
-        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5", (long long)seq,
-                        val_fraction);
+        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
+                        (long long)seq, val_fraction);
     if (seq >= count)
-        return ah__fail(AH_EINPUT, "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)",
-                        path, (long long)count, (long long)seq + 1, (long long)seq);
+        return ah__fail(AH_EINPUT,
+                        "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)", path,
+                        (long long)count, (long long)seq + 1, (long long)seq);
     int64_t val = (int64_t)((double)count * val_fraction);
     if (val < seq + 1)
         val = seq + 1;
@@ -113,10 +146,10 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
 }
 
 /* Length and evenly spread pieces: enough to tell files apart, cheap for any size. */
-static uint64_t map_signature(const struct ah_map *map)
+static uint64_t map_signature(const struct ah_map *map, uint64_t seed)
 {
     enum { PIECES = 64, PIECE_BYTES = 16384 };
-    uint64_t hash = ah__hash_int(map->length, 0);
+    uint64_t hash = ah__hash_int(map->length, seed);
     if (map->length <= (size_t)PIECES * PIECE_BYTES)
         return ah__hash(map->data, map->length, hash);
     size_t step = (map->length - PIECE_BYTES) / (PIECES - 1);
@@ -125,22 +158,23 @@ static uint64_t map_signature(const struct ah_map *map)
     return hash;
 }
 
-int ah__tokens_open(struct ah_tokens **out, const char *path, int64_t vocab_size, int64_t seq, double val_fraction)
+int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
+                    int64_t seq, double val_fraction)
 {
     struct ah_tokens *tokens;
     AH_TRY(ah__new(&tokens, 1, sizeof *tokens));
     int status = ah__map_open(&tokens->map, path);
     if (status == AH_OK)
-        status = layout_read(tokens, path);
+        status = layout_read(tokens, path, tokenizer);
     if (status == AH_OK)
         status = tokens_split(tokens, path, seq, val_fraction);
     if (status == AH_OK)
-        status = tokens_check(tokens, path, vocab_size);
+        status = tokens_check(tokens, path, tokenizer, vocab_size);
     if (status != AH_OK) {
         ah__tokens_close(tokens);
         return status;
     }
-    tokens->info.signature = map_signature(&tokens->map);
+    tokens->info.signature = map_signature(&tokens->map, tokens->info.text ? tokenizer->signature : 0);
     *out = tokens;
     return AH_OK;
 }
@@ -150,6 +184,7 @@ void ah__tokens_close(struct ah_tokens *tokens)
     if (!tokens)
         return;
     ah__map_close(&tokens->map);
+    ah__free(tokens->encoded);
     ah__free(tokens);
 }
 
@@ -158,7 +193,7 @@ const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens)
     return &tokens->info;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------------------- */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 /* A Feistel network is a bijection whatever its round function is. */
 static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
@@ -173,7 +208,8 @@ static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
     return left << half_bits | right;
 }
 
-/* Its domain is the next power of four; walking on until a value falls below count stays on the cycle and so a bijection. */
+/* Its domain is the next power of four; going on until a value falls below count stays on the cycle, so this is a
+ * bijection too. */
 uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
 {
     int half_bits = 1;

@@ -2,16 +2,16 @@
  * storing an order. Takes a path and numbers, gives batches. Knows no models and keeps no position: batch n is
  * a function of n.
  *
- * A file that starts with llm.c's header (256 int32: 20240520, version 1, token count; then uint16 tokens) is a token file;
- * any other file is text with one token per byte.
+ * A file that starts with llm.c's header (256 int32: 20240520, version 1, token count; then uint16 tokens) is a token
+ * file; any other file is text, whose tokens are what the tokenizer makes of it.
  *
- * A window is seq + 1 neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq in
- * their part. The training part comes first, the validation part last; validation is held out when the file has room for a
- * window in each part, otherwise (or with val_fraction 0) both parts are the whole file. */
+ * A window is seq + 1 neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq
+ * in their part. The training part comes first, the validation part last; validation is held out when the file has room
+ * for a window in each part, otherwise (or with val_fraction 0) both parts are the whole file. */
 #ifndef AH_IO_TOKENS_H
 #define AH_IO_TOKENS_H
 
-#include "base/status.h"
+#include "io/tokenizer.h"
 
 struct ah_tokens;
 
@@ -22,21 +22,23 @@ struct ah_tokens_info {
     int64_t train_windows; /* windows per epoch, >= 1 */
     int64_t val_windows;   /* >= 1 */
     bool held_out;         /* the parts do not overlap */
-    bool text;             /* one token per byte */
+    bool text;             /* not a token file */
     int64_t seq;
-    uint64_t signature;    /* of length and a sample of the content: tells another file apart on resume */
+    uint64_t signature;    /* of length, a sample of the content and a text's tokenizer: tells another file
+                            * apart on resume */
 };
 
-/* Maps the file and checks every token. val_fraction in [0, 0.5] is the validation part's share, at least one window.
- * AH_EINPUT: missing, empty, shorter than one window, a token >= vocab_size (each names file, found and expected);
- * AH_ECORRUPT: a token file whose length does not fit its header. */
-int ah__tokens_open(struct ah_tokens **out, const char *path, int64_t vocab_size, int64_t seq, double val_fraction);
+/* Maps the file and checks every token; the tokenizer is not used after the call. val_fraction in [0, 0.5] is the
+ * validation part's share, at least one window. AH_EINPUT: missing, empty, shorter than one window, a token >=
+ * vocab_size (each names file, found and expected); AH_ECORRUPT: a token file whose length does not fit its header. */
+int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
+                    int64_t seq, double val_fraction);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
 
-/* Training batch n = 0, 1, ... into ids and targets [batch, seq]. Sample k = n * batch + row is window k % windows of epoch
- * k / windows, whose order is a permutation chosen by seed and epoch: every window once per epoch; batches may span two
- * epochs. */
+/* Training batch n = 0, 1, ... into ids and targets [batch, seq]. Sample k = n * batch + row is window k % windows of
+ * epoch k / windows, whose order is a permutation chosen by seed and epoch: every window once per epoch; batches may
+ * span two epochs. */
 void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
                       int32_t *targets);
 /* Validation batch n: the validation windows in order, from the first again after the last. */

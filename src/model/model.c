@@ -1,17 +1,19 @@
-#include <string.h>
+#include "model/model.h"
+
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "graph/graph.h"
-#include "model/gpt2.h"
+#include "model/family.h"
 
 enum { CONFIG_BYTES = 1 << 20 };
 
 struct ah_model {
     struct ah_model_def def;
     char *name, *config;
-    struct ah_gpt2 gpt2; /* context of loaded models */
+    const struct ah_family *family; /* of a loaded model; null: the definition is the caller's */
+    void *family_config;            /* the context of a loaded model, its own */
 };
 
 static int check_def(const struct ah_model_def *def)
@@ -19,7 +21,8 @@ static int check_def(const struct ah_model_def *def)
     if (!def->record)
         return ah__fail(AH_EINPUT, "model definition: found no record function");
     if (def->vocab_size < 1 || def->max_seq < 1 || def->layers < 1)
-        return ah__fail(AH_EINPUT, "model definition: found vocab_size %lld, max_seq %lld, layers %d, expected at least 1 of each",
+        return ah__fail(AH_EINPUT,
+                        "model definition: found vocab_size %lld, max_seq %lld, layers %d, expected at least 1 of each",
                         (long long)def->vocab_size, (long long)def->max_seq, def->layers);
     return AH_OK;
 }
@@ -53,6 +56,8 @@ void ah_model_free(struct ah_model *model)
         return;
     ah__free(model->name);
     ah__free(model->config);
+    if (model->family)
+        model->family->free(model->family_config);
     ah__free(model);
 }
 
@@ -61,38 +66,43 @@ const struct ah_model_def *ah_model_get(const struct ah_model *model)
     return &model->def;
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static int model_from_gpt2(struct ah_model **out, const struct ah_gpt2 *gpt2)
+/* Takes config, which is the model's from then on; not when it fails. */
+static int model_take_config(struct ah_model **out, const struct ah_family *family, void *config)
 {
-    char *config;
-    AH_TRY(ah__gpt2_text(&config, gpt2));
-    struct ah_model_def def = {
-        .name = "gpt2",
-        .config = config,
-        .vocab_size = gpt2->vocab_size,
-        .max_seq = gpt2->n_positions,
-        .layers = (int)gpt2->n_layer,
-        .record = ah__gpt2_record,
-    };
-    struct ah_model *model;
-    int status = ah_model_new(&model, &def);
-    ah__free(config);
+    struct ah_model_def def = {.name = family->model_type, .record = family->record, .context = config};
+    char *text;
+    AH_TRY(family->text(&text, config));
+    family->describe(&def, config);
+    def.config = text;
+    int status = ah_model_new(out, &def);
+    ah__free(text);
     AH_TRY(status);
-    model->gpt2 = *gpt2;
-    model->def.context = &model->gpt2;
-    *out = model;
+    (*out)->family = family;
+    (*out)->family_config = config;
     return AH_OK;
+}
+
+static int model_from_json(struct ah_model **out, const struct ah_json *json)
+{
+    const struct ah_family *family;
+    void *config;
+    AH_TRY(ah__family_find(&family, json));
+    AH_TRY(family->parse(&config, json));
+    int status = model_take_config(out, family, config);
+    if (status != AH_OK)
+        family->free(config);
+    return status;
 }
 
 int ah__model_parse(struct ah_model **out, const char *text, size_t length, const char *path)
 {
     struct ah_json json;
-    struct ah_gpt2 gpt2;
     AH_TRY(ah__json_parse(&json, text, length, path));
-    int status = ah__gpt2_parse(&gpt2, &json);
+    int status = model_from_json(out, &json);
     ah__json_free(&json);
-    return status == AH_OK ? model_from_gpt2(out, &gpt2) : status;
+    return status;
 }
 
 static bool is_folder(const char *path)
@@ -115,7 +125,7 @@ int ah_model_load(struct ah_model **out, const char *path)
     return status;
 }
 
-/* ---- recording ------------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 /* Ids below vocab_size must fit the embedding table and the logits. */
 static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *def)
@@ -146,7 +156,8 @@ static int record(struct ah_graph *graph, const struct ah_model_def *def, int64_
     return check_vocab(graph, def);
 }
 
-int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq, enum ah_dtype compute)
+int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
+                    enum ah_dtype compute)
 {
     const struct ah_model_def *def = &model->def;
     if (batch < 1)

@@ -1,11 +1,11 @@
-/* Compiled programs: what a device executes. A sequence of operator calls whose operands are a space and an offset; whoever
- * submits a program binds each space to an address. Knows no graph and no kernels. */
+/* Compiled programs: what a device executes. A sequence of operator calls whose operands are a space and an offset;
+ * whoever submits a program binds each space to an address. Knows no graph and no kernels. */
 #ifndef AH_OP_PROGRAM_H
 #define AH_OP_PROGRAM_H
 
 #include "op/op.h"
 
-/* An operand lives at a byte offset in one of these spaces; the runtime binds each space to an address per work item. */
+/* An operand lives at a byte offset in one of these spaces; the runtime binds each to an address per work item. */
 enum ah_space {
     AH_SPACE_NONE = 0,    /* absent optional operand */
     AH_SPACE_PARAM,       /* parameters of the partition's own group */

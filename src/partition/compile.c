@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Which spaces a program's values live in. */
-enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_BACKWARD };
+enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_BACKWARD, MODE_INFER };
 
 struct place {
     enum ah_space space; /* NONE: in WORK */
@@ -16,7 +16,8 @@ struct compiling {
     struct ah_section *section;
     int number;
     const int *param_of;
-    bool *wanted;         /* by value: backward reads it */
+    bool *wanted;         /* by value: backward reads it, or something that makes what backward reads */
+    bool *leads;          /* by value: it is the logits, or something that makes them */
     bool *saved;          /* by storage: lives in SAVED */
     int64_t *saved_offset;
     struct place *places; /* by storage, of the program being made */
@@ -57,7 +58,7 @@ static void take_forward(struct compiling *c)
         c->nodes[c->count] = c->count;
 }
 
-/* ---- what is saved ----------------------------------------------------------------------------------------------------- */
+/* ---- what is saved ---------------------------------------------------------------------------------------------- */
 
 static void find_saved(struct compiling *c)
 {
@@ -79,16 +80,15 @@ static void find_saved(struct compiling *c)
     c->code->saved_bytes = bytes;
 }
 
-/* Forward operators without which backward would miss something, walking back from what it reads. */
-static void take_recompute(struct compiling *c)
+/* Forward operators without which some needed value would be missing; what they read is needed too. */
+static void take_needed(struct compiling *c, bool *needed)
 {
     const struct ah_graph *graph = c->section->graph;
-    bool *needed = c->wanted;
     int kept = 0;
     for (int n = c->section->forward_count - 1; n >= 0; n--) {
         const struct ah_node *node = &graph->nodes[n];
         bool keep = false;
-        for (int i = 0; i < ah__op_table[node->op].outputs; i++)
+        for (int i = 0; i < ah__op_table[node->op]->outputs; i++)
             keep = keep || needed[node->out[i]];
         for (int i = 0; keep && i < AH_OP_MAX_INPUTS; i++)
             if (node->in[i] >= 0)
@@ -104,8 +104,16 @@ static void take_recompute(struct compiling *c)
     c->count = kept;
 }
 
-/* The gradient of the input leaves in BOUNDARY, where the gradient of the output came in. Most often it is there by itself,
- * or can be written there because the other is dead; else it is copied at the end. */
+static int copy_din(struct ah_section *section)
+{
+    int out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, ah__values(section->din), NULL, out));
+    section->din = out[0];
+    return AH_OK;
+}
+
+/* The gradient of the input leaves in BOUNDARY, where the gradient of the output came in. Most often it is there by
+ * itself, or can be written there because the other is dead; else it is copied at the end. */
 static int settle_boundary(struct compiling *c)
 {
     struct ah_section *section = c->section;
@@ -116,12 +124,12 @@ static int settle_boundary(struct compiling *c)
     int din = storage_of(c, section->din), busy = section->dout < 0 ? -1 : c->live[storage_of(c, section->dout)].last;
     bool own = section->graph->values[din].producer >= section->forward_count;
     if (!own || c->live[din].first <= busy)
-        AH_TRY(ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, &section->din, NULL, &section->din));
+        AH_TRY(copy_din(section));
     c->din_at_boundary = true;
     return AH_OK;
 }
 
-/* ---- places ------------------------------------------------------------------------------------------------------------ */
+/* ---- places ----------------------------------------------------------------------------------------------------- */
 
 static void place(struct compiling *c, int value, enum ah_space space, int64_t offset)
 {
@@ -134,12 +142,13 @@ static void place_params(struct compiling *c)
     const struct ah_section *section = c->section;
     int64_t element = ah__dtype_bytes(c->partition->compute);
     for (size_t i = 0; i < section->param_count; i++) {
-        const struct ah_param *param = &c->partition->params[c->param_of[section->params[i].main]];
-        place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED, param->offset * element);
+        const struct ah_param *param = &c->partition->params[c->param_of[section->recorded[i]]];
+        place(c, section->params[i].value, param->group == c->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
+              param->offset * element);
     }
     for (size_t i = 0; i < section->grad_count; i++) {
-        int main = section->params[section->grads[i].param].main;
-        const struct ah_param *param = &c->partition->params[c->param_of[main]];
+        int recorded = section->recorded[section->grads[i].param];
+        const struct ah_param *param = &c->partition->params[c->param_of[recorded]];
         place(c, section->grads[i].value, param->group == c->number ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD,
               param->offset * element);
     }
@@ -158,7 +167,8 @@ static void place_fixed(struct compiling *c, enum mode mode)
         place(c, section->output, AH_SPACE_OUTPUT, 0);
     if (c->din_at_boundary)
         place(c, section->din, AH_SPACE_BOUNDARY, 0);
-    for (size_t v = 0; mode != MODE_FORWARD_DROP && v < section->graph->value_count; v++)
+    bool keep = mode != MODE_FORWARD_DROP && mode != MODE_INFER;
+    for (size_t v = 0; keep && v < section->graph->value_count; v++)
         if (c->saved[v])
             c->places[v] = (struct place){AH_SPACE_SAVED, c->saved_offset[v]};
 }
@@ -185,7 +195,7 @@ static int place_work(struct compiling *c, int64_t *work_bytes)
     return AH_OK;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static struct ah_operand operand(const struct compiling *c, int value)
 {
@@ -215,6 +225,20 @@ static int emit_program(struct compiling *c, struct ah_program *program, enum mo
     return AH_OK;
 }
 
+/* The head without the loss: what the loss operator would read stays in WORK, where nothing comes after it. */
+static int emit_infer(struct compiling *c)
+{
+    const struct ah_graph *graph = c->section->graph;
+    if (c->section->loss < 0)
+        return AH_OK;
+    int logits = graph->nodes[graph->values[c->section->loss].producer].in[0];
+    c->leads[logits] = true;
+    take_needed(c, c->leads);
+    AH_TRY(emit_program(c, &c->code->program[AH_PROGRAM_INFER], MODE_INFER));
+    c->code->logits = operand(c, logits);
+    return AH_OK;
+}
+
 static bool reads_space(const struct ah_program *program, enum ah_space space)
 {
     for (int i = 0; i < program->count; i++)
@@ -235,18 +259,20 @@ static int compile(struct compiling *c)
     AH_TRY(settle_boundary(c));
     find_saved(c);
     take_forward(c);
-    AH_TRY(emit_program(c, &code->forward, MODE_FORWARD));
-    AH_TRY(emit_program(c, &code->forward_drop, MODE_FORWARD_DROP));
-    take_recompute(c);
-    AH_TRY(emit_program(c, &code->recompute, MODE_RECOMPUTE));
+    AH_TRY(emit_program(c, &code->program[AH_PROGRAM_FORWARD], MODE_FORWARD));
+    AH_TRY(emit_program(c, &code->program[AH_PROGRAM_FORWARD_DROP], MODE_FORWARD_DROP));
+    take_needed(c, c->wanted);
+    AH_TRY(emit_program(c, &code->program[AH_PROGRAM_RECOMPUTE], MODE_RECOMPUTE));
     take_backward(c);
-    AH_TRY(emit_program(c, &code->backward, MODE_BACKWARD));
+    AH_TRY(emit_program(c, &code->program[AH_PROGRAM_BACKWARD], MODE_BACKWARD));
+    AH_TRY(emit_infer(c));
     int64_t dout_bytes = bytes_of(c, c->section->dout), din_bytes = bytes_of(c, c->section->din);
     code->input_bytes = bytes_of(c, c->section->input);
     code->output_bytes = bytes_of(c, c->section->output);
     code->boundary_bytes = dout_bytes > din_bytes ? dout_bytes : din_bytes;
-    code->uses_shared = reads_space(&code->forward, AH_SPACE_SHARED);
-    code->backward_needs_params = reads_space(&code->backward, AH_SPACE_PARAM) || reads_space(&code->backward, AH_SPACE_SHARED);
+    code->uses_shared = reads_space(&code->program[AH_PROGRAM_FORWARD], AH_SPACE_SHARED);
+    code->backward_needs_params =
+        reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_PARAM) || reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_SHARED);
     return AH_OK;
 }
 
@@ -255,12 +281,27 @@ static int allocate(struct compiling *c)
     /* One more node and value than now: settle_boundary may append a copy. */
     size_t values = c->section->graph->value_count + 1, nodes = c->section->graph->node_count + 1;
     AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
+    AH_TRY(ah__arena_new(&c->arena, &c->leads, values, sizeof *c->leads));
     AH_TRY(ah__arena_new(&c->arena, &c->saved, values, sizeof *c->saved));
     AH_TRY(ah__arena_new(&c->arena, &c->saved_offset, values, sizeof *c->saved_offset));
     AH_TRY(ah__arena_new(&c->arena, &c->places, values, sizeof *c->places));
     AH_TRY(ah__arena_new(&c->arena, &c->live, values, sizeof *c->live));
     AH_TRY(ah__arena_new(&c->arena, &c->intervals, values, sizeof *c->intervals));
     return ah__arena_new(&c->arena, &c->nodes, nodes, sizeof *c->nodes);
+}
+
+const char *const ah__program_names[AH_PROGRAM_COUNT] = {
+#define AH_PROGRAM_NAME(id, name) [AH_PROGRAM_##id] = name,
+    AH_PROGRAM_TABLE(AH_PROGRAM_NAME)
+#undef AH_PROGRAM_NAME
+};
+
+int64_t ah__code_work_bytes(const struct ah_code *code)
+{
+    int64_t most = 0;
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        most = code->program[i].work_bytes > most ? code->program[i].work_bytes : most;
+    return most;
 }
 
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,

@@ -6,8 +6,8 @@
 
 enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 
-/* Compiles forward, forward_drop, recompute and backward into *code, whose arrays live in partition->arena. `number`: which
- * partition the section is; `param_of`: recorded value -> index in partition->params. May append a copy to the section. */
+/* Compiles all programs into *code, whose arrays live in partition->arena. `number`: which partition the section is;
+ * `param_of`: recorded value -> index in partition->params. May append a copy to the section. */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
@@ -17,8 +17,8 @@ struct ah_interval {
     int64_t bytes;
     int64_t offset; /* result */
 };
-/* Gives every interval an offset so that no two alive at the same time overlap: largest first, each into the smallest gap that
- * holds it. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
+/* Gives every interval an offset so that no two alive at the same time overlap: largest first, each into the smallest
+ * gap that holds it. *total receives the bytes needed. Bytes must be multiples of AH_OPERAND_ALIGN. */
 int ah__intervals_place(struct ah_interval *intervals, int count, int64_t *total);
 
 #endif

@@ -22,7 +22,7 @@ static const char *node_text(const struct ah_cut *cut, int number, char *text, s
 {
     const struct ah_node *node = &cut->graph->nodes[number];
     char path[NAME_BYTES];
-    snprintf(text, size, "%s in %s", ah__op_table[node->op].name,
+    snprintf(text, size, "%s in %s", ah__op_table[node->op]->name,
              ah__graph_scope_path(cut->graph, node->scope, path, sizeof path));
     return text;
 }
@@ -42,30 +42,31 @@ char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t s
     return text;
 }
 
-/* ---- recognising blocks ---------------------------------------------------------------------------------------------- */
+/* ---- recognising blocks ----------------------------------------------------------------------------------------- */
 
-struct walk {
+struct scan {
     const char *first; /* name of block 0's scope */
     size_t prefix;
     bool after;        /* the head has begun */
 };
 
-static int walk_block(struct ah_cut *cut, struct walk *walk, int node, int number, size_t prefix)
+static int scan_block(struct ah_cut *cut, struct scan *scan, int node, int number, size_t prefix)
 {
     const char *name = top_name(cut, node);
     char text[NAME_BYTES];
-    if (walk->first && (prefix != walk->prefix || strncmp(name, walk->first, prefix) != 0))
-        return ah__fail(AH_EINPUT, "scope '%s': found a second family of blocks, expected one (%s)", name, walk->first);
-    if (walk->after)
-        return ah__fail(AH_EINPUT, "scope '%s': %s stands after operators outside the blocks, expected blocks without a gap", name,
+    if (scan->first && (prefix != scan->prefix || strncmp(name, scan->first, prefix) != 0))
+        return ah__fail(AH_EINPUT, "scope '%s': found a second family of blocks, expected one (%s)", name, scan->first);
+    if (scan->after)
+        return ah__fail(AH_EINPUT,
+                        "scope '%s': %s stands after operators outside the blocks, expected blocks without a gap", name,
                         node_text(cut, node, text, sizeof text));
     if (number == cut->layers - 1)
         return AH_OK;
     if (number != cut->layers)
         return ah__fail(AH_EINPUT, "scope '%s': found block %d, expected block %d", name, number, cut->layers);
-    if (!walk->first) {
-        walk->first = name;
-        walk->prefix = prefix;
+    if (!scan->first) {
+        scan->first = name;
+        scan->prefix = prefix;
     }
     cut->first_node[++cut->layers] = node;
     return AH_OK;
@@ -73,27 +74,28 @@ static int walk_block(struct ah_cut *cut, struct walk *walk, int node, int numbe
 
 static int find_blocks(struct ah_cut *cut)
 {
-    struct walk walk = {0};
+    struct scan scan = {0};
     int count = (int)cut->graph->node_count;
     for (int n = 0; n < count; n++) {
         size_t prefix = 0;
         int number = block_number(top_name(cut, n), &prefix);
         if (number >= 0)
-            AH_TRY(walk_block(cut, &walk, n, number, prefix));
-        else if (cut->layers && !walk.after) {
-            walk.after = true;
+            AH_TRY(scan_block(cut, &scan, n, number, prefix));
+        else if (cut->layers && !scan.after) {
+            scan.after = true;
             cut->first_node[cut->layers + 1] = n;
         }
     }
     if (!cut->layers)
         return ah__fail(AH_EINPUT, "the graph has no blocks, expected top-level scopes NAME.0, NAME.1, ...");
-    if (!walk.after)
-        return ah__fail(AH_EINPUT, "the loss is computed in block '%s', expected outside the blocks", top_name(cut, count - 1));
+    if (!scan.after)
+        return ah__fail(AH_EINPUT, "the loss is computed in block '%s', expected outside the blocks",
+                        top_name(cut, count - 1));
     cut->first_node[cut->layers + 2] = count;
     return AH_OK;
 }
 
-/* ---- what crosses the boundaries --------------------------------------------------------------------------------------- */
+/* ---- what crosses the boundaries -------------------------------------------------------------------------------- */
 
 static int partition_of(const struct ah_cut *cut, int node)
 {
@@ -115,9 +117,11 @@ static int read_param(struct ah_cut *cut, int partition, int value, int node)
         cut->shared = true;
         return AH_OK;
     }
-    return ah__fail(AH_EINPUT, "parameter '%s' of %s is also read by %s: only the head may share parameters, and only the embedding's",
-                    cut->graph->values[value].name, ah__cut_name(cut, cut->owner[value], owner, sizeof owner),
-                    node_text(cut, node, text, sizeof text));
+    return ah__fail(
+        AH_EINPUT,
+        "parameter '%s' of %s is also read by %s: only the head may share parameters, and only the embedding's",
+        cut->graph->values[value].name, ah__cut_name(cut, cut->owner[value], owner, sizeof owner),
+        node_text(cut, node, text, sizeof text));
 }
 
 static int read_activation(struct ah_cut *cut, int partition, int value, int node)
@@ -127,15 +131,15 @@ static int read_activation(struct ah_cut *cut, int partition, int value, int nod
     if (v->producer >= cut->first_node[partition])
         return AH_OK;
     if (v->producer < cut->first_node[partition - 1])
-        return ah__fail(AH_EINPUT, "%%%d, made by %s, is read by %s: an activation may enter only the next partition", value,
-                        node_text(cut, v->producer, made, sizeof made), node_text(cut, node, text, sizeof text));
+        return ah__fail(AH_EINPUT, "%%%d, made by %s, is read by %s: an activation may enter only the next partition",
+                        value, node_text(cut, v->producer, made, sizeof made), node_text(cut, node, text, sizeof text));
     if (cut->entering[partition] < 0)
         cut->entering[partition] = value;
     if (cut->entering[partition] == value)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%%%d, made by %s, enters %s beside %%%d: expected one activation at each boundary", value,
-                    node_text(cut, v->producer, made, sizeof made), ah__cut_name(cut, partition, name, sizeof name),
-                    cut->entering[partition]);
+    return ah__fail(AH_EINPUT, "%%%d, made by %s, enters %s beside %%%d: expected one activation at each boundary",
+                    value, node_text(cut, v->producer, made, sizeof made),
+                    ah__cut_name(cut, partition, name, sizeof name), cut->entering[partition]);
 }
 
 static int read_value(struct ah_cut *cut, int partition, int value, int node)
@@ -149,7 +153,8 @@ static int read_value(struct ah_cut *cut, int partition, int value, int node)
     case AH_VALUE_TOKENS:
         if (partition == 0)
             return AH_OK;
-        return ah__fail(AH_EINPUT, "%s reads the token ids: only the embedding may", node_text(cut, node, text, sizeof text));
+        return ah__fail(AH_EINPUT, "%s reads the token ids: only the embedding may",
+                        node_text(cut, node, text, sizeof text));
     case AH_VALUE_TARGETS:
         if (partition == cut->layers + 1)
             return AH_OK;

@@ -1,5 +1,5 @@
-/* Where the graph is cut: embedding, blocks, head. Takes a finished graph, gives for every operator its partition, for every
- * boundary the one activation that crosses it, for every parameter its owner. Private to partition/. */
+/* Where the graph is cut: embedding, blocks, head. Takes a finished graph, gives for every operator its partition, for
+ * every boundary the one activation that crosses it, for every parameter its owner. Private to partition/. */
 #ifndef AH_PARTITION_CUT_H
 #define AH_PARTITION_CUT_H
 
@@ -23,7 +23,8 @@ void ah__cut_fini(struct ah_cut *cut);
 /* "embedding", "h.3", "head" into text[size]; returns text. */
 char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t size);
 
-/* Proves all blocks equal in operators, attributes, shapes, parameters and operands. `param_of`: value -> index in partition. */
+/* Proves all blocks equal in operators, attributes, shapes, parameters and operands. `param_of`: value -> index in
+ * partition. */
 int ah__cut_check_equal(const struct ah_cut *cut, const struct ah_partition *partition, const int *param_of);
 
 #endif

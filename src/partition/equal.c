@@ -22,19 +22,19 @@ static int differ(const struct pair *pair, int at, const char *how, const char *
     const struct ah_node *node = node_at(pair, pair->a, at);
     return ah__fail(AH_EINPUT, "blocks '%s' and '%s' differ at operator %d (%s in %s): %s: %s against %s",
                     ah__cut_name(pair->cut, pair->a, name_a, sizeof name_a),
-                    ah__cut_name(pair->cut, pair->b, name_b, sizeof name_b), at, ah__op_table[node->op].name,
+                    ah__cut_name(pair->cut, pair->b, name_b, sizeof name_b), at, ah__op_table[node->op]->name,
                     ah__graph_scope_path(graph, node->scope, scope, sizeof scope), how, a, b);
 }
 
 static int compare_attr(const struct pair *pair, int at)
 {
     const struct ah_attr *a = &node_at(pair, pair->a, at)->attr, *b = &node_at(pair, pair->b, at)->attr;
-    char text_a[64], text_b[64];
-    if (a->heads == b->heads && !(a->eps < b->eps) && !(a->eps > b->eps) && a->out_in == b->out_in)
+    char text_a[AH_ATTR_TEXT_BYTES], text_b[AH_ATTR_TEXT_BYTES];
+    if (ah__attr_equal(a, b))
         return AH_OK;
-    snprintf(text_a, sizeof text_a, "heads %d, eps %g, out_in %d", a->heads, (double)a->eps, a->out_in);
-    snprintf(text_b, sizeof text_b, "heads %d, eps %g, out_in %d", b->heads, (double)b->eps, b->out_in);
-    return differ(pair, at, "attributes", text_a, text_b);
+    ah__attr_format(text_a, sizeof text_a, a);
+    ah__attr_format(text_b, sizeof text_b, b);
+    return differ(pair, at, "attributes", text_a[0] ? text_a : "none", text_b[0] ? text_b : "none");
 }
 
 /* The same text for two operands means the same operand of the same block structure. */
@@ -49,7 +49,8 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     }
     ah__shape_format(shape, sizeof shape, &v->meta.shape);
     if (v->kind == AH_VALUE_PARAM)
-        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param, shape);
+        snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param,
+                 shape);
     else if (v->producer < first)
         snprintf(text, size, "the block's input %s", shape);
     else {
@@ -75,7 +76,7 @@ static int compare_node(const struct pair *pair, int at)
 {
     const struct ah_node *a = node_at(pair, pair->a, at), *b = node_at(pair, pair->b, at);
     if (a->op != b->op)
-        return differ(pair, at, "operator", ah__op_table[a->op].name, ah__op_table[b->op].name);
+        return differ(pair, at, "operator", ah__op_table[a->op]->name, ah__op_table[b->op]->name);
     AH_TRY(compare_attr(pair, at));
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         AH_TRY(compare_operand(pair, at, "input", i, a->in[i], b->in[i]));

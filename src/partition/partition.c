@@ -1,15 +1,13 @@
 #include "partition/partition.h"
 
-#include <string.h>
-
 #include "base/hash.h"
 #include "partition/compile.h"
 
-/* ---- parameters and groups --------------------------------------------------------------------------------------------- */
+/* ---- parameters and groups -------------------------------------------------------------------------------------- */
 
 /* Matrices first: weight decay then takes one range. Within each, the order of recording. */
-static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of, int64_t offset,
-                          bool matrices)
+static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *cut, int number, int *param_of,
+                          int64_t offset, bool matrices)
 {
     const struct ah_graph *graph = cut->graph;
     for (size_t v = 0; v < graph->value_count; v++) {
@@ -25,7 +23,9 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
             .group = number,
             .offset = offset,
         };
-        offset += ah__shape_count(&value->meta.shape);
+        int64_t elements = ah__shape_count(&value->meta.shape);
+        partition->groups[number].elements += elements;
+        offset += (elements + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
     }
     return offset;
 }
@@ -34,7 +34,8 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
 {
     partition->group_count = cut->layers + 2;
     AH_TRY(ah__arena_new(&partition->arena, &partition->params, cut->graph->value_count, sizeof *partition->params));
-    AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count, sizeof *partition->groups));
+    AH_TRY(ah__arena_new(&partition->arena, &partition->groups, (size_t)partition->group_count,
+                         sizeof *partition->groups));
     for (int g = 0; g < partition->group_count; g++) {
         struct ah_group *group = &partition->groups[g];
         group->first_param = partition->param_count;
@@ -47,7 +48,7 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
     return AH_OK;
 }
 
-/* ---- signature --------------------------------------------------------------------------------------------------------- */
+/* ---- signature -------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_ints(const int64_t *values, size_t count, uint64_t seed)
 {
@@ -71,10 +72,7 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 {
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
-        uint32_t eps;
-        memcpy(&eps, &call->attr.eps, sizeof eps);
-        const int64_t values[] = {call->op, call->attr.heads, eps, call->attr.out_in, call->attr.acc};
-        seed = hash_ints(values, AH_LENGTH(values), seed);
+        seed = ah__attr_hash(&call->attr, ah__hash_int((uint64_t)call->op, seed));
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             seed = hash_operand(&call->in[j], seed);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
@@ -85,7 +83,8 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
-    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab, partition->compute};
+    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
+                              partition->compute};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
@@ -94,16 +93,17 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
     }
     for (int i = 0; i < AH_CLASS_COUNT; i++) {
         const struct ah_code *code = &partition->code[i];
-        const struct ah_program *programs[] = {&code->forward, &code->forward_drop, &code->recompute, &code->backward};
-        for (size_t j = 0; j < AH_LENGTH(programs); j++)
-            hash = hash_program(programs[j], hash);
+        for (int j = 0; j < AH_PROGRAM_COUNT; j++)
+            hash = hash_program(&code->program[j], hash);
+        hash = hash_operand(&code->logits, hash);
     }
     return hash;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class, const int *param_of)
+static int compile_class(struct ah_partition *partition, const struct ah_cut *cut, enum ah_class class,
+                         const int *param_of)
 {
     int number = ah__class_representative(class, cut->layers);
     struct ah_section section;
@@ -131,8 +131,8 @@ static void add_flops(struct ah_partition *partition)
 {
     for (enum ah_class class = 0; class < AH_CLASS_COUNT; class++) {
         int size = ah__class_size(class, partition->layers);
-        partition->flops_forward += size * partition->code[class].forward.flops;
-        partition->flops_backward += size * partition->code[class].backward.flops;
+        partition->flops_forward += size * partition->code[class].program[AH_PROGRAM_FORWARD].flops;
+        partition->flops_backward += size * partition->code[class].program[AH_PROGRAM_BACKWARD].flops;
     }
 }
 
@@ -164,7 +164,8 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
 int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph)
 {
     if (!graph->finished)
-        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message : "the graph is not closed by ah_graph_finish()");
+        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
+                                                        : "the graph is not closed by ah_graph_finish()");
     struct ah_partition *partition;
     AH_TRY(ah__new(&partition, 1, sizeof *partition));
     int status = build(partition, graph);

@@ -1,7 +1,7 @@
 /* Partitions: the graph cut into embedding, L equal blocks and head, each compiled once into programs.
  *
- * Takes a finished graph, gives sizes in bytes and programs whose operands are (space, offset). Immutable afterwards. Knows no
- * devices and no plans. Partition and group numbers: 0 embedding, 1..layers blocks, layers+1 head. */
+ * Takes a finished graph, gives sizes in bytes and programs whose operands are (space, offset). Immutable afterwards.
+ * Knows no devices and no plans. Partition and group numbers: 0 embedding, 1..layers blocks, layers+1 head. */
 #ifndef AH_PARTITION_PARTITION_H
 #define AH_PARTITION_PARTITION_H
 
@@ -15,28 +15,49 @@ struct ah_param {
     enum ah_init init;
     float init_std;
     int group;
-    int64_t offset; /* elements from the start of its group; parameters are packed without gaps, rank >= 2 first */
+    int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first */
 };
+
+/* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every dtype.
+ * What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts zeroed, all
+ * blocks have their gaps in the same places, and an update leaves zeros where the gradient is zero. */
+enum { AH_PARAM_ALIGN = 128 };
 
 /* The model data of one partition: the unit of placement. */
 struct ah_group {
     int first_param, param_count; /* in ah_partition.params, in order of offset */
-    int64_t count;                /* elements, all parameters */
+    int64_t count;                /* elements, all parameters and the gaps behind them */
     int64_t decayed;              /* elements [0, decayed) belong to parameters of rank >= 2 */
+    int64_t elements;             /* of parameters alone */
 };
+
+/* The programs of a partition. id, name in text and JSON */
+#define AH_PROGRAM_TABLE(X)                                                                                            \
+    X(FORWARD, "forward")           /* keeps SAVED */                                                                  \
+    X(FORWARD_DROP, "forward_drop") /* the same with SAVED operands in WORK: recomputed blocks, evaluation */          \
+    X(RECOMPUTE, "recompute")       /* INPUT -> SAVED, nothing that backward does not read */                          \
+    X(BACKWARD, "backward")         /* BOUNDARY in and out; writes GRAD (first use overwrites, later uses add) */      \
+    X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */
+enum ah_program_kind {
+#define AH_PROGRAM_ENUM(id, name) AH_PROGRAM_##id,
+    AH_PROGRAM_TABLE(AH_PROGRAM_ENUM)
+#undef AH_PROGRAM_ENUM
+        AH_PROGRAM_COUNT
+};
+extern const char *const ah__program_names[AH_PROGRAM_COUNT];
 
 /* One compiled partition structure. */
 struct ah_code {
-    struct ah_program forward;      /* keeps SAVED */
-    struct ah_program forward_drop; /* the same arithmetic with SAVED operands in WORK; for checkpointed blocks and inference */
-    struct ah_program recompute;    /* INPUT -> SAVED, nothing that backward does not read */
-    struct ah_program backward;     /* BOUNDARY in and out; writes GRAD (first use overwrites, later uses add) */
+    struct ah_program program[AH_PROGRAM_COUNT];
+    struct ah_operand logits;    /* head: where INFER leaves them, [B,T,V]; elsewhere of AH_SPACE_NONE */
     int64_t input_bytes, output_bytes;
-    int64_t saved_bytes;            /* M_a - M_a' in bytes */
+    int64_t saved_bytes;         /* M_a - M_a' in bytes */
     int64_t boundary_bytes;
-    bool uses_shared;               /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
-    bool backward_needs_params;     /* false for an embedding */
+    bool uses_shared;            /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
+    bool backward_needs_params;  /* false for an embedding */
 };
+/* The most scratch that any of its programs needs. */
+int64_t ah__code_work_bytes(const struct ah_code *code);
 
 struct ah_partition {
     struct ah_arena arena;

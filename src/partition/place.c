@@ -31,7 +31,8 @@ static int64_t best_gap(struct ah_interval *const *neighbours, int count, int64_
     return best >= 0 ? best : end;
 }
 
-static void place_one(struct ah_interval *const *placed, int count, struct ah_interval *next, struct ah_interval **neighbours)
+static void place_one(struct ah_interval *const *placed, int count, struct ah_interval *next,
+                      struct ah_interval **neighbours)
 {
     int found = 0;
     for (int i = 0; i < count; i++)

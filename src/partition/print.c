@@ -9,15 +9,13 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_GRAD] = "grad",         [AH_SPACE_SHARED_GRAD] = "shared_grad", [AH_SPACE_INPUT] = "input",
     [AH_SPACE_OUTPUT] = "output",     [AH_SPACE_SAVED] = "saved",   [AH_SPACE_WORK] = "work",
     [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
+    [AH_SPACE_WORKSPACE] = "workspace",
 };
 
-enum { PROGRAMS = 4 };
-static const char *const program_names[PROGRAMS] = {"forward", "forward_drop", "recompute", "backward"};
-
-static const struct ah_program *program_of(const struct ah_code *code, int which)
+/* Only the head has something to infer. */
+static bool has_program(const struct ah_code *code, int number)
 {
-    const struct ah_program *const programs[PROGRAMS] = {&code->forward, &code->forward_drop, &code->recompute, &code->backward};
-    return programs[which];
+    return number != AH_PROGRAM_INFER || code->logits.space != AH_SPACE_NONE;
 }
 
 static const struct ah_group *group_of(const struct ah_partition *partition, int class)
@@ -25,16 +23,7 @@ static const struct ah_group *group_of(const struct ah_partition *partition, int
     return &partition->groups[ah__class_representative((enum ah_class)class, partition->layers)];
 }
 
-static int64_t work_bytes(const struct ah_code *code)
-{
-    int64_t most = 0;
-    for (int i = 0; i < PROGRAMS; i++)
-        if (program_of(code, i)->work_bytes > most)
-            most = program_of(code, i)->work_bytes;
-    return most;
-}
-
-/* ---- text -------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void print_row(const struct ah_partition *partition, int class, FILE *to)
 {
@@ -42,12 +31,12 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
     const struct ah_group *group = group_of(partition, class);
     char name[32], sizes[5][24];
     const int64_t bytes[5] = {group->count * ah__dtype_bytes(partition->compute), code->saved_bytes + code->input_bytes,
-                              code->input_bytes, code->saved_bytes, work_bytes(code)};
+                              code->input_bytes, code->saved_bytes, ah__code_work_bytes(code)};
     for (int i = 0; i < 5; i++)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
-    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->count, sizes[0], sizes[1],
-            sizes[2], sizes[3], sizes[4], code->forward.flops, code->backward.flops);
+    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
+            sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops, code->program[AH_PROGRAM_BACKWARD].flops);
 }
 
 static void print_operand(const struct ah_operand *operand, const char *before, FILE *to)
@@ -60,43 +49,50 @@ static void print_operand(const struct ah_operand *operand, const char *before, 
 
 static void print_program(const char *class, const char *name, const struct ah_program *program, FILE *to)
 {
+    char attr[AH_ATTR_TEXT_BYTES];
     fprintf(to, "\n%s %s: %d calls, %lld bytes of work, %.4g flop\n", class, name, program->count,
             (long long)program->work_bytes, program->flops);
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         fprintf(to, "  ");
-        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++) {
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             print_operand(&call->out[j], j ? ", " : "", to);
-            if (call->attr.acc >> j & 1)
-                fprintf(to, " (added)");
-        }
-        fprintf(to, " = %s(", ah__op_table[call->op].name);
+        fprintf(to, " = %s(", ah__op_table[call->op]->name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             print_operand(&call->in[j], j ? ", " : "", to);
-        fprintf(to, ")\n");
+        ah__attr_format(attr, sizeof attr, &call->attr);
+        fprintf(to, "%s%s)\n", attr[0] ? ", " : "", attr);
     }
+}
+
+static void print_programs(const char *class, const struct ah_code *code, FILE *to)
+{
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        if (has_program(code, i))
+            print_program(class, ah__program_names[i], &code->program[i], to);
 }
 
 int ah_partition_print(const struct ah_partition *partition, FILE *to)
 {
     int64_t total = 0;
     for (int g = 0; g < partition->group_count; g++)
-        total += partition->groups[g].count;
+        total += partition->groups[g].elements;
     fprintf(to, "%d blocks, batch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n", partition->layers,
-            (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute), (long long)total,
-            partition->shared_group >= 0 ? " (the head shares the embedding's)" : "", (unsigned long long)partition->signature);
-    fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'", "saved",
-            "work", "flop fwd", "flop bwd");
+            (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute),
+            (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
+            (unsigned long long)partition->signature);
+    fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'",
+            "saved", "work", "flop fwd", "flop bwd");
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
-    fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward, partition->flops_backward);
+    fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
+            partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
-        for (int j = 0; j < PROGRAMS; j++)
-            print_program(ah__class_names[i], program_names[j], program_of(&partition->code[i], j), to);
+        print_programs(ah__class_names[i], &partition->code[i], to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static int no_memory(void)
 {
@@ -114,28 +110,38 @@ static cJSON *add_child(cJSON *parent, const char *name, cJSON *child)
     return NULL;
 }
 
-static int add_operand(cJSON *array, const struct ah_operand *operand)
+/* A member of an object (name) or an element of an array (no name). */
+static int add_operand(cJSON *parent, const char *name, const struct ah_operand *operand)
 {
     char text[160], shape[96];
     snprintf(text, sizeof text, "%s+%lld %s %s", space_names[operand->space], (long long)operand->offset,
              ah__dtype_name(operand->meta.dtype), ah__shape_format(shape, sizeof shape, &operand->meta.shape));
-    return operand->space == AH_SPACE_NONE || add_child(array, NULL, cJSON_CreateString(text)) ? AH_OK : no_memory();
+    return operand->space == AH_SPACE_NONE || add_child(parent, name, cJSON_CreateString(text)) ? AH_OK : no_memory();
+}
+
+static int add_attr(cJSON *object, const struct ah_attr *attr)
+{
+    unsigned set = ah__attr_set(attr);
+#define ADD(id, type, name)                                                                                            \
+    if (set & AH_ATTR_##id)                                                                                            \
+        AH_TRY(_Generic(attr->name, float: ah__json_add_double, default: ah__json_add_int)(object, #name, attr->name));
+    AH_ATTR_LIST(ADD)
+#undef ADD
+    return AH_OK;
 }
 
 static int add_call(cJSON *array, const struct ah_call *call)
 {
     cJSON *object = add_child(array, NULL, cJSON_CreateObject());
-    AH_TRY(ah__json_add_string(object, "op", ah__op_table[call->op].name));
+    AH_TRY(ah__json_add_string(object, "op", ah__op_table[call->op]->name));
     cJSON *in = add_child(object, "in", cJSON_CreateArray()), *out = add_child(object, "out", cJSON_CreateArray());
     if (!in || !out)
         return no_memory();
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        AH_TRY(add_operand(in, &call->in[i]));
+        AH_TRY(add_operand(in, NULL, &call->in[i]));
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        AH_TRY(add_operand(out, &call->out[i]));
-    if (call->attr.acc)
-        AH_TRY(ah__json_add_int(object, "acc", (int64_t)call->attr.acc));
-    return AH_OK;
+        AH_TRY(add_operand(out, NULL, &call->out[i]));
+    return add_attr(object, &call->attr);
 }
 
 static int add_program(cJSON *parent, const char *name, const struct ah_program *program)
@@ -155,15 +161,16 @@ static int add_class(cJSON *parent, const struct ah_partition *partition, int cl
 {
     const struct ah_code *code = &partition->code[class];
     cJSON *object = add_child(parent, ah__class_names[class], cJSON_CreateObject());
-    AH_TRY(ah__json_add_int(object, "parameters", group_of(partition, class)->count));
+    AH_TRY(ah__json_add_int(object, "parameters", group_of(partition, class)->elements));
     AH_TRY(ah__json_add_int(object, "decayed", group_of(partition, class)->decayed));
     AH_TRY(ah__json_add_int(object, "input_bytes", code->input_bytes));
     AH_TRY(ah__json_add_int(object, "output_bytes", code->output_bytes));
     AH_TRY(ah__json_add_int(object, "saved_bytes", code->saved_bytes));
     AH_TRY(ah__json_add_int(object, "boundary_bytes", code->boundary_bytes));
-    for (int i = 0; i < PROGRAMS; i++)
-        AH_TRY(add_program(object, program_names[i], program_of(code, i)));
-    return AH_OK;
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        if (has_program(code, i))
+            AH_TRY(add_program(object, ah__program_names[i], &code->program[i]));
+    return add_operand(object, "logits", &code->logits);
 }
 
 static int fill_tree(cJSON *tree, const struct ah_partition *partition)

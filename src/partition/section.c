@@ -11,6 +11,19 @@ struct copying {
     struct ah_arena arena;
 };
 
+static void note_reads(struct copying *copying, int n)
+{
+    const struct ah_node *node = &copying->cut->graph->nodes[n];
+    const struct ah_op_row *row = ah__op_table[node->op];
+    for (int i = 0; i < row->inputs; i++)
+        if (node->in[i] >= 0) {
+            copying->last_read[node->in[i]] = n;
+            copying->keep[node->in[i]] |= row->in[i].backward_reads;
+        }
+    for (int i = 0; i < row->outputs; i++)
+        copying->keep[node->out[i]] |= row->out[i].backward_reads;
+}
+
 static int copying_init(struct copying *copying)
 {
     size_t count = copying->cut->graph->value_count;
@@ -21,18 +34,8 @@ static int copying_init(struct copying *copying)
         copying->map[i] = copying->last_read[i] = -1;
         copying->keep[i] = false;
     }
-    for (int n = copying->first; n < copying->end; n++) {
-        const struct ah_node *node = &copying->cut->graph->nodes[n];
-        struct ah_backward_reads reads = ah__backward_reads(node->op);
-        for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-            if (node->in[i] >= 0) {
-                copying->last_read[node->in[i]] = n;
-                copying->keep[node->in[i]] |= reads.in >> i & 1;
-            }
-        for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-            if (node->out[i] >= 0)
-                copying->keep[node->out[i]] |= reads.out >> i & 1;
-    }
+    for (int n = copying->first; n < copying->end; n++)
+        note_reads(copying, n);
     return AH_OK;
 }
 
@@ -49,24 +52,31 @@ static int bring_in(struct copying *copying, int main)
         section->graph->tokens = made;
     if (value.kind != AH_VALUE_PARAM)
         return AH_OK;
-    AH_TRY(ah__grow(&section->params, &section->param_capacity, section->param_count + 1, sizeof *section->params));
+    size_t count = section->param_count + 1;
+    AH_TRY(ah__grow(&section->params, &section->param_capacity, count, sizeof *section->params));
+    AH_TRY(ah__grow(&section->recorded, &section->recorded_capacity, count, sizeof *section->recorded));
     /* The head has written the gradient of what it shares before the embedding's backward adds to it. */
     bool written = copying->number == 0 && copying->cut->shared_by[main] >= 0;
-    section->params[section->param_count++] = (struct ah_section_param){made, main, written};
+    section->recorded[section->param_count] = main;
+    section->params[section->param_count++] = (struct ah_autodiff_param){made, written};
     return AH_OK;
 }
 
 static int append_copy(struct ah_section *section, int *value)
 {
-    return ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, value, NULL, value);
+    int out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__graph_node(section->graph, AH_OP_COPY, &(struct ah_attr){0}, ah__values(*value), NULL, out));
+    *value = out[0];
+    return AH_OK;
 }
 
-/* Keeps an operator from writing over what is still wanted. Sums commute bit for bit, so a sum may go to the other operand. */
+/* Keeps an operator from writing over what is still wanted. Sums commute bit for bit, so a sum may go to the other
+ * operand. */
 static int protect(struct copying *copying, int n, int *in)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
     int input = copying->section->input, a = node->in[0], b = node->in[1];
-    if (ah__op_table[node->op].inplace_output < 0 || (!copying->keep[a] && in[0] != input))
+    if (ah__op_inplace_output(node->op) < 0 || (!copying->keep[a] && in[0] != input))
         return AH_OK;
     if (node->op == AH_OP_ADD && !copying->keep[b] && in[1] != input && copying->last_read[b] == n) {
         in[0] = copying->map[b];
@@ -79,15 +89,17 @@ static int protect(struct copying *copying, int n, int *in)
 static int copy_node(struct copying *copying, int n)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
+    const struct ah_op_row *row = ah__op_table[node->op];
     int in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+    for (int i = 0; i < row->inputs; i++) {
         if (node->in[i] >= 0 && copying->map[node->in[i]] < 0)
             AH_TRY(bring_in(copying, node->in[i]));
         in[i] = node->in[i] < 0 ? -1 : copying->map[node->in[i]];
     }
     AH_TRY(protect(copying, n, in));
-    AH_TRY(ah__graph_node(copying->section->graph, node->op, &node->attr, in, NULL, out));
-    for (int i = 0; i < ah__op_table[node->op].outputs; i++)
+    struct ah_values values = {in, row->inputs};
+    AH_TRY(ah__graph_node(copying->section->graph, node->op, &node->attr, values, NULL, out));
+    for (int i = 0; i < row->outputs; i++)
         copying->map[node->out[i]] = out[i];
     return AH_OK;
 }
@@ -121,6 +133,26 @@ static int copy_forward(struct copying *copying)
     return AH_OK;
 }
 
+static int differentiate(struct ah_section *section)
+{
+    bool wanted = section->graph->values[section->input].kind == AH_VALUE_ACTIVATION;
+    struct ah_autodiff diff = {
+        .graph = section->graph,
+        .forward_count = section->forward_count,
+        .output = section->output,
+        .loss = section->loss,
+        .input = wanted ? section->input : -1,
+        .params = section->params,
+        .param_count = section->param_count,
+    };
+    int status = ah__autodiff(&diff);
+    section->dout = diff.dout;
+    section->din = diff.din;
+    section->grads = diff.grads;
+    section->grad_count = diff.grad_count;
+    return status;
+}
+
 int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int number)
 {
     *section = (struct ah_section){.input = -1, .output = -1, .loss = -1, .dout = -1, .din = -1};
@@ -130,13 +162,14 @@ int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int n
     copying.end = cut->first_node[number + 1];
     int status = copy_forward(&copying);
     ah__arena_free(&copying.arena);
-    return status == AH_OK ? ah__section_differentiate(section) : status;
+    return status == AH_OK ? differentiate(section) : status;
 }
 
 void ah__section_fini(struct ah_section *section)
 {
     ah_graph_free(section->graph);
     ah__free(section->params);
+    ah__free(section->recorded);
     ah__free(section->grads);
     *section = (struct ah_section){0};
 }

@@ -8,7 +8,8 @@ double ah__cost_device_bytes(const struct ah_cost_model *model, struct ah_cpo s)
 {
     double activations = model->Ma_in * s.c + model->Ma * (model->L - s.c + 1);
     double parameters = model->Mp * (model->L - s.p + 1);
-    return model->half_bytes * (activations + parameters) + model->state_bytes * model->Mp * (model->L - s.o) + model->Mgc;
+    return model->half_bytes * (activations + parameters) + model->state_bytes * model->Mp * (model->L - s.o) +
+           model->Mgc;
 }
 
 /* 14 = 12 + 2 in the paper: half-precision parameters and gradient share one buffer. */
@@ -54,8 +55,8 @@ static double limit(int64_t bytes)
     return bytes > 0 ? (double)bytes : INFINITY;
 }
 
-void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition *partition, const struct ah_profile *profile,
-                         const struct ah_budget *budget)
+void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition *partition,
+                         const struct ah_profile *profile, const struct ah_budget *budget)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     double element = (double)ah__dtype_bytes(partition->compute);
@@ -65,7 +66,7 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
         .L = partition->layers,
         .Ma = (double)(block->saved_bytes + block->input_bytes) / element,
         .Ma_in = (double)block->input_bytes / element,
-        .Mp = (double)partition->groups[1].count,
+        .Mp = (double)partition->groups[1].count, /* with what aligns them: it travels and is stored too */
         .Mgc = (double)device,
         .Mcc = (double)host,
         .M_gpu = limit(budget->device_bytes),

@@ -1,4 +1,5 @@
-/* The paper's cost model (equations 1-5) and its integer program (equation 6). Here, and only here, the paper's symbols. */
+/* The paper's cost model (equations 1-5) and its integer program (equation 6). Here, and only here, the paper's
+ * symbols. */
 #ifndef AH_PLAN_COST_H
 #define AH_PLAN_COST_H
 
@@ -27,8 +28,8 @@ double ah__cost_sync(const struct ah_cost_model *model, struct ah_cpo s);       
 double ah__cost_backward(const struct ah_cost_model *model, struct ah_cpo s);     /* (5) */
 
 /* From a partition and a profile, with the memory limits of `budget`. */
-void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition *partition, const struct ah_profile *profile,
-                         const struct ah_budget *budget);
+void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition *partition,
+                         const struct ah_profile *profile, const struct ah_budget *budget);
 
 /* (6): argmin of (3)+(5) under (1), (2), 0 <= p <= o <= L, 0 <= c <= L. *seconds receives the minimum.
  * AH_EBUDGET when nothing is feasible. Brute force: ties go to the smallest (c, p, o) in lexical order. */

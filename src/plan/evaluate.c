@@ -5,13 +5,14 @@
 
 enum { EVALUATE_ITERATIONS = 8, STEADY_FIRST = 3, STEADY_LAST = 6, POLICIES_MOST = 32 };
 
-/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the plan. */
+/* Model flops are those of forward and backward; the hardware also recomputes. Of one rank, as the partition and the
+ * plan. */
 static void speeds(struct ah_evaluation *out, const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
     double seconds = (double)out->plan.step_ns / 1e9;
     double model = partition->flops_forward + partition->flops_backward;
-    double again = out->plan.switches.checkpoint * partition->code[AH_CLASS_BLOCK].recompute.flops;
+    double again = out->plan.switches.checkpoint * partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].flops;
     out->tflops_model = model / seconds / 1e12;
     out->tflops_hardware = (model + again) / seconds / 1e12;
     out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * partition->batch * partition->seq) / seconds;
@@ -27,7 +28,8 @@ static int busy(struct ah_evaluation *out, const struct ah_predictor *predictor)
 }
 
 /* "device memory: 3.2 GiB too much", "host memory: 41.0 GiB too much", or both. */
-static int refuse(struct ah_evaluation *out, const struct ah_search_report *report, const struct ah_predictor *predictor)
+static int refuse(struct ah_evaluation *out, const struct ah_search_report *report,
+                  const struct ah_predictor *predictor)
 {
     static const char *const names[] = {"device", "host"};
     int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};

@@ -20,7 +20,8 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
-    return ah__switches_valid(switches) && switches->refetch_ahead >= 1 && switches->slots >= ah__sched_min_slots(&config);
+    return ah__switches_valid(switches) && switches->refetch_ahead >= 1 &&
+           switches->slots >= ah__sched_min_slots(&config);
 }
 
 /* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
@@ -110,8 +111,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
             report.open_bound_ns ? "stopped at its limit" : "all others have a lower bound that is no better");
     if (report.open_bound_ns)
         fprintf(to, "        (the best one left out might reach %.2f ms)\n", (double)report.open_bound_ns / 1e6);
-    fprintf(to, "\n  %-24s %3s %3s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "p", "o", "slots", "ahead", "embed.", "head",
-            "step");
+    fprintf(to, "\n  %-24s %3s %3s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "p", "o", "slots", "ahead", "embed.",
+            "head", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

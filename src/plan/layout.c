@@ -9,7 +9,7 @@ enum { STAGING_MOST_BYTES = 1 << 20 };
 /* Everything the layout is made of, before it is placed. Areas are rounded up, so that any order of them is aligned. */
 struct sizes {
     bool on_host[AH_CLASS_COUNT];
-    bool copies;                    /* parameters used on the device are never the master itself: another dtype, or sharded */
+    bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
     int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
@@ -48,35 +48,42 @@ static int64_t staging_bytes(const struct ah_partition *partition, const struct 
     return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
 }
 
-static int64_t embedding_work_bytes(const struct ah_code *code)
+/* The most scratch that any of the programs with a bit in `kinds` needs. */
+static int64_t work_of(const struct ah_code *code, unsigned kinds)
 {
-    return max_bytes(max_bytes(code->forward.work_bytes, code->forward_drop.work_bytes), code->backward.work_bytes);
+    int64_t most = 0;
+    for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
+        if (kinds >> kind & 1)
+            most = max_bytes(most, code->program[kind].work_bytes);
+    return most;
 }
 
-/* Evaluation runs forward_drop under every plan. */
-static int64_t block_work_bytes(const struct ah_code *code, const struct ah_switches *switches)
+/* Which programs of a block a plan runs. Evaluation runs FORWARD_DROP under every plan. */
+static unsigned block_programs(const struct ah_switches *switches)
 {
-    int64_t work = max_bytes(code->forward_drop.work_bytes, code->backward.work_bytes);
+    unsigned kinds = 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_BACKWARD;
     if (switches->checkpoint < switches->layers)
-        work = max_bytes(work, code->forward.work_bytes);
+        kinds |= 1U << AH_PROGRAM_FORWARD;
     if (switches->checkpoint > 0)
-        work = max_bytes(work, code->recompute.work_bytes);
-    return work;
+        kinds |= 1U << AH_PROGRAM_RECOMPUTE;
+    return kinds;
 }
 
-/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks, behind the
- * scratch of its own two programs. */
+/* No block runs between the head's forward and its backward, so what the head saves may lie in the scratch of blocks,
+ * behind the scratch of its own two programs. */
 static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    const struct ah_code *head = &partition->code[AH_CLASS_HEAD];
-    sizes->head_saved = round_up(max_bytes(head->forward.work_bytes, head->backward.work_bytes));
-    int64_t work = max_bytes(sizes->head_saved + head->saved_bytes, head->forward_drop.work_bytes);
-    work = max_bytes(work, embedding_work_bytes(&partition->code[AH_CLASS_EMBEDDING]));
-    work = max_bytes(work, block_work_bytes(&partition->code[AH_CLASS_BLOCK], switches));
+    const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
+    sizes->head_saved = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
+    int64_t work = sizes->head_saved + head->saved_bytes;
+    work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_INFER));
+    work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
+    work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(work);
 }
 
-static void measure_groups(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
+static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
+                           const struct ah_switches *switches)
 {
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
@@ -114,8 +121,8 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
 
 /* ---- totals ---- */
 
-/* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part there,
- * which has the size of its gradient's. */
+/* With several ranks, blocks that come from the host but keep their parameters on the device keep only this rank's part
+ * there, which has the size of its gradient's. */
 static int shard_count(const struct ah_switches *switches)
 {
     return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
@@ -133,7 +140,8 @@ static int64_t outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens + 2 * sizes->results;
+    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens +
+           2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */
@@ -145,6 +153,11 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
     if (sizes->on_host[AH_CLASS_HEAD])
         bytes += 3 * sizes->state[AH_CLASS_HEAD] + sizes->host_grad[AH_CLASS_HEAD];
     return bytes;
+}
+
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition)
+{
+    return round_up(partition->groups[1].count * ah__dtype_bytes(partition->compute));
 }
 
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
@@ -178,7 +191,8 @@ static int64_t place(int64_t *end, int64_t bytes)
     return offset;
 }
 
-static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches, const struct sizes *sizes)
+static void place_group(struct ah_layout *layout, int group, const struct ah_switches *switches,
+                        const struct sizes *sizes)
 {
     enum ah_class class = ah__class_of(group, switches->layers);
     struct ah_layout_group *g = &layout->groups[group];

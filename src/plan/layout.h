@@ -1,13 +1,13 @@
 /* Where everything lies: the device region cut into pools, and host memory, from partition, switches and the
  * device's own scratch alone.
  *
- * Takes a partition and checked switches, gives byte offsets. The prediction of both peaks is this layout's size; the runtime
- * places memory by the same numbers. Must not know devices, times or which plan is good.
+ * Takes a partition and checked switches, gives byte offsets. The prediction of both peaks is this layout's size; the
+ * runtime places memory by the same numbers. Must not know devices, times or which plan is good.
  *
- * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two iterations
- * of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k * bytes. The region
- * ends with the last byte of the embedding's gradient, which every training step writes and reads whole, so the highest byte
- * a device sees in use is exactly device_bytes - 1. */
+ * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two
+ * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
+ * bytes. The region ends with the last byte of the embedding's gradient, which every training step writes and reads
+ * whole, so the highest byte a device sees in use is exactly device_bytes - 1. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
@@ -15,8 +15,9 @@
 
 enum { AH_LAYOUT_ALIGN = 256 };
 
-/* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks take parameters that come from the host, and
- * their gradients, from the slots. Parameters optimized on the device are used where the master lies (F32). */
+/* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks take parameters that come from the
+ * host, and their gradients, from the slots. Parameters optimized on the device are used where the master lies (F32).
+ */
 struct ah_layout_group {
     bool on_host;
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, then m, then v */
@@ -29,19 +30,24 @@ struct ah_layout_group {
 struct ah_layout {
     int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
     int64_t shards_offset;                 /* several ranks: parts of blocks that stay, see layout.c; else nothing */
-    int64_t inputs_offset, input_bytes;    /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
-    int64_t saved_offset, saved_bytes;     /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
+    int64_t inputs_offset,
+        input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
+    int64_t saved_offset,
+        saved_bytes; /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
     int saved_sets;
     int64_t embedding_saved_offset;        /* what the embedding's backward reads besides the ids (mostly nothing) */
     int64_t boundary_offset;               /* gradient that crosses from block to block */
-    int64_t work_offset, work_bytes;       /* scratch; the head's saved set lies in it, above its programs' own scratch */
+    int64_t work_offset, work_bytes; /* scratch; the head's saved set lies in it, above its programs' own scratch */
     int64_t head_saved_offset;             /* in the region, not in work */
     int64_t workspace_offset;              /* scratch of the device's own, as large as its programs asked for */
-    int64_t tokens_offset, tokens_bytes;   /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
-    int64_t results_offset, results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
+    int64_t tokens_offset,
+        tokens_bytes; /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
+    int64_t results_offset,
+        results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
-    int64_t host_staging_offset, host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */
+    int64_t host_staging_offset,
+        host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */
     int64_t host_bytes;
     struct ah_layout_group *groups; /* layers + 2 */
 };
@@ -50,6 +56,9 @@ struct ah_layout {
 int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,
                    int64_t workspace_bytes);
 void ah__layout_free(struct ah_layout *layout);
+
+/* What one more slot adds to the device's total: the size of a block's parameters, or of its gradient. */
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition);
 
 /* The same two totals without placing anything, for the search. */
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,

@@ -14,14 +14,15 @@ static bool fits(const struct ah_cost_model *model, struct ah_cpo s)
     return ah__cost_device_bytes(model, s) <= model->M_gpu && ah__cost_host_bytes(model, s) <= model->M_cpu;
 }
 
-/* Full checkpointing, everything that can leave has left: what (1) asks for at least. (2) asks for nothing when o = 0. */
+/* Full checkpointing, everything that can leave has left: what (1) asks for at least. (2) asks for nothing when o = 0.
+ */
 static int fail_infeasible(const struct ah_cost_model *model)
 {
     struct ah_cpo least = {model->L, model->L, model->L};
-    return ah__fail(AH_EBUDGET,
-                    "no (c, p, o) fits equations 1 and 2: found %.0f device and %.0f host bytes, c=p=o=%d needs %.0f and %.0f",
-                    model->M_gpu, model->M_cpu, model->L, ah__cost_device_bytes(model, least),
-                    ah__cost_host_bytes(model, least));
+    return ah__fail(
+        AH_EBUDGET,
+        "no (c, p, o) fits equations 1 and 2: found %.0f device and %.0f host bytes, c=p=o=%d needs %.0f and %.0f",
+        model->M_gpu, model->M_cpu, model->L, ah__cost_device_bytes(model, least), ah__cost_host_bytes(model, least));
 }
 
 int ah__cost_solve_brute(struct ah_cpo *best, double *seconds, const struct ah_cost_model *model)
@@ -47,9 +48,9 @@ int ah__cost_solve_brute(struct ah_cpo *best, double *seconds, const struct ah_c
 
 /* ---- equation 6 as a mixed-integer linear program ---- */
 
-/* V is v of (4); BOTH is 1 where c + o > L, so that v = max(0, min(c + o - L, p)) needs no product: v is worth having (the
- * more recomputation hides the fetch, the shorter the step), hence upper bounds on it are enough. FORWARD and BACKWARD are
- * (3) and (5): the objective presses each onto the larger of its two lower bounds. */
+/* V is v of (4); BOTH is 1 where c + o > L, so that v = max(0, min(c + o - L, p)) needs no product: v is worth having
+ * (the more recomputation hides the fetch, the shorter the step), hence upper bounds on it are enough. FORWARD and
+ * BACKWARD are (3) and (5): the objective presses each onto the larger of its two lower bounds. */
 enum column { C, P, O, V, BOTH, FORWARD, BACKWARD, COLUMNS };
 
 /* Bounds on the three integers. */
@@ -64,8 +65,8 @@ struct row {
 };
 enum { ROWS = 9 };
 
-/* The solver's tolerances are absolute (1e-5 between two objectives), so times are scaled to a largest objective of this size;
- * bytes are counted in blocks. */
+/* The solver's tolerances are absolute (1e-5 between two objectives), so times are scaled to a largest objective of
+ * this size; bytes are counted in blocks. */
 static const double TIME_SCALE = 1e6;
 
 static double time_unit(const struct ah_cost_model *m)
@@ -95,7 +96,8 @@ static int build_rows(struct row rows[ROWS], const struct ah_cost_model *m)
     };
     int count = 7;
     if (!isinf(device)) /* (1) */
-        all[count++] = (struct row){'L', device / block, {[C] = -set / block, [P] = -half / block, [O] = -states / block}};
+        all[count++] =
+            (struct row){'L', device / block, {[C] = -set / block, [P] = -half / block, [O] = -states / block}};
     if (!isinf(host)) /* (2) */
         all[count++] = (struct row){'L', host / block, {[O] = (half + states) / block}};
     for (int i = 0; i < count; i++)
@@ -168,8 +170,9 @@ struct answer {
     double seconds; /* infinity: none so far */
 };
 
-/* The solver's tolerance lets an answer through that is a few bytes too large. Less of everything would be larger still, so a
- * feasible answer has at least one more of something (or fewer on the host): those boxes are searched instead. */
+/* The solver's tolerance lets an answer through that is a few bytes too large. Less of everything would be larger
+ * still, so a feasible answer has at least one more of something (or fewer on the host): those boxes are searched
+ * instead. */
 static void search(struct answer *best, const struct ah_cost_model *model, struct box box)
 {
     struct ah_cpo s;

@@ -13,8 +13,8 @@ static int over_budget(const struct ah_plan *plan, const struct ah_budget *budge
     ah_size_format(have, sizeof have, found);
     ah_size_format(need, sizeof need, expected);
     return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
-                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint, plan->switches.offload_params,
-                    plan->switches.offload_optimizer);
+                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint,
+                    plan->switches.offload_params, plan->switches.offload_optimizer);
 }
 
 /* Decides what a spec left open: places on the host where blocks are on the host, the most slots that fit. */
@@ -41,15 +41,17 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
 static int check_policy(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
-        return ah__fail(AH_EINPUT, "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
+        return ah__fail(AH_EINPUT,
+                        "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
     if (plan->switches.tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles, plan->switches.tiles,
-                        AH_SCHED_MOST_TILES);
+        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles,
+                        plan->switches.tiles, AH_SCHED_MOST_TILES);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     if (plan->switches.slots < ah__sched_min_slots(&config))
-        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d", plan->switches.slots,
-                        plan->switches.slots, ah__sched_min_slots(&config), plan->switches.offload_params, plan->switches.offload_optimizer);
+        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d",
+                        plan->switches.slots, plan->switches.slots, ah__sched_min_slots(&config),
+                        plan->switches.offload_params, plan->switches.offload_optimizer);
     return AH_OK;
 }
 
@@ -76,8 +78,9 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
         plan->workspace_bytes = predictor->profile->workspace_bytes;
     }
     if (plan->workspace_bytes != predictor->profile->workspace_bytes)
-        return ah__fail(AH_ESTALE, "%s: key 'workspace_bytes': found %lld, expected %lld, what this device's programs need",
-                        text, (long long)plan->workspace_bytes, (long long)predictor->profile->workspace_bytes);
+        return ah__fail(AH_ESTALE,
+                        "%s: key 'workspace_bytes': found %lld, expected %lld, what this device's programs need", text,
+                        (long long)plan->workspace_bytes, (long long)predictor->profile->workspace_bytes);
     if (spec)
         AH_TRY(complete(plan, given, predictor, budget));
     AH_TRY(check_policy(plan, predictor));

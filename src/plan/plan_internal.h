@@ -1,15 +1,18 @@
 /* Inside planning: plans as text and files, and constants that several planners share.
  *
- * Takes text and files nobody has checked, gives plans that hold together (0 <= p <= o <= L, 0 <= c <= L). Must not know devices. */
+ * Takes text and files nobody has checked, gives plans that hold together (0 <= p <= o <= L, 0 <= c <= L). Must not
+ * know devices. */
 #ifndef AH_PLAN_PLAN_INTERNAL_H
 #define AH_PLAN_PLAN_INTERNAL_H
 
 #include "plan/layout.h"
 
-/* Bytes on device and host that belong to no block, embedding and head optimized on the device: the paper's M_gc and M_cc. */
+/* Bytes on device and host that belong to no block, embedding and head optimized on the device: the paper's M_gc and
+ * M_cc. */
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition);
 
-/* Whether 0 <= c <= L and 0 <= p <= o <= L. AH_EINPUT: "p=9: found 9, expected at most o=8"; the caller prefixes the place. */
+/* Whether 0 <= c <= L and 0 <= p <= o <= L. AH_EINPUT: "p=9: found 9, expected at most o=8"; the caller prefixes the
+ * place. */
 int ah__plan_switches(const struct ah_plan *plan);
 
 /* What a spec may leave open; a set bit of *given says that the spec decided it. Open numbers are 0. */
@@ -22,17 +25,18 @@ enum {
     AH_PLAN_GIVEN_OVERTAKING = 32,
 };
 
-/* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N, ahead=N,
- * tiles=N, overtaking=N, embedding=host|device, head=host|device, in any order, for a model of `layers` blocks. Fills all
- * switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
+/* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,
+ * ahead=N, tiles=N, overtaking=N, embedding=host|device, head=host|device, in any order, for a model of `layers`
+ * blocks. Fills all switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT:
+ * "--plan: KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.
  * AH_EIO, AH_EINPUT; AH_ESTALE when another version of AutoHete wrote it. */
 int ah__plan_read(struct ah_plan *out, const char *path);
 
-/* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches consistent.
- * AH_ESTALE says what differs, AH_EINPUT which switch is out of range; the caller prefixes the file. */
+/* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches
+ * consistent. AH_ESTALE says what differs, AH_EINPUT which switch is out of range; the caller prefixes the file. */
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition);
 
 #endif

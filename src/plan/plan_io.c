@@ -10,7 +10,8 @@ static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles 
 
 enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
 
-/* The members of a plan in its file. c, p and o stand there twice: by name, and as the paper and the command line call them. */
+/* The members of a plan in its file. c, p and o stand there twice: by name, and as the paper and the command line call
+ * them. */
 static const struct field {
     const char *key;
     enum field_type type;
@@ -44,7 +45,7 @@ static const struct field {
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false},
 };
 
-/* ---- consistency ---------------------------------------------------------------------------------------------------- */
+/* ---- consistency ------------------------------------------------------------------------------------------------- */
 
 static int check_most(const char *name, int value, int most, const char *what)
 {
@@ -65,17 +66,18 @@ int ah__plan_switches(const struct ah_plan *plan)
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition)
 {
     if (plan->switches.layers != partition->layers)
-        return ah__fail(AH_ESTALE, "layers: found %d, expected %d: the plan is for another model", plan->switches.layers,
-                        partition->layers);
+        return ah__fail(AH_ESTALE, "layers: found %d, expected %d: the plan is for another model",
+                        plan->switches.layers, partition->layers);
     if (plan->signature != partition->signature)
-        return ah__fail(AH_ESTALE,
-                        "signature: found %016llx, expected %016llx: the plan is for another model, batch, sequence length or "
-                        "dtype",
-                        (unsigned long long)plan->signature, (unsigned long long)partition->signature);
+        return ah__fail(
+            AH_ESTALE,
+            "signature: found %016llx, expected %016llx: the plan is for another model, batch, sequence length or "
+            "dtype",
+            (unsigned long long)plan->signature, (unsigned long long)partition->signature);
     return ah__plan_switches(plan);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static int write_field(cJSON *tree, const struct field *field, const struct ah_plan *plan)
 {
@@ -127,15 +129,15 @@ int ah_plan_json(char **out, const struct ah_plan *plan)
     return status;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int read_int(int *to, const struct ah_json *json, const struct field *field)
 {
     int64_t value;
     AH_TRY(ah__json_int(&value, json, field->key, field->min, field->max));
     if (field->again && value != *to)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected %d as its long name says", json->path, field->key,
-                        (long long)value, *to);
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected %d as its long name says", json->path,
+                        field->key, (long long)value, *to);
     *to = (int)value;
     return AH_OK;
 }
@@ -189,7 +191,8 @@ static int read_tree(struct ah_plan *plan, const struct ah_json *json)
         keys[i + 1] = fields[i].key;
     AH_TRY(ah__json_string(&version, json, "version"));
     if (strcmp(version, ah_version()) != 0)
-        return ah__fail(AH_ESTALE, "%s: key 'version': found '%.40s', expected '%s'", json->path, version, ah_version());
+        return ah__fail(AH_ESTALE, "%s: key 'version': found '%.40s', expected '%s'", json->path, version,
+                        ah_version());
     AH_TRY(ah__json_only(json, keys));
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         AH_TRY(read_field(plan, json, &fields[i]));

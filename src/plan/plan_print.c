@@ -27,13 +27,14 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
     const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : "keep";
     const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "resident";
-    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters, line.on_host ? "host" : "device",
-                   line.on_host ? "to host" : "stays");
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
+                   line.on_host ? "host" : "device", line.on_host ? "to host" : "stays");
 }
 
 static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
 {
-    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "partition", "checkpoint", "parameters", "optimizer", "gradient");
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "partition", "checkpoint", "parameters", "optimizer",
+                   "gradient");
     print_line(buf, "embedding", line_of(switches, 0));
     for (int first = 1, last; first <= switches->layers; first = last + 1) {
         char name[40];
@@ -93,8 +94,9 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->switches.checkpoint, plan->switches.offload_params,
-                   plan->switches.offload_optimizer, plan->switches.layers, plan->policy[0] ? plan->policy : "not chosen");
+    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->switches.checkpoint,
+                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.layers,
+                   plan->policy[0] ? plan->policy : "not chosen");
     print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);

@@ -39,8 +39,8 @@ static int parse_number(int *out, const struct key *key, const char *text, int l
     for (; digits < length && text[digits] >= '0' && text[digits] <= '9' && value <= NUMBER_MOST; digits++)
         value = value * 10 + (text[digits] - '0');
     if (length == 0 || digits < length || value < key->min || value > NUMBER_MOST)
-        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected a number from %d to %d", key->name, length, text,
-                        length, text, key->min, NUMBER_MOST);
+        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected a number from %d to %d", key->name, length,
+                        text, length, text, key->min, NUMBER_MOST);
     *out = (int)value;
     return AH_OK;
 }
@@ -49,8 +49,8 @@ static int parse_word(bool *out, const struct key *key, const char *text, int le
 {
     bool host = length == 4 && strncmp(text, "host", 4) == 0;
     if (!host && !(length == 6 && strncmp(text, "device", 6) == 0))
-        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected host or device", key->name, length, text, length,
-                        text);
+        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected host or device", key->name, length, text,
+                        length, text);
     *out = host;
     return AH_OK;
 }
@@ -60,13 +60,15 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
 {
     const char *equals = memchr(text, '=', (size_t)length);
     if (!equals)
-        return ah__fail(AH_EINPUT, "--plan: found '%.*s', expected auto, resident, c=..,p=..,o=.. or a plan file", length,
-                        text);
+        return ah__fail(AH_EINPUT, "--plan: found '%.*s', expected auto, resident, c=..,p=..,o=.. or a plan file",
+                        length, text);
     int name_length = (int)(equals - text), value_length = length - name_length - 1;
     const struct key *key = key_find(text, (size_t)name_length);
     if (!key)
-        return ah__fail(AH_EINPUT, "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, embedding, head",
-                        name_length, text);
+        return ah__fail(
+            AH_EINPUT,
+            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, embedding, head",
+            name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)
         return ah__fail(AH_EINPUT, "--plan: key '%s': found twice, expected once", key->name);
@@ -82,7 +84,8 @@ static int collect_given(unsigned *given, unsigned seen)
     unsigned bits = 0;
     for (size_t i = 0; i < AH_LENGTH(keys); i++) {
         if (!(seen >> i & 1) && !keys[i].bit)
-            return ah__fail(AH_EINPUT, "--plan: key '%s': found nothing, expected %s=NUMBER", keys[i].name, keys[i].name);
+            return ah__fail(AH_EINPUT, "--plan: key '%s': found nothing, expected %s=NUMBER", keys[i].name,
+                            keys[i].name);
         bits |= seen >> i & 1 ? keys[i].bit : 0;
     }
     *given = bits;

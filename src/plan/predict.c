@@ -12,9 +12,10 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
     if (!predictor.policy)
         return ah__fail(AH_EINPUT, "--policy: found '%s', expected %s", policy, ah__policy_names());
     if (profile->partition_signature != partition->signature)
-        return ah__fail(AH_ESTALE,
-                        "profile: found one of another model, batch or sequence length (signature %016llx), expected %016llx",
-                        (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
+        return ah__fail(
+            AH_ESTALE,
+            "profile: found one of another model, batch or sequence length (signature %016llx), expected %016llx",
+            (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
     AH_TRY(ah__dev_sim_open(&predictor.sim, &predictor.costs.lanes));
     *out = predictor;
@@ -45,7 +46,7 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
     out->switches.tiles = ah__tiles(switches);
 }
 
-/* ---- bounds -------------------------------------------------------------------------------------------------------- */
+/* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
 /* Times of one item kind for embedding, block and head. */
 struct triple {
@@ -71,7 +72,8 @@ static int64_t min_ns(int64_t a, int64_t b)
 /* An item kind over all groups whose optimizer is on the host. */
 static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
 {
-    return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b + (switches->head_on_host ? t.h : 0);
+    return (switches->embedding_on_host ? t.e : 0) + switches->offload_optimizer * t.b +
+           (switches->head_on_host ? t.h : 0);
 }
 
 static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
@@ -80,7 +82,8 @@ static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
            (switches->head_on_host ? 0 : t.h);
 }
 
-/* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for backward. */
+/* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for
+ * backward. */
 static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     int64_t cast = times(predictor, AH_ITEM_CAST).b;
@@ -119,8 +122,8 @@ static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predi
     }
 }
 
-/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) tile counts
- * where tiles follow each other, and between the ranks. */
+/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) tile
+ * counts where tiles follow each other, and between the ranks. */
 static struct triple transfer(const struct ah_switches *switches, const struct ah_predictor *predictor,
                               enum ah_item_kind link, enum ah_item_kind ranks)
 {
@@ -130,8 +133,9 @@ static struct triple transfer(const struct ah_switches *switches, const struct a
     return ah__ranks(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
-/* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's parameters
- * travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and that one travels. */
+/* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's
+ * parameters travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and
+ * that one travels. */
 static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -154,7 +158,8 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
-/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its update. */
+/* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
+ * update. */
 static int64_t round_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
@@ -186,13 +191,14 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
         plan->bound_lane_ns = ns;
         plan->bound_lane = (enum ah_lane)lane;
     }
-        plan->bound_cycle_ns =
-        ah__offloads(switches) ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)) : plan->bound_lane_ns;
+    plan->bound_cycle_ns = ah__offloads(switches)
+                               ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor))
+                               : plan->bound_lane_ns;
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }
 
-/* With a barrier, the host can begin only after the first gradient has arrived, and the device only ends after the lowest
- * group's gradient has gone through the host. */
+/* With a barrier, the host can begin only after the first gradient has arrived, and the device only ends after the
+ * lowest group's gradient has gone through the host. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_switches *switches = &plan->switches;
@@ -206,7 +212,7 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
     return max_ns(plan->bound_ns, max_ns(host, link));
 }
 
-/* ---- simulation ---------------------------------------------------------------------------------------------------- */
+/* ---- simulation -------------------------------------------------------------------------------------------------- */
 
 /* When each iteration's last compute item ended. */
 struct ends {
@@ -261,8 +267,8 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
     return AH_OK;
 }
 
-void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition, const struct ah_plan *plan,
-                           bool predicted)
+void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition,
+                           const struct ah_plan *plan, bool predicted)
 {
     int64_t host;
     struct ah_switches without_slots = plan->switches;
@@ -271,8 +277,9 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
-    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy, plan->switches.checkpoint,
-             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
+    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy,
+             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+             plan->switches.slots);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,

@@ -33,7 +33,8 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The steady-state step time by simulating `iterations` of them (>= 3). */
-int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations);
+int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
+                     int iterations);
 /* All predicted fields, policy and signature included. */
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* Simulates into a new timeline. */
@@ -41,7 +42,7 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
                       int iterations);
 
 /* Gives a record of this plan its byte scale and title. */
-void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition, const struct ah_plan *plan,
-                           bool predicted);
+void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partition *partition,
+                           const struct ah_plan *plan, bool predicted);
 
 #endif

@@ -1,10 +1,10 @@
-/* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget leaves, scored
- * by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and the search ends when the
- * next bound is no better than the best simulated time, so what is skipped could not have won.
+/* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget
+ * leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
+ * the search ends when the next bound is no better than the best simulated time, so what is skipped could not have won.
  *
- * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest refetch
- * distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a schedule slightly
- * longer), so thinning may cost a fraction of a percent; models of few layers are searched whole. */
+ * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
+ * refetch distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a
+ * schedule slightly longer), so thinning may cost a fraction of a percent; models of few layers are searched whole. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -38,7 +38,8 @@ static int min_slots(const struct ah_switches *switches, const struct ah_partiti
     return ah__sched_min_slots(&config);
 }
 
-/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a few. */
+/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
+ * few. */
 static int max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     struct ah_switches on_device = {.layers = switches->layers, .ranks = switches->ranks};
@@ -72,20 +73,16 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, co
     measure(plan, partition);
     if (!ah__plan_within(plan, budget))
         return false;
-    int64_t slots = most;
-    if (budget->device_bytes) {
-        struct ah_plan next = *plan;
-        next.switches.slots++;
-        measure(&next, partition);
-        int64_t slot_bytes = next.device_peak_bytes - plan->device_peak_bytes;
-        slots = switches->slots + (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
-    }
-    switches->slots = slots < most ? (int)slots : most;
-    measure(plan, partition);
+    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
+    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
+        more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
+    switches->slots += (int)more;
+    plan->device_peak_bytes += more * slot_bytes;
     return true;
 }
 
-static int candidate_add(struct candidates *candidates, const struct ah_plan *plan, const struct ah_predictor *predictor)
+static int candidate_add(struct candidates *candidates, const struct ah_plan *plan,
+                         const struct ah_predictor *predictor)
 {
     AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
     struct candidate *added = &candidates->list[candidates->count++];
@@ -294,7 +291,8 @@ static int try_tiles(struct ah_plan *best, struct ah_search_report *report, cons
 {
     int64_t step_ns;
     struct ah_plan plan = *best;
-    for (plan.switches.tiles = 2; plan.switches.tiles <= TILES_TRIED && plan.switches.tiles <= AH_SCHED_MOST_TILES; plan.switches.tiles *= 2) {
+    for (plan.switches.tiles = 2; plan.switches.tiles <= TILES_TRIED && plan.switches.tiles <= AH_SCHED_MOST_TILES;
+         plan.switches.tiles *= 2) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         report->simulated++;
         if (step_ns >= best->step_ns - best->step_ns / TILES_MUST_GAIN)
@@ -305,8 +303,8 @@ static int try_tiles(struct ah_plan *best, struct ah_search_report *report, cons
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys nothing is
- * not taken. */
+/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys
+ * nothing is not taken. */
 static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
 {
     int64_t step_ns;
@@ -340,8 +338,8 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
     return AH_OK;
 }
 
-/* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of its
- * budget. */
+/* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
+ * its budget. */
 static void report_least(struct ah_search_report *report, const struct candidates *candidates,
                          const struct ah_budget *budget)
 {
@@ -377,10 +375,11 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
     AH_TRY(ah__plan_predict(&least, predictor));
     ah_size_format(have, sizeof have, budget->device_bytes);
     ah_size_format(need, sizeof need, candidates->least_bytes);
-    return ah__fail(AH_EBUDGET,
-                    "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
-                    have, (long long)candidates->least_bytes, need, least.switches.checkpoint, least.switches.offload_params,
-                    least.switches.offload_optimizer, (double)least.step_ns / 1e6);
+    return ah__fail(
+        AH_EBUDGET,
+        "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
+        have, (long long)candidates->least_bytes, need, least.switches.checkpoint, least.switches.offload_params,
+        least.switches.offload_optimizer, (double)least.step_ns / 1e6);
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
@@ -390,7 +389,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     struct ah_plan best;
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
-    int status = placed ? candidates_placed(&candidates, predictor, budget) : candidates_all(&candidates, predictor, budget);
+    int status =
+        placed ? candidates_placed(&candidates, predictor, budget) : candidates_all(&candidates, predictor, budget);
     if (status == AH_OK && candidates.count == 0) {
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);

@@ -7,8 +7,8 @@
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters travel in
- * half precision, their copy is written. */
+/* Of AdamW per parameter: fp32 parameter, m and v are read and written; the gradient is read and, where parameters
+ * travel in half precision, their copy is written. */
 enum { STATE_BYTES = 24, FLOAT_BYTES = 4 };
 
 struct estimate {
@@ -88,17 +88,17 @@ static double set_programs(struct estimate *estimate, int class)
     const struct ah_code *code = &estimate->partition->code[class];
     struct ah_profile *profile = estimate->profile;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0};
-    ah__roofline_add(&forward, &estimate->roofline, &code->forward);
-    ah__roofline_add(&backward, &estimate->roofline, &code->backward);
-    ah__roofline_add(&recompute, &estimate->roofline, &code->recompute);
+    ah__roofline_add(&forward, &estimate->roofline, &code->program[AH_PROGRAM_FORWARD]);
+    ah__roofline_add(&backward, &estimate->roofline, &code->program[AH_PROGRAM_BACKWARD]);
+    ah__roofline_add(&recompute, &estimate->roofline, &code->program[AH_PROGRAM_RECOMPUTE]);
     /* The gradient's norm is taken where the gradient is made. */
     ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
     set(estimate, AH_ITEM_FORWARD, class, forward.ns);
     set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
     profile->costs.recompute_ns[class] = llround(recompute.ns);
-    profile->forward_flops[class] = code->forward.flops;
-    profile->backward_flops[class] = code->backward.flops;
-    profile->recompute_flops[class] = code->recompute.flops;
+    profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
+    profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
+    profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
@@ -140,14 +140,15 @@ static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_l
 /* Host optimizer and copies in one direction: both pass through the host's memory. */
 static void host_against(struct estimate *estimate, enum ah_lane lane, double bytes_per_s)
 {
-    double adam = estimate->adam_bytes_per_s, copies = estimate->ranks * bytes_per_s, adam_got = adam, copies_got = copies;
+    double adam = estimate->adam_bytes_per_s, copies = estimate->ranks * bytes_per_s, adam_got = adam,
+           copies_got = copies;
     share(&adam_got, &copies_got, estimate->dram_bytes_per_s);
     set_slowdown(estimate, AH_LANE_HOST, lane, adam / adam_got);
     set_slowdown(estimate, lane, AH_LANE_HOST, copies / copies_got);
 }
 
-/* Device arithmetic while other engines take part of the device's memory bandwidth: only the part of its time that waits for
- * memory (`waiting`) is stretched. */
+/* Device arithmetic while other engines take part of the device's memory bandwidth: only the part of its time that
+ * waits for memory (`waiting`) is stretched. */
 static double memory_stretch(const struct estimate *estimate, double waiting, double taken_bytes_per_s)
 {
     double left = estimate->roofline.bytes_per_s - taken_bytes_per_s;
@@ -194,7 +195,8 @@ static void profile_head(struct estimate *estimate, const char *optimizer)
     profile->h2d_both_bytes_per_s = llround(estimate->h2d_both_bytes_per_s);
     profile->d2h_both_bytes_per_s = llround(estimate->d2h_both_bytes_per_s);
     profile->partition_signature = partition->signature;
-    profile->device_signature = ah__hash_text(optimizer, ah__hash_int((uint64_t)profile->ranks, estimate->hardware->hash));
+    profile->device_signature =
+        ah__hash_text(optimizer, ah__hash_int((uint64_t)profile->ranks, estimate->hardware->hash));
 }
 
 static void profile_fill(struct estimate *estimate)
@@ -217,14 +219,15 @@ static int options_check(const struct ah_hardware *hardware, int ranks, const ch
 {
     int devices = (int)hardware->figure[AH_FIGURE_DEVICES];
     if (ranks < 1 || ranks > devices)
-        return ah__fail(AH_EINPUT, "ranks: found %d, expected 1 to %d, the devices of %s", ranks, devices, hardware->name);
+        return ah__fail(AH_EINPUT, "ranks: found %d, expected 1 to %d, the devices of %s", ranks, devices,
+                        hardware->name);
     if (strcmp(optimizer, "autohete") != 0 && strcmp(optimizer, "deepspeed") != 0)
         return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete or deepspeed", optimizer);
     return AH_OK;
 }
 
-int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition, const struct ah_hardware *hardware,
-                        const struct ah_estimate_options *options)
+int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition,
+                        const struct ah_hardware *hardware, const struct ah_estimate_options *options)
 {
     const char *optimizer = options && options->optimizer ? options->optimizer : "autohete";
     int ranks = options ? options->ranks : 1;

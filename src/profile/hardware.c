@@ -53,7 +53,8 @@ static int unit_scale(double *scale, const struct ah_json *json, const char *uni
         size_t used = strlen(expected);
         snprintf(expected + used, sizeof expected - used, "%s'%s'", used ? " or " : "", unit_table[i].name);
     }
-    return ah__fail(AH_EINPUT, "%s: key '%s.unit': found '%.40s', expected %s", json->path, json->where, unit, expected);
+    return ah__fail(AH_EINPUT, "%s: key '%s.unit': found '%.40s', expected %s", json->path, json->where, unit,
+                    expected);
 }
 
 /* "2020", "2020-05" or "2020-05-14". */
@@ -107,8 +108,8 @@ static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_
     AH_TRY(get_text(&origin->source, hardware, &figure, "source"));
     AH_TRY(get_text(&origin->date, hardware, &figure, "date"));
     if (!is_date(origin->date))
-        return ah__fail(AH_EINPUT, "%s: key '%s.date': found '%.40s', expected YYYY, YYYY-MM or YYYY-MM-DD", figure.path,
-                        figure.where, origin->date);
+        return ah__fail(AH_EINPUT, "%s: key '%s.date': found '%.40s', expected YYYY, YYYY-MM or YYYY-MM-DD",
+                        figure.path, figure.where, origin->date);
     *value = origin->written * scale;
     return AH_OK;
 }

@@ -29,29 +29,29 @@ enum ah_figure_group {
 /* id, group, key, dimension. Every figure of a group must be there; `interconnect` may be left out by one device. */
 #define AH_FIGURE_TABLE(X)                                                                                             \
     X(DEVICES, DEVICE, "count", COUNT)                                                                                 \
-    X(MEMORY, DEVICE, "memory", BYTES)                          /* of one device, as its driver reports it */          \
-    X(MEMORY_RESERVED, DEVICE, "memory_reserved", BYTES)        /* never usable for training */                        \
-    X(PEAK, DEVICE, "peak", FLOPS_PER_S)                        /* dense, half precision */                            \
+    X(MEMORY, DEVICE, "memory", BYTES)                   /* of one device, as its driver reports it */                 \
+    X(MEMORY_RESERVED, DEVICE, "memory_reserved", BYTES) /* never usable for training */                               \
+    X(PEAK, DEVICE, "peak", FLOPS_PER_S)                 /* dense, half precision */                                   \
     X(MEMORY_BANDWIDTH, DEVICE, "memory_bandwidth", BYTES_PER_S)                                                       \
     X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of it that streaming kernels reach */               \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
-    X(H2D, LINK, "h2d", BYTES_PER_S)                            /* of each device */                                   \
+    X(H2D, LINK, "h2d", BYTES_PER_S) /* of each device */                                                              \
     X(D2H, LINK, "d2h", BYTES_PER_S)                                                                                   \
-    X(H2D_BOTH, LINK, "h2d_both", BYTES_PER_S)                  /* while the other direction runs too */               \
+    X(H2D_BOTH, LINK, "h2d_both", BYTES_PER_S) /* while the other direction runs too */                                \
     X(D2H_BOTH, LINK, "d2h_both", BYTES_PER_S)                                                                         \
     X(HOST_MEMORY, HOST, "memory", BYTES)                                                                              \
     X(HOST_MEMORY_RESERVED, HOST, "memory_reserved", BYTES)                                                            \
     X(CORES, HOST, "cores", COUNT)                                                                                     \
-    X(DRAM, HOST, "dram", BYTES_PER_S)                          /* peak of all channels */                             \
+    X(DRAM, HOST, "dram", BYTES_PER_S) /* peak of all channels */                                                      \
     X(DRAM_EFFICIENCY, HOST, "dram_efficiency", FRACTION)                                                              \
     X(DEEPSPEED_ADAM, HOST, "deepspeed_adam", PARAMS_PER_S)                                                            \
-    X(KERNEL, LATENCY, "kernel", NS)                            /* between two kernels of one work item */             \
-    X(LAUNCH, LATENCY, "launch", NS)                            /* between two work items of a lane */                 \
-    X(NOTIFY, LATENCY, "notify", NS)                            /* from a completion to the next submission */         \
-    X(COPY, LATENCY, "copy", NS)                                /* of the smallest copy */                             \
-    X(LINK_PEAK, INTERCONNECT, "peak", BYTES_PER_S)             /* between devices, one direction */                   \
-    X(BUS, INTERCONNECT, "bus", BYTES_PER_S)                    /* bus bandwidth of collectives, as nccl-tests counts */ \
+    X(KERNEL, LATENCY, "kernel", NS)                /* between two kernels of one work item */                         \
+    X(LAUNCH, LATENCY, "launch", NS)                /* between two work items of a lane */                             \
+    X(NOTIFY, LATENCY, "notify", NS)                /* from a completion to the next submission */                     \
+    X(COPY, LATENCY, "copy", NS)                    /* of the smallest copy */                                         \
+    X(LINK_PEAK, INTERCONNECT, "peak", BYTES_PER_S) /* between devices, one direction */                               \
+    X(BUS, INTERCONNECT, "bus", BYTES_PER_S)        /* bus bandwidth of collectives, as nccl-tests counts */           \
     X(COLLECTIVE, INTERCONNECT, "latency", NS)                                                                         \
     X(COLLECTIVE_SHARE, INTERCONNECT, "device_share", FRACTION) /* of a device's arithmetic that a collective takes */
 
@@ -85,7 +85,8 @@ struct ah_hardware {
     uint64_t hash;                  /* of all numbers */
 };
 
-/* hardware_find.c: the path of a machine given by name or path, into *out (ah__free). AH_EINPUT names those that exist. */
+/* hardware_find.c: the path of a machine given by name or path, into *out (ah__free). AH_EINPUT names those that exist.
+ */
 int ah__hardware_find(char **out, const char *name_or_path);
 
 #endif

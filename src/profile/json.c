@@ -5,12 +5,12 @@
 #include "profile/profile.h"
 
 /* The file, all times in nanoseconds; also written by hand for machines one does not own:
- *   {"format": "autohete profile 1", "device": "cpu", "ranks", "workspace_bytes", "threads", "host_threads", "link_bytes_per_s", "layers",
- *    "device_signature", "partition_signature",       16 hex digits; left out by hand, as "ranks" (1) and "workspace_bytes" (0) may be
- *    "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind; collectives may be left out},
- *    "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...},
- *    "rates": {"h2d_bytes_per_s", ...},
- *    "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be left out */
+ *   {"format": "autohete profile 1", "device": "cpu", "ranks", "workspace_bytes", "threads", "host_threads",
+ * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
+ * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
+ * collectives may be left out}, "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane:
+ * {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...}, "work": {"params": {per class}, "forward_flops": {..},
+ * "backward_flops": {..}, "recompute_flops": {..}}}   may be left out */
 static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
@@ -110,7 +110,8 @@ static int add_work(cJSON *tree, struct ah_profile *profile)
     AH_TRY(add_object(&object, tree, "work"));
     AH_TRY(add_ints(object, "params", ah__class_names, profile->params, AH_CLASS_COUNT));
     for (size_t i = 0; i < AH_LENGTH(flops_table); i++)
-        AH_TRY(add_doubles(object, flops_table[i].key, ah__class_names, flops_of(profile, &flops_table[i]), AH_CLASS_COUNT));
+        AH_TRY(add_doubles(object, flops_table[i].key, ah__class_names, flops_of(profile, &flops_table[i]),
+                           AH_CLASS_COUNT));
     return AH_OK;
 }
 
@@ -270,7 +271,8 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
     if (strcmp(format, format_name) != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'format': found \"%.40s\", expected \"%s\"", json->path, format, format_name);
+        return ah__fail(AH_EINPUT, "%s: key 'format': found \"%.40s\", expected \"%s\"", json->path, format,
+                        format_name);
     AH_TRY(ah__json_only(json, keys));
     AH_TRY(get_head(profile, json));
     AH_TRY(get_costs(&profile->costs, json));

@@ -15,9 +15,9 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         int group = ah__class_representative((enum ah_class)class, partition->layers);
         profile->params[class] = partition->groups[group].count;
-        profile->forward_flops[class] = code->forward.flops;
-        profile->backward_flops[class] = code->backward.flops;
-        profile->recompute_flops[class] = code->recompute.flops;
+        profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
+        profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
+        profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
     }
 }
 
@@ -33,7 +33,8 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
     int64_t bytes = COPIES * (int64_t)sizeof(float) * count;
     if (!info.machine_bytes || bytes <= info.machine_bytes)
         return AH_OK;
-    return ah__fail(AH_ENOMEM, "model: found %s of parameters and optimizer, expected at most the %s available on this machine",
+    return ah__fail(AH_ENOMEM,
+                    "model: found %s of parameters and optimizer, expected at most the %s available on this machine",
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
 }
 

@@ -1,6 +1,7 @@
 /* What one block (and embedding, head, Adam, copies) costs on a device. Decides nothing.
  *
- * Takes a partition and a device, gives times at full speed, launch gaps and how lanes slow each other. Must not know plans. */
+ * Takes a partition and a device, gives times at full speed, launch gaps and how lanes slow each other. Must not know
+ * plans. */
 #ifndef AH_PROFILE_PROFILE_H
 #define AH_PROFILE_PROFILE_H
 
@@ -25,8 +26,9 @@ struct ah_profile {
     uint64_t device_signature;
 };
 
-/* Whether the machine could hold the model's parameters and optimizer at all, wherever they lie. Asked before anything is
- * timed: a block of a model that can never run here may take minutes. AH_ENOMEM says what is needed and what there is. */
+/* Whether the machine could hold the model's parameters and optimizer at all, wherever they lie. Asked before anything
+ * is timed: a block of a model that can never run here may take minutes. AH_ENOMEM says what is needed and what there
+ * is. */
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
 
 #endif

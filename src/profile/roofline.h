@@ -1,7 +1,7 @@
 /* How long a compiled program takes on a device known by its figures only.
  *
- * Takes shapes and a machine, gives nanoseconds. Each call takes the longer of its arithmetic and its memory traffic, plus
- * the gap before its kernel. Must not know plans, links or hosts. */
+ * Takes shapes and a machine, gives nanoseconds. Each call takes the longer of its arithmetic and its memory traffic,
+ * plus the gap before its kernel. Must not know plans, links or hosts. */
 #ifndef AH_PROFILE_ROOFLINE_H
 #define AH_PROFILE_ROOFLINE_H
 
@@ -23,13 +23,14 @@ struct ah_roofline_time {
 /* AH_EINPUT when the machine has no GEMM rates of that dtype. */
 int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardware, enum ah_dtype compute);
 /* Adds the program's time to *time. */
-void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *roofline, const struct ah_program *program);
+void ah__roofline_add(struct ah_roofline_time *time, const struct ah_roofline *roofline,
+                      const struct ah_program *program);
 /* Adds a kernel that only moves bytes. */
 void ah__roofline_add_bytes(struct ah_roofline_time *time, const struct ah_roofline *roofline, double bytes);
 
 /* Flops per second of a GEMM of m x n x k: the curve at the cube of the same arithmetic intensity, whose side is the
- * harmonic mean of the three. Linear in log size between points, the last rate beyond the last point, in proportion to size
- * before the first. */
+ * harmonic mean of the three. Linear in log size between points, the last rate beyond the last point, in proportion to
+ * size before the first. */
 double ah__curve_rate(const struct ah_curve *curve, double m, double n, double k);
 
 #endif

@@ -66,12 +66,12 @@ static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, 
     return ah__in_flight_push(&burst->in_flight, work.lane, &item);
 }
 
-/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds see the same
- * state of the machine. */
+/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds
+ * see the same state of the machine. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
-    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].recompute.count > 0;
+    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
     for (int i = 0; i < workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
     for (int i = workload->places - 1; i >= 0; i--) {

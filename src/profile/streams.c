@@ -37,8 +37,10 @@ static struct ah_item typical_item(const struct ah_workload *workload, enum ah_l
         [AH_LANE_HOST] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_HOST},
     };
     int turn = lane == AH_LANE_COMPUTE ? n / KINDS : n;
-    return (struct ah_item){
-        .kind = kind_table[lane][n % KINDS], .partition = 1 + turn % workload->copies, .param_slot = -1, .grad_slot = -1};
+    return (struct ah_item){.kind = kind_table[lane][n % KINDS],
+                            .partition = 1 + turn % workload->copies,
+                            .param_slot = -1,
+                            .grad_slot = -1};
 }
 
 static int stream_feed(struct stream *stream, enum ah_lane lane)
@@ -170,7 +172,8 @@ static int sums_alone(struct sums *sums, struct stream *room, enum ah_lane lane,
     return AH_OK;
 }
 
-/* The fluid model turned round: work that takes `alone` was done in `together`, of which `overlap` ran at 1/slowdown. */
+/* The fluid model turned round: work that takes `alone` was done in `together`, of which `overlap` ran at 1/slowdown.
+ */
 static double slowdown_of(const struct sums *together, const struct sums *by_itself)
 {
     double alone = 0, actual = 0;
@@ -183,7 +186,8 @@ static double slowdown_of(const struct sums *together, const struct sums *by_its
     double done_in_overlap = alone - (actual - together->overlap_ns);
     if (together->overlap_ns <= done_in_overlap)
         return 1;
-    return together->overlap_ns < slowdown_most * done_in_overlap ? together->overlap_ns / done_in_overlap : slowdown_most;
+    return together->overlap_ns < slowdown_most * done_in_overlap ? together->overlap_ns / done_in_overlap
+                                                                  : slowdown_most;
 }
 
 static double mean_of(const struct sums *sums)
@@ -192,8 +196,8 @@ static double mean_of(const struct sums *sums)
     return count ? (sums->ns[0] + sums->ns[1]) / count : 0;
 }
 
-/* What one pair of lanes has shown. Other programs can only add time, so the fastest repetition alone counts, and of those
- * together one of the faster. */
+/* What one pair of lanes has shown. Other programs can only add time, so the fastest repetition alone counts, and of
+ * those together one of the faster. */
 struct pair {
     enum ah_lane lane[2];
     int repeats;

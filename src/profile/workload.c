@@ -50,11 +50,8 @@ static int copies_of(const struct ah_partition *partition)
 static int64_t work_bytes(const struct ah_partition *partition)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < AH_CLASS_COUNT; i++) {
-        const struct ah_code *code = &partition->code[i];
-        bytes = larger(bytes, larger(code->forward.work_bytes, code->backward.work_bytes));
-        bytes = larger(bytes, code->recompute.work_bytes);
-    }
+    for (int i = 0; i < AH_CLASS_COUNT; i++)
+        bytes = larger(bytes, ah__code_work_bytes(&partition->code[i]));
     return bytes;
 }
 
@@ -82,7 +79,8 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
     place->saved = carve(device, code->saved_bytes);
-    int64_t next_bytes = index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
+    int64_t next_bytes =
+        index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
     place->output = carve(device, larger(code->output_bytes, next_bytes));
     place->input = index ? workload->place[index - 1].output : NULL;
 }

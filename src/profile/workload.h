@@ -1,8 +1,8 @@
 /* Inside the profiler: a model of one block on the device, and the loops that time it.
  *
- * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as a real
- * step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0), copies (1..copies)
- * and head (copies + 1). Streams on different lanes touch disjoint memory or only read it. */
+ * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as
+ * a real step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0),
+ * copies (1..copies) and head (copies + 1). Streams on different lanes touch disjoint memory or only read it. */
 #ifndef AH_PROFILE_WORKLOAD_H
 #define AH_PROFILE_WORKLOAD_H
 
@@ -44,8 +44,8 @@ struct ah_workload {
 
 /* ---- setup.c */
 
-/* Takes device and host memory for one block, embedding and head and fills it with small random numbers. On failure the caller
- * still calls ah__workload_fini, which frees all of it. */
+/* Takes device and host memory for one block, embedding and head and fills it with small random numbers. On failure the
+ * caller still calls ah__workload_fini, which frees all of it. */
 int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev);
 void ah__workload_fini(struct ah_workload *workload);
 /* The work of an item at a place (item->partition), bound to its buffers. */

@@ -1,4 +1,5 @@
-/* A run's state, shared by run.c (driving), addresses.c (where everything lies) and state.c (loading, saving, evaluating). */
+/* A run's state, shared by run.c (driving), addresses.c (where everything lies) and state.c (loading, saving,
+ * evaluating). */
 #ifndef AH_RUN_INTERNAL_H
 #define AH_RUN_INTERNAL_H
 
@@ -19,6 +20,7 @@ struct ah_run {
     int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
     int64_t trained;          /* training iterations completed: what hooks count */
     const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
+    bool infer;               /* the running evaluation ends at the logits */
     int64_t busy_ns[AH_LANE_COUNT];
     double loss;              /* of the last completed evaluation */
 };

@@ -18,7 +18,8 @@ static int run_init(struct ah_run *run)
     ah__sched_config_of(&config, &run->plan.switches, run->partition, ah__policy_find(run->plan.policy));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->programs.workspace_bytes != run->plan.workspace_bytes)
-        return ah__fail(AH_ESTALE, "plan: found %lld bytes of device workspace, expected %lld: it was made for another device",
+        return ah__fail(AH_ESTALE,
+                        "plan: found %lld bytes of device workspace, expected %lld: it was made for another device",
                         (long long)run->plan.workspace_bytes, (long long)run->programs.workspace_bytes);
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
@@ -27,8 +28,8 @@ static int run_init(struct ah_run *run)
     return run_memory(run);
 }
 
-int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan, struct ah_dev *dev,
-                const struct ah_run_hooks *hooks)
+int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
+                struct ah_dev *dev, const struct ah_run_hooks *hooks)
 {
     struct ah_run *run;
     AH_TRY(ah__new(&run, 1, sizeof *run));
@@ -79,6 +80,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .programs = &run->programs,
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
+        .infer = run->infer,
     };
     ah__run_addresses(&at, run, item);
     if (item->kind == AH_ITEM_INPUT)

@@ -14,28 +14,29 @@ struct ah_run_hooks {
     int (*batch)(int32_t *ids, int32_t *targets, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
-    /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no further
-     * iteration and return from ah__run_steps once drained, with AH_OK. */
+    /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no
+     * further iteration and return from ah__run_steps once drained, with AH_OK. */
     int (*result)(int64_t iteration, double loss, double grad_norm, int64_t now_ns, void *context);
     void *context;
 };
 
-/* Allocates the device region and host memory (nothing later does). All arguments but hooks must outlive the run. Parameters are
- * zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
-int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan, struct ah_dev *dev,
-                const struct ah_run_hooks *hooks);
+/* Allocates the device region and host memory (nothing later does). All arguments but hooks must outlive the run.
+ * Parameters are zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
+int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
+                struct ah_dev *dev, const struct ah_run_hooks *hooks);
 void ah__run_free(struct ah_run *run);
 
 /* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
 /* Mean loss of one batch, forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
-/* softmax(logits) of one row (0 .. batch*seq-1), vocab floats, after a forward over ids [batch, seq]. For sampling; needs a plan
- * whose staging holds vocab floats (any that keeps the embedding on the device). */
-int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities);
+/* The logits of one row (0 .. batch*seq-1), vocab floats, by the head's inference program over ids [batch, seq]. Needs a plan
+ * whose staging holds vocab floats (any that keeps the embedding on the device). Only while drained. */
+int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits);
 
 enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2 };
-/* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats. */
+/* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats.
+ */
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values);
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values);
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */

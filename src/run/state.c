@@ -41,7 +41,8 @@ static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t 
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
-    char *state = ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
+    char *state =
+        ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
     int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
     char *at = (char *)values;
     while (left > 0) {
@@ -114,30 +115,19 @@ int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets,
     return AH_OK;
 }
 
-/* Where the head leaves d(loss)/d(logits) when it keeps nothing. */
-static const struct ah_operand *logit_gradient(const struct ah_program *program)
+int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits)
 {
-    for (int i = 0; i < program->count; i++)
-        if (program->calls[i].op == AH_OP_CROSS_ENTROPY)
-            return &program->calls[i].out[1];
-    return NULL;
-}
-
-int ah__run_probabilities(struct ah_run *run, const int32_t *ids, int64_t row, float *probabilities)
-{
-    const struct ah_operand *logits = logit_gradient(&run->partition->code[AH_CLASS_HEAD].forward_drop);
-    int64_t rows = run->partition->batch * run->partition->seq, vocab = run->partition->vocab;
-    double loss;
-    if (!logits || logits->space != AH_SPACE_WORK)
-        return ah__fail(AH_EINTERNAL, "the head keeps no logits in its scratch");
-    AH_TRY(ah__run_eval(run, ids, ids, &loss));
-    char *from = run->device + run->layout->work_offset + logits->offset + row * vocab * (int64_t)sizeof(float);
-    AH_TRY(copy(run, AH_LANE_D2H, run->host + run->layout->host_staging_offset, from, vocab * (int64_t)sizeof(float)));
-    memcpy(probabilities, run->host + run->layout->host_staging_offset, (size_t)vocab * sizeof *probabilities);
-    for (int64_t v = 0; v < vocab; v++)
-        probabilities[v] *= (float)rows;
-    probabilities[ids[row]] += 1.0F; /* the targets were the ids: the gradient is softmax minus one at the target */
-    for (int64_t v = 0; v < vocab; v++)
-        probabilities[v] = probabilities[v] > 0 ? probabilities[v] : 0;
+    const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
+    int64_t bytes = run->partition->vocab * (int64_t)sizeof *logits;
+    double no_loss;
+    if (from->space != AH_SPACE_WORK || from->meta.dtype != AH_F32)
+        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32");
+    run->infer = true;
+    int status = ah__run_eval(run, ids, ids, &no_loss);
+    run->infer = false;
+    AH_TRY(status);
+    char *staging = run->host + run->layout->host_staging_offset;
+    AH_TRY(copy(run, AH_LANE_D2H, staging, run->device + run->layout->work_offset + from->offset + row * bytes, bytes));
+    memcpy(logits, staging, (size_t)bytes);
     return AH_OK;
 }

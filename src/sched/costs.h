@@ -15,8 +15,8 @@ struct ah_costs {
 
 /* Of one item, alone on the machine; a tile takes its share, rounded up. */
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item);
-/* Makes work on a simulated device of an item: the delay it takes. `context` is a const struct ah_costs. The bind hook of
- * sched/drive.h for simulations. */
+/* Makes work on a simulated device of an item: the delay it takes. `context` is a const struct ah_costs. The bind hook
+ * of sched/drive.h for simulations. */
 int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context);
 
 #endif

@@ -1,4 +1,5 @@
-/* The one loop that turns a scheduler on a device: next, bind, submit, wait, complete. The same for simulated and real devices. */
+/* The one loop that turns a scheduler on a device: next, bind, submit, wait, complete. The same for simulated and real
+ * devices. */
 #ifndef AH_SCHED_DRIVE_H
 #define AH_SCHED_DRIVE_H
 

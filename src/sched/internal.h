@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "sched/sched.h"
 
-/* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion; gradients and host
- * updates are chosen as late as possible, because a better candidate may appear (their priority queues). */
+/* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion; gradients and
+ * host updates are chosen as late as possible, because a better candidate may appear (their priority queues). */
 enum { COMPUTE_DEPTH = 2, H2D_DEPTH = 2, D2H_DEPTH = 1, HOST_DEPTH = 1, COMM_DEPTH = 1 };
 
 /* Iterations with items in flight at once: updates of k, compute of k+1, input of k+2. */
@@ -31,7 +31,8 @@ struct group {
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
     struct mark offload[AH_SCHED_MOST_TILES];
     int fetched;                      /* tiles of this iteration's fetch submitted */
-    int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates completed */
+    int offloaded, updating,
+        updated; /* tiles of iteration ready_for: offloads and updates submitted, updates completed */
     struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 

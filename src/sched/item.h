@@ -1,5 +1,6 @@
-/* Items: what a training is made of between two decisions, before it has addresses. The scheduler gives them out, a binder
- * turns each into work for a device, timelines and profiles speak of them. Knows lanes; must not know memory or tasks. */
+/* Items: what a training is made of between two decisions, before it has addresses. The scheduler gives them out, a
+ * binder turns each into work for a device, timelines and profiles speak of them. Knows lanes; must not know memory or
+ * tasks. */
 #ifndef AH_SCHED_ITEM_H
 #define AH_SCHED_ITEM_H
 
@@ -53,8 +54,8 @@ struct ah_span {
     int64_t start_ns, end_ns;
 };
 
-/* Items submitted to a device and not completed. A device completes the work of a lane in order, so a queue for each lane
- * tells which item has completed. */
+/* Items submitted to a device and not completed. A device completes the work of a lane in order, so a queue for each
+ * lane tells which item has completed. */
 enum { AH_IN_FLIGHT_MOST = 16 };
 struct ah_in_flight {
     struct ah_item items[AH_LANE_COUNT][AH_IN_FLIGHT_MOST];

@@ -49,7 +49,7 @@ static bool barred(const struct ah_sched *sched, int64_t iteration)
     return iteration >= sched->limit || (one_at_a_time && iteration > sched->iterations_complete);
 }
 
-/* ---- compute lane ------------------------------------------------------------------------------------------------- */
+/* ---- compute lane ------------------------------------------------------------------------------------------------ */
 
 /* Waits for a group's parameters to be complete on this device; false while what brings them has not been submitted. */
 static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int index, bool backward)
@@ -154,7 +154,7 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
     return sched->config.policy->may_compute(sched, &next->item) && compute_ready(sched, next, step);
 }
 
-/* ---- host to device ----------------------------------------------------------------------------------------------- */
+/* ---- host to device ---------------------------------------------------------------------------------------------- */
 
 static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 {
@@ -179,7 +179,8 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
         int casts = sched->config.switches.ranks > 1 ? ah__sched_device_slots(&sched->config, true) : 0;
         return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
-    bool last_backward_left = !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
+    bool last_backward_left =
+        !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
     if (last_backward_left)
         return ah__sched_device_slots(&sched->config, true);
     bool casts_left = sched->compute.iteration < iteration ||
@@ -228,8 +229,8 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     return sched->free_slots - 1 >= kept && slot_take(sched, next, &next->item.param_slot);
 }
 
-/* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its parameters
- * where they must be fetched or cast again. */
+/* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its
+ * parameters where they must be fetched or cast again. */
 static int backward_needs(const struct ah_sched *sched, int64_t iteration)
 {
     const struct ah_sched_config *config = &sched->config;
@@ -248,8 +249,8 @@ static bool param_claimed(const struct group *group, int64_t iteration)
            (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
-/* Whether `kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays until
- * backward one, those that pass one between them. */
+/* Whether `kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays
+ * until backward one, those that pass one between them. */
 static bool enough_for_earlier(const struct ah_sched *sched, int partition, int64_t iteration, int kept)
 {
     int passing = 0;
@@ -264,15 +265,17 @@ static bool enough_for_earlier(const struct ah_sched *sched, int partition, int6
     return kept >= passing;
 }
 
-/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take a slot if
- * what is left, once all that this iteration's backward holds has come back, is enough for those that are needed earlier. */
+/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take
+ * a slot if what is left, once all that this iteration's backward holds has come back, is enough for those that are
+ * needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
     int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
     if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
-    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1, backward = 0;
+    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1,
+        backward = 0;
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     for (int i = 0; i < sched->updated.count; i++) {
@@ -306,9 +309,10 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     return input_next(sched, next) || fetch_next(sched, next);
 }
 
-/* ---- device to host, host ----------------------------------------------------------------------------------------- */
+/* ---- device to host, host ---------------------------------------------------------------------------------------- */
 
-/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives first. */
+/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
+ * first. */
 struct choice {
     int group; /* -1: none */
     bool arrived;
@@ -397,7 +401,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* ---- between ranks ------------------------------------------------------------------------------------------------- */
+/* ---- between ranks ----------------------------------------------------------------------------------------------- */
 
 /* What a gather reads: this rank's part, fetched, cast, or (embedding and head on the device) updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)

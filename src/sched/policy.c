@@ -3,8 +3,11 @@
 #include "sched/internal.h"
 
 const struct ah_policy *const ah__policies[] = {
-    &ah__policy_autohete,    &ah__policy_autohete_paper, &ah__policy_autohete_fifo, &ah__policy_stronghold, &ah__policy_patrickstar,
-    &ah__policy_zero_offload, &ah__policy_zero_offload_dpu, &ah__policy_l2l, &ah__policy_resident, NULL,
+    &ah__policy_autohete,         &ah__policy_autohete_paper,
+    &ah__policy_autohete_fifo,    &ah__policy_stronghold,
+    &ah__policy_patrickstar,      &ah__policy_zero_offload,
+    &ah__policy_zero_offload_dpu, &ah__policy_l2l,
+    &ah__policy_resident,         NULL,
 };
 
 const struct ah_policy *ah__policy_find(const char *name)
@@ -23,7 +26,8 @@ bool ah__policy_is_placed(const struct ah_policy *policy)
 
 const char *ah__policy_names(void)
 {
-    return "autohete, autohete-paper, autohete-fifo, stronghold, patrickstar, zero-offload, zero-offload-dpu, l2l or resident";
+    return "autohete, autohete-paper, autohete-fifo, stronghold, patrickstar, zero-offload, zero-offload-dpu, l2l or "
+           "resident";
 }
 
 /* The next iteration needs blocks in this order. */

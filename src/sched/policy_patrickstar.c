@@ -1,12 +1,12 @@
-/* PatrickStar (IEEE TPDS 2023), in its steady state: one chunk a block. A chunk that is not on the device is fetched when its
- * block is entered, nothing else going on; what is evicted under pressure is what is needed last, so in forward the earliest
- * blocks, and in backward the gradients of the latest. Gradients take the place of parameters. After the whole backward the
- * chunks are updated one at a time, those with room for their states on the device there, the others in series: gradient to the
- * host, update, parameters back. */
+/* PatrickStar (IEEE TPDS 2023), in its steady state: one chunk a block. A chunk that is not on the device is fetched
+ * when its block is entered, nothing else going on; what is evicted under pressure is what is needed last, so in
+ * forward the earliest blocks, and in backward the gradients of the latest. Gradients take the place of parameters.
+ * After the whole backward the chunks are updated one at a time, those with room for their states on the device there,
+ * the others in series: gradient to the host, update, parameters back. */
 #include "sched/internal.h"
 
-/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. In backward, a
- * gradient that leaves does so to make room: evicting is a copy that computing waits for. */
+/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. In backward,
+ * a gradient that leaves does so to make room: evicting is a copy that computing waits for. */
 static bool computes_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
     if (item->kind == AH_ITEM_BACKWARD && !ah__sched_idle(sched, AH_LANE_D2H))
@@ -25,8 +25,8 @@ static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *
     return ah__sched_entered(sched, item) && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }
 
-/* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward unless
- * there is no room for them. */
+/* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward
+ * unless there is no room for them. */
 static bool one_at_a_time(const struct ah_sched *sched, int group)
 {
     bool series = ah__sched_idle(sched, AH_LANE_D2H) && ah__sched_idle(sched, AH_LANE_HOST) &&
@@ -39,8 +39,8 @@ static bool update_after_backward(const struct ah_sched *sched, int group)
     return ah__sched_backward_over(sched, group) && ah__sched_idle(sched, AH_LANE_H2D);
 }
 
-/* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever fewer
- * states, then ever fewer parameters there. */
+/* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever
+ * fewer states, then ever fewer parameters there. */
 static bool chunks(struct ah_switches *out, int layers, int index)
 {
     int level = index / 2, evicted = level > layers ? level - layers : 0;

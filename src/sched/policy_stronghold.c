@@ -1,7 +1,8 @@
-/* StrongHold (SC 2022): a window of W blocks on the device. Embedding, head and the first W blocks are updated on the device, the
- * others on the host. Forward: block i+W is fetched before block i runs and block i leaves after it; the last W stay. Backward
- * likewise downwards; each gradient then goes home and is updated, first come first served, and block i's update must be over
- * before block i-W's backward starts. Nothing crosses the end of the iteration. W is the number of blocks on the device. */
+/* StrongHold (SC 2022): a window of W blocks on the device. Embedding, head and the first W blocks are updated on the
+ * device, the others on the host. Forward: block i+W is fetched before block i runs and block i leaves after it; the
+ * last W stay. Backward likewise downwards; each gradient then goes home and is updated, first come first served, and
+ * block i's update must be over before block i-W's backward starts. Nothing crosses the end of the iteration. W is the
+ * number of blocks on the device. */
 #include "sched/internal.h"
 
 static int window(const struct ah_sched *sched)

@@ -1,10 +1,10 @@
-/* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients leave in
- * backward order while backward goes on. After the whole backward the host updates all groups in order, one group's update
- * beside the return of the one before; the next forward starts when the last parameters have arrived.
+/* ZeRO-Offload (USENIX ATC 2021): all compute parameters on the device, all optimizer states on the host. Gradients
+ * leave in backward order while backward goes on. After the whole backward the host updates all groups in order, one
+ * group's update beside the return of the one before; the next forward starts when the last parameters have arrived.
  *
- * With the delayed parameter update (its section 5.2) the host updates during the next iteration's forward and backward, which
- * compute with the parameters of the update before: other semantics. Draining (a checkpoint, an evaluation, the end) makes up
- * for the delay. */
+ * With the delayed parameter update (its section 5.2) the host updates during the next iteration's forward and
+ * backward, which compute with the parameters of the update before: other semantics. Draining (a checkpoint, an
+ * evaluation, the end) makes up for the delay. */
 #include "sched/internal.h"
 
 enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */

@@ -9,7 +9,8 @@ int ah__sched_ring(int64_t iteration)
 
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 {
-    if (config->switches.ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
+    if (config->switches.ranks >
+        1) /* parameters of this block and the next; gradients being reduced and being written */
         return config->switches.offload_params == config->switches.layers ? 0 : backward ? 4 : 2;
     if (config->switches.offload_optimizer == config->switches.layers)
         return 0;
@@ -18,7 +19,8 @@ int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 
 int ah__sched_min_slots(const struct ah_sched_config *config)
 {
-    int held = config->switches.offload_optimizer - config->switches.offload_params; /* parameters that stay from forward to backward */
+    int held = config->switches.offload_optimizer -
+               config->switches.offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_slots(config, true);
     if (config->switches.ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
         return device + (config->switches.offload_params ? device ? 2 : 3 : 0);
@@ -80,8 +82,8 @@ static void add_update(struct ah_sched *sched, int partition)
         step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD);
 }
 
-/* With several ranks a cast is one block ahead, so that the gather runs beside the block before, and an update one block late, so
- * that the reduction does. */
+/* With several ranks a cast is one block ahead, so that the gather runs beside the block before, and an update one
+ * block late, so that the reduction does. */
 static void compute_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1, ahead = sched->config.switches.ranks > 1 ? 1 : 0;
@@ -130,7 +132,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->switches.slots,
                         ah__sched_min_slots(config));
     if (config->switches.tiles < 1 || config->switches.tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles, AH_SCHED_MOST_TILES);
+        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles,
+                        AH_SCHED_MOST_TILES);
     struct ah_sched *sched;
     AH_TRY(ah__new(&sched, 1, sizeof *sched));
     sched->config = *config;
@@ -262,7 +265,7 @@ int ah__sched_slots_used(const struct ah_sched *sched)
     return used;
 }
 
-/* ---- what was submitted ------------------------------------------------------------------------------------------- */
+/* ---- what was submitted ------------------------------------------------------------------------------------------ */
 
 static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event, int64_t iteration)
 {
@@ -459,7 +462,7 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
     }
 }
 
-/* ---- what has completed ------------------------------------------------------------------------------------------- */
+/* ---- what has completed ------------------------------------------------------------------------------------------ */
 
 static void iteration_item_done(struct ah_sched *sched, int64_t iteration)
 {

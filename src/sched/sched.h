@@ -1,11 +1,11 @@
 /* The scheduler: what may be submitted next. No threads, no clock, no memory of its own beyond counters.
  *
- * It is told what was submitted and what has completed, and answers with the next item, its lane, the slots it holds and the
- * events it must wait for. The same code drives the simulated and the real devices (drive.h).
+ * It is told what was submitted and what has completed, and answers with the next item, its lane, the slots it holds
+ * and the events it must wait for. The same code drives the simulated and the real devices (drive.h).
  *
- * Deadlock-freedom. Slots are claimed in the order of need of the compute lane: forward fetches, then for each backward step its
- * fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more slot stays free for it; every
- * claimed slot is released by work that claims nothing further. */
+ * Deadlock-freedom. Slots are claimed in the order of need of the compute lane: forward fetches, then for each backward
+ * step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more slot stays
+ * free for it; every claimed slot is released by work that claims nothing further. */
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
@@ -14,13 +14,13 @@
 
 /* What the scheduler needs to know of a plan and its model. */
 struct ah_sched_config {
-    /* Several ranks: only this rank's part stays on the device, a CAST (of what stays) or a fetch (of what does not) puts it
-     * into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's part of the
-     * summed gradient before it goes home or is used. */
+    /* Several ranks: only this rank's part stays on the device, a CAST (of what stays) or a fetch (of what does not)
+     * puts it into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's
+     * part of the summed gradient before it goes home or is used. */
     struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
-    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around its
-     * forward and its backward, put there by a CAST. */
+    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around
+     * its forward and its backward, put there by a CAST. */
     bool casts;
     const struct ah_policy *policy;
 };
@@ -30,17 +30,17 @@ enum { AH_SCHED_MOST_TILES = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required. Gates may hold back an item only until something that is in flight or may start has
- * completed, else they deadlock. */
+ * policy_*.c; every member is required. Gates may hold back an item only until something that is in flight or may start
+ * has completed, else they deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;
     bool keeps_semantics; /* the same training, bit for bit, as resident */
     bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
-    bool overtakes;       /* parameters that are ready may be fetched before others that are needed earlier but not ready */
+    bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
-    /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts candidates in
-     * the order they became ready. */
+    /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts
+     * candidates in the order they became ready. */
     int64_t (*offload_key)(int group, int64_t arrival);
     int64_t (*update_key)(int group, int64_t arrival);
     /* Gates. FORWARD, BACKWARD / PREFETCH, REFETCH / OFFLOAD / UPDATE_HOST items. */
@@ -48,9 +48,10 @@ struct ah_policy {
     bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
-    /* The index-th placement this system would consider (where it puts things: the switches but ranks, tiles and overtaking;
-     * slots below what cannot deadlock are raised to that), false after the last. Always false: the planner searches them all.
-     * `first_fit`: it takes the first that fits (with and without checkpointing), else the fastest is taken for it. */
+    /* The index-th placement this system would consider (where it puts things: the switches but ranks, tiles and
+     * overtaking; slots below what cannot deadlock are raised to that), false after the last. Always false: the planner
+     * searches them all. `first_fit`: it takes the first that fits (with and without checkpointing), else the fastest
+     * is taken for it. */
     bool first_fit;
     bool (*placement)(struct ah_switches *out, int layers, int index);
 };
@@ -70,8 +71,8 @@ void ah__sched_free(struct ah_sched *sched);
 /* Smallest number of slots with which this configuration cannot deadlock. */
 int ah__sched_min_slots(const struct ah_sched_config *config);
 
-/* Let iterations up to (not including) `limit` start; forward_only: evaluation iterations without backward and updates. Only
- * while drained. */
+/* Let iterations up to (not including) `limit` start; forward_only: evaluation iterations without backward and updates.
+ * Only while drained. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only);
 /* Lowers the limit to the iterations that have already begun. */
 void ah__sched_stop(struct ah_sched *sched);

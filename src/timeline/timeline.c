@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host update. */
+/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host
+ * update. */
 enum { ITEMS_PER_PARTITION = 12, ITEMS_IN_TILES = 3, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations)

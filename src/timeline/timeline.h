@@ -19,7 +19,8 @@ struct ah_timeline {
     int64_t device_peak_bytes, device_budget_bytes;
     struct ah_span *spans;      /* in order of completion */
     struct ah_sample *samples;  /* after every submit and completion */
-    size_t span_count, sample_count, span_capacity, sample_capacity; /* full: recording stops, nothing grows while running */
+    size_t span_count, sample_count, span_capacity,
+        sample_capacity; /* full: recording stops, nothing grows while running */
 };
 
 /* Room for `iterations` of a model with `layers` blocks, transfers in `tiles` pieces. */
@@ -30,7 +31,8 @@ void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slot
 /* Both: the observe hook of sched/drive.h; `context` is the timeline. */
 void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
 
-/* The step time: median distance between the ends of consecutive iterations' last compute items, the first `skip` left out. */
+/* The step time: median distance between the ends of consecutive iterations' last compute items, the first `skip` left
+ * out. */
 int64_t ah__timeline_step_ns(const struct ah_timeline *timeline, int skip);
 /* Busy fraction of each lane between the ends of iterations first and last (compute lane's last items). */
 void ah__timeline_busy(double busy[AH_LANE_COUNT], const struct ah_timeline *timeline, int64_t first, int64_t last);

@@ -35,7 +35,7 @@ static const struct part {
     {"optimizer.safetensors", 2, {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}}},
 };
 
-/* ---- the tensors of a file ----------------------------------------------------------------------------------------- */
+/* ---- the tensors of a file --------------------------------------------------------------------------------------- */
 
 struct entries {
     struct entry *entry;
@@ -80,7 +80,7 @@ int64_t ah__checkpoint_buffer(const struct ah_partition *partition)
     return largest;
 }
 
-/* ---- saving -------------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 /* A checkpoint that holds infinities would replace one that is of use. */
 static int check_finite(const float *values, size_t count, const char *name)
@@ -200,7 +200,7 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
     return status;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static int load_entries(const struct ah_safetensors *file, const char *path, const struct entries *entries,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
@@ -248,7 +248,7 @@ int ah__checkpoint_load(const char *folder, const struct ah_partition *partition
     return status;
 }
 
-/* ---- state.json ---------------------------------------------------------------------------------------------------- */
+/* ---- state.json -------------------------------------------------------------------------------------------------- */
 
 static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 {
@@ -306,7 +306,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     *checkpoint = (struct ah_checkpoint){0};
 }
 
-/* ---- is it the same training? -------------------------------------------------------------------------------------- */
+/* ---- is it the same training? ------------------------------------------------------------------------------------ */
 
 /* Fails with the first member in which the asked-for configuration differs from the saved one. */
 static int compare_configs(const cJSON *saved, const cJSON *asked, const char *path)
@@ -323,7 +323,8 @@ static int compare_configs(const cJSON *saved, const cJSON *asked, const char *p
         cJSON_PrintPreallocated((cJSON *)(uintptr_t)member, found, sizeof found, false);
         if (other)
             cJSON_PrintPreallocated((cJSON *)(uintptr_t)other, expected, sizeof expected, false);
-        return ah__fail(AH_ESTALE, "model: key '%s': found %s, expected %s as in %s", member->string, found, expected, path);
+        return ah__fail(AH_ESTALE, "model: key '%s': found %s, expected %s as in %s", member->string, found, expected,
+                        path);
     }
     cJSON_ArrayForEach(member, saved)
     {
@@ -356,10 +357,11 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 {
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     if (info->tokens != checkpoint->data_tokens)
-        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data", path,
-                        info->tokens, checkpoint->data_tokens);
+        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data",
+                        path, info->tokens, checkpoint->data_tokens);
     if (info->signature != checkpoint->data_signature)
-        return ah__fail(AH_ESTALE, "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data",
-                        path, info->signature, checkpoint->data_signature);
+        return ah__fail(AH_ESTALE,
+                        "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data", path,
+                        info->signature, checkpoint->data_signature);
     return AH_OK;
 }

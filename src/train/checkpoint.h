@@ -24,8 +24,8 @@ struct ah_checkpoint {
     struct ah_settings settings;
 };
 
-/* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and checksum
- * and reads state.json. AH_EINPUT: none there, or of an unknown format. AH_ECORRUPT: damaged. Freed by
+/* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and
+ * checksum and reads state.json. AH_EINPUT: none there, or of an unknown format. AH_ECORRUPT: damaged. Freed by
  * ah__checkpoint_close. */
 int ah__checkpoint_open(struct ah_checkpoint *out, const char *path);
 /* A zero-initialised or closed struct is fine. */
@@ -35,12 +35,12 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);
 int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path);
 
-/* Copies a step folder's parameters (and, with `moments`, Adam's) into the run. Names, dtypes, shapes and their number must
- * be the partition's. AH_ECORRUPT, AH_EINPUT, AH_ENOMEM. */
+/* Copies a step folder's parameters (and, with `moments`, Adam's) into the run. Names, dtypes, shapes and their number
+ * must be the partition's. AH_ECORRUPT, AH_EINPUT, AH_ENOMEM. */
 int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments);
 
-/* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state` needs
- * step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO;
+/* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state`
+ * needs step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO;
  * AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer);

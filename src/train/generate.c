@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/bind.h"
+#include "io/tokenizer.h"
 #include "sched/sched.h"
 #include "train/checkpoint.h"
 #include "train/sample.h"
@@ -11,6 +12,9 @@ struct generator {
     const struct ah_generate_options *options;
     struct ah_checkpoint checkpoint;
     struct ah_model *model;
+    const struct ah_tokenizer *tokenizer;
+    int32_t *prompt;      /* [prompt_count] */
+    int64_t prompt_count;
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_dev *dev;
@@ -18,43 +22,45 @@ struct generator {
     struct ah_sampler sampler;
     int64_t seq, count;    /* window length; tokens in it */
     int32_t *window;       /* [seq]; what lies behind `count` does not matter to a causal model */
-    float *probabilities;  /* [vocab] */
+    float *logits;         /* [vocab] */
 };
-
-static const char *prompt_of(const struct ah_generate_options *options)
-{
-    return options->prompt && options->prompt[0] ? options->prompt : "\n";
-}
 
 static int check(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
     const struct ah_model_def *def = ah_model_get(gen->model);
-    const char *prompt = prompt_of(options);
     if (options->tokens < 0)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
-    if (def->vocab_size > 256)
+    if (def->vocab_size > gen->tokenizer->vocab_size)
         return ah__fail(AH_EINPUT,
-                        "%s: found vocab_size %" PRId64 ", expected at most 256: text prompts need a byte-level model",
-                        gen->checkpoint.folder, def->vocab_size);
-    for (size_t i = 0; prompt[i]; i++)
-        if ((unsigned char)prompt[i] >= def->vocab_size)
-            return ah__fail(AH_EINPUT, "prompt: found byte %d at %zu, expected below the model's vocab_size %" PRId64,
-                            (unsigned char)prompt[i], i, def->vocab_size);
+                        "%s: found vocab_size %" PRId64 ", expected at most %d: text prompts need a %s model",
+                        gen->checkpoint.folder, def->vocab_size, gen->tokenizer->vocab_size, gen->tokenizer->name);
     return AH_OK;
 }
 
-/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was trained
- * on: it has learned nothing about the positions beyond. */
+static int encode_prompt(struct generator *gen)
+{
+    const char *given = gen->options->prompt, *text = given && given[0] ? given : "\n";
+    const struct ah_tokenizer *tokenizer = gen->tokenizer;
+    int64_t vocab = ah_model_get(gen->model)->vocab_size;
+    AH_TRY(tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    for (int64_t i = 0; i < gen->prompt_count; i++)
+        if (gen->prompt[i] >= vocab)
+            return ah__fail(AH_EINPUT,
+                            "prompt: found %s %d at %" PRId64 ", expected below the model's vocab_size %" PRId64,
+                            tokenizer->unit, gen->prompt[i], i, vocab);
+    return AH_OK;
+}
+
+/* The prompt's last tokens, in a window no longer than there will be tokens, nor than the sequences the model was
+ * trained on: it has learned nothing about the positions beyond. */
 static int fill_window(struct generator *gen)
 {
-    const char *prompt = prompt_of(gen->options);
-    int64_t length = (int64_t)strlen(prompt), max_seq = gen->checkpoint.settings.seq;
+    int64_t length = gen->prompt_count, max_seq = gen->checkpoint.settings.seq;
     gen->seq = gen->options->tokens < max_seq - length ? length + gen->options->tokens : max_seq;
     gen->count = length < gen->seq ? length : gen->seq;
     AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
-    for (int64_t i = 0; i < gen->count; i++)
-        gen->window[i] = (unsigned char)prompt[length - gen->count + i];
+    memcpy(gen->window, gen->prompt + length - gen->count, (size_t)gen->count * sizeof *gen->window);
     return AH_OK;
 }
 
@@ -85,48 +91,67 @@ static void append(struct generator *gen, int token)
     gen->window[gen->count++] = token;
 }
 
+/* Nonzero in *stop: the caller has heard enough. */
+static int tell(int *stop, const struct generator *gen, int32_t token)
+{
+    const struct ah_generate_options *options = gen->options;
+    char *text;
+    size_t length;
+    *stop = 0;
+    if (!options->on_token)
+        return AH_OK;
+    AH_TRY(gen->tokenizer->decode(&text, &length, gen->tokenizer, &token, 1));
+    *stop = options->on_token(token, text, length, options->context);
+    ah__free(text);
+    return AH_OK;
+}
+
 static int generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
-    for (int64_t i = 0; i < options->tokens; i++) {
+    int stop = 0;
+    for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
-        AH_TRY(ah__run_probabilities(gen->run, gen->window, gen->count - 1, gen->probabilities));
-        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->probabilities, (uint64_t)i));
+        AH_TRY(ah__run_logits(gen->run, gen->window, gen->count - 1, gen->logits));
+        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, (uint64_t)i));
         append(gen, token);
-        if (options->on_token && options->on_token(token, options->context) != 0)
-            break;
+        AH_TRY(tell(&stop, gen, token));
     }
     return AH_OK;
 }
 
-static int walk(struct generator *gen)
+static int open_and_generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a checkpoint folder");
     AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir));
     AH_TRY(ah_model_load(&gen->model, gen->checkpoint.folder));
+    AH_TRY(ah__tokenizer_open(&gen->tokenizer, gen->checkpoint.folder));
     AH_TRY(check(gen));
+    AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
     AH_TRY(open_run(gen));
-    AH_TRY(ah__new(&gen->probabilities, (size_t)gen->partition->vocab, sizeof *gen->probabilities));
-    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature, options->top_k,
-                            options->seed));
+    AH_TRY(ah__new(&gen->logits, (size_t)gen->partition->vocab, sizeof *gen->logits));
+    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature,
+                            options->top_k, options->seed));
     return generate(gen);
 }
 
 int ah_generate(const struct ah_generate_options *options)
 {
     struct generator gen = {.options = options};
-    int status = walk(&gen);
+    int status = open_and_generate(&gen);
     ah__sampler_fini(&gen.sampler);
     ah__run_free(gen.run);
     ah_dev_close(gen.dev);
     ah_partition_free(gen.partition);
     ah_graph_free(gen.graph);
     ah_model_free(gen.model);
+    ah__tokenizer_close(gen.tokenizer);
+    ah__free(gen.prompt);
     ah__free(gen.window);
-    ah__free(gen.probabilities);
+    ah__free(gen.logits);
     ah__checkpoint_close(&gen.checkpoint);
     return status;
 }

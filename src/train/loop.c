@@ -6,7 +6,7 @@
 
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2 };
 
-/* ---- hooks --------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
 static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
 {
@@ -37,8 +37,8 @@ static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
     return ns;
 }
 
-/* What each lane has worked since the last result, as a fraction of the time passed. An item counts when it completes, so a
- * lane may seem more than busy for a step. */
+/* What each lane has worked since the last result, as a fraction of the time passed. An item counts when it completes,
+ * so a lane may seem more than busy for a step. */
 static void measure_lanes(struct ah_loop *loop, int64_t passed_ns)
 {
     int64_t busy_ns[AH_LANE_COUNT];
@@ -87,7 +87,7 @@ static int take_result(int64_t iteration, double loss, double grad_norm, int64_t
     return loop->status != AH_OK || loop->stopped;
 }
 
-/* ---- storage ------------------------------------------------------------------------------------------------------- */
+/* ---- storage ----------------------------------------------------------------------------------------------------- */
 
 int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev)
 {
@@ -113,7 +113,7 @@ void ah__loop_fini(struct ah_loop *loop)
     loop->ids = loop->targets = NULL;
 }
 
-/* ---- stretches ----------------------------------------------------------------------------------------------------- */
+/* ---- stretches --------------------------------------------------------------------------------------------------- */
 
 static bool due(int64_t step, int64_t every, int64_t steps)
 {

@@ -1,8 +1,8 @@
 /* The training loop: stretches of steps between the points where something is evaluated or saved.
  *
- * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h; does
- * not know how a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated while
- * steps run. */
+ * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h;
+ * does not know how a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated
+ * while steps run. */
 #ifndef AH_TRAIN_LOOP_H
 #define AH_TRAIN_LOOP_H
 
@@ -49,11 +49,12 @@ struct ah_loop {
 int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev);
 void ah__loop_fini(struct ah_loop *loop);
 
-/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and returns
- * AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
+/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and
+ * returns AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
 
-/* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was run. */
+/* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was
+ * run. */
 int64_t ah__loop_step_ns(struct ah_loop *loop);
 
 #endif

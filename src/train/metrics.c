@@ -99,7 +99,8 @@ static int append(int fd, const char *path, const char *line)
         written = write(fd, line, length);
     while (written < 0 && errno == EINTR);
     if (written != (ssize_t)length)
-        return ah__fail(AH_EIO, "%s: %s", path, written < 0 ? strerror(errno) : "the line could only be written in part");
+        return ah__fail(AH_EIO, "%s: %s", path,
+                        written < 0 ? strerror(errno) : "the line could only be written in part");
     return AH_OK;
 }
 

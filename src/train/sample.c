@@ -45,25 +45,25 @@ static int draw(const struct ah_candidate *candidates, int count, double u)
     return candidates[0].token;
 }
 
-int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *probabilities, uint64_t position)
+int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *logits, uint64_t position)
 {
     struct ah_candidate *candidates = sampler->candidates;
     for (int i = 0; i < sampler->vocab; i++) {
-        if (!isfinite(probabilities[i]) || probabilities[i] < 0)
-            return ah__fail(AH_ENUMERIC, "the model's probability of token %d is %g", i, (double)probabilities[i]);
-        candidates[i] = (struct ah_candidate){(double)probabilities[i], i};
+        if (isnan(logits[i]) || logits[i] == INFINITY)
+            return ah__fail(AH_ENUMERIC, "the model's logit of token %d is %g", i, (double)logits[i]);
+        candidates[i] = (struct ah_candidate){(double)logits[i], i};
     }
     qsort(candidates, (size_t)sampler->vocab, sizeof *candidates, likelier);
     double most = candidates[0].weight;
-    if (!(most > 0))
-        return ah__fail(AH_ENUMERIC, "the model's probabilities are all zero");
+    if (isinf(most))
+        return ah__fail(AH_ENUMERIC, "the model's logits are all minus infinity");
     if (sampler->temperature == 0) {
         *token = candidates[0].token;
         return AH_OK;
     }
-    for (int i = 0; i < sampler->vocab; i++)
-        candidates[i].weight = pow(candidates[i].weight / most, 1.0 / sampler->temperature);
     int count = sampler->top_k > 0 && sampler->top_k < sampler->vocab ? sampler->top_k : sampler->vocab;
+    for (int i = 0; i < count; i++)
+        candidates[i].weight = exp((candidates[i].weight - most) / sampler->temperature);
     *token = draw(candidates, count, ah__random_uniform(sampler->seed, position));
     return AH_OK;
 }

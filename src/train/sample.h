@@ -1,5 +1,5 @@
 /* Choosing a token from a distribution: temperature, top-k, counter-based randomness. Pure but for its own scratch.
- * The same seed, position and probabilities give the same token. */
+ * The same seed, position and logits give the same token. */
 #ifndef AH_TRAIN_SAMPLE_H
 #define AH_TRAIN_SAMPLE_H
 
@@ -22,8 +22,9 @@ struct ah_sampler {
 int ah__sampler_init(struct ah_sampler *out, int vocab, double temperature, int top_k, uint64_t seed);
 void ah__sampler_fini(struct ah_sampler *sampler);
 
-/* Draws from probabilities [vocab] raised to 1/temperature, among the top_k likeliest (equal ones by number); `position` is
- * the draw's counter. AH_ENUMERIC when a probability is not finite or none is above zero. */
-int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *probabilities, uint64_t position);
+/* Draws from softmax(logits [vocab] / temperature) among the top_k likeliest (equal ones by number); `position` is the draw's
+ * counter. A logit of minus infinity is never drawn. AH_ENUMERIC when a logit is NaN or infinity, or none is above minus
+ * infinity. */
+int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *logits, uint64_t position);
 
 #endif

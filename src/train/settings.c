@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 
-/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what holds
- * when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume must keep it.
- * */
+/* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
+ * holds when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume
+ * must keep it. */
 struct count_row {
     const char *name;
     size_t option, setting;
@@ -32,7 +32,8 @@ static const struct count_row counts[] = {
     {"val_batches", AT(val_batches, val_batches), 8, 0, most, false},
 };
 
-/* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is zero. */
+/* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is
+ * zero. */
 #define UNDER_ONE 0.999999999
 #define LEAST_EPS 1e-30
 
@@ -54,7 +55,7 @@ void ah_train_options_init(struct ah_train_options *options)
         *(double *)((char *)options + reals[i].option) = NAN;
 }
 
-/* ---- from options -------------------------------------------------------------------------------------------------- */
+/* ---- from options ------------------------------------------------------------------------------------------------ */
 
 static int resolve_count(struct ah_settings *out, const struct count_row *row, const struct ah_train_options *options,
                          const struct ah_settings *saved)
@@ -83,14 +84,16 @@ static int resolve_real(struct ah_settings *out, const struct real_row *row, con
         value = *(const double *)((const char *)saved + row->setting);
     if (!isnan(asked)) {
         if (asked < row->min || asked > row->max)
-            return ah__fail(AH_EINPUT, "%s: found %.10g, expected %.10g to %.10g", row->name, asked, row->min, row->max);
+            return ah__fail(AH_EINPUT, "%s: found %.10g, expected %.10g to %.10g", row->name, asked, row->min,
+                            row->max);
         value = asked;
     }
     *(double *)((char *)out + row->setting) = value;
     return AH_OK;
 }
 
-static int resolve_seed(struct ah_settings *out, const struct ah_train_options *options, const struct ah_settings *saved)
+static int resolve_seed(struct ah_settings *out, const struct ah_train_options *options,
+                        const struct ah_settings *saved)
 {
     bool asked = options->seed != (uint64_t)AH_UNSET;
     if (saved && asked && options->seed != saved->seed)
@@ -100,8 +103,8 @@ static int resolve_seed(struct ah_settings *out, const struct ah_train_options *
     return AH_OK;
 }
 
-int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options, const struct ah_settings *saved,
-                         int64_t max_seq)
+int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
+                         const struct ah_settings *saved, int64_t max_seq)
 {
     struct ah_settings settings = {.schedule.decay = saved ? saved->schedule.decay : AH_DECAY_COSINE};
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
@@ -122,7 +125,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     return AH_OK;
 }
 
-/* ---- state.json ---------------------------------------------------------------------------------------------------- */
+/* ---- state.json -------------------------------------------------------------------------------------------------- */
 
 int ah__settings_save(cJSON *object, const struct ah_settings *settings)
 {
@@ -130,7 +133,8 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
         AH_TRY(ah__json_add_int(object, counts[i].name,
                                 *(const int64_t *)((const char *)settings + counts[i].setting)));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(ah__json_add_double(object, reals[i].name, *(const double *)((const char *)settings + reals[i].setting)));
+        AH_TRY(ah__json_add_double(object, reals[i].name,
+                                   *(const double *)((const char *)settings + reals[i].setting)));
     AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
     return ah__json_add_hash(object, "seed", settings->seed);
 }

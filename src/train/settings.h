@@ -1,6 +1,6 @@
 /* What a training is apart from its model and data: every number that changes the result, resolved once.
- * Takes the caller's options and, on resume, what the checkpoint says; gives numbers without "unset". Also their form in
- * state.json. */
+ * Takes the caller's options and, on resume, what the checkpoint says; gives numbers without "unset". Also their form
+ * in state.json. */
 #ifndef AH_TRAIN_SETTINGS_H
 #define AH_TRAIN_SETTINGS_H
 
@@ -16,10 +16,10 @@ struct ah_settings {
     int64_t val_batches;           /* 0: never */
 };
 
-/* Options where they are set, else `saved` (null: a new training), else the library's defaults. A saved training keeps its
- * batch, seq and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option out of range. */
-int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options, const struct ah_settings *saved,
-                         int64_t max_seq);
+/* Options where they are set, else `saved` (null: a new training), else the library's defaults. A saved training keeps
+ * its batch, seq and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option out of range. */
+int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
+                         const struct ah_settings *saved, int64_t max_seq);
 
 /* As members of a JSON object. Loading checks every range. AH_ENOMEM / AH_EINPUT. */
 int ah__settings_save(cJSON *object, const struct ah_settings *settings);

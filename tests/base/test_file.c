@@ -98,7 +98,8 @@ static void bad_names(void **state)
     size_t length = 0;
     struct ah_map map = {0};
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
-    assert_fails(ah__file_read(&text, &length, in(folder, "absent"), 9), AH_EINPUT, "absent: cannot open: No such file");
+    assert_fails(ah__file_read(&text, &length, in(folder, "absent"), 9), AH_EINPUT,
+                 "absent: cannot open: No such file");
     assert_fails(ah__file_read(&text, &length, folder, 9), AH_EINPUT, "found a folder, expected a regular file");
     assert_fails(ah__file_read(&text, &length, "/dev/zero", 9), AH_EINPUT,
                  "found a device or pipe, expected a regular file");

@@ -86,7 +86,8 @@ static void getters_refuse(void **state)
     LINE(ah__json_ints(numbers, &count, 4, &inner, "a", 0, 9), "a[1]': found 2.5, expected an integer from 0 to 9");
     LINE(ah__json_ints(numbers, &count, 1, &inner, "a", 0, 9),
          "a': found an array, expected an array of at most 1 integers");
-    LINE(ah__json_ints(numbers, &count, 1, &inner, "s", 0, 9), "s': found 'no', expected an array of at most 1 integers");
+    LINE(ah__json_ints(numbers, &count, 1, &inner, "s", 0, 9),
+         "s': found 'no', expected an array of at most 1 integers");
     static const char *const keys[] = {"i", "s", NULL};
     LINE(ah__json_only(&inner, keys), "big': found an unknown key, expected one of: i, s");
 #undef LINE
@@ -188,8 +189,9 @@ static void trees_round_trip(void **state)
     ah__json_free(&json);
     char *pretty = NULL;
     assert_ok(ah__json_text(&pretty, tree, false));
-    assert_string_equal(pretty, "{\n  \"o\": {\n    \"i\": 9007199254740992,\n    \"h\": \"fedcba9876543210\",\n"
-                                "    \"s\": \"a\\\"\\n\\u0001\xc3\xa9\",\n    \"b\": false,\n    \"a\": [1, 2]\n  }\n}");
+    assert_string_equal(pretty,
+                        "{\n  \"o\": {\n    \"i\": 9007199254740992,\n    \"h\": \"fedcba9876543210\",\n"
+                        "    \"s\": \"a\\\"\\n\\u0001\xc3\xa9\",\n    \"b\": false,\n    \"a\": [1, 2]\n  }\n}");
     free(pretty);
     cJSON_Delete(tree);
 }
@@ -198,7 +200,8 @@ static void writers_refuse(void **state)
 {
     (void)state;
     cJSON *tree = cJSON_CreateObject();
-    assert_fails(ah__json_add_double(tree, "v", NAN), AH_EINTERNAL, "JSON key 'v': found nan, expected a finite number");
+    assert_fails(ah__json_add_double(tree, "v", NAN), AH_EINTERNAL,
+                 "JSON key 'v': found nan, expected a finite number");
     assert_fails(ah__json_add_int(tree, "v", (INT64_C(1) << 53) + 1), AH_EINTERNAL, "JSON key 'v'");
     assert_fails(ah__json_add_int(NULL, "v", 1), AH_ENOMEM, "JSON key 'v'");
     assert_fails(ah__json_add_string(NULL, "v", "x"), AH_ENOMEM, "JSON key 'v'");
@@ -211,4 +214,5 @@ static void writers_refuse(void **state)
 
 AH_TEST_SUITE("base/json", cmocka_unit_test(getters_read), cmocka_unit_test(getters_refuse),
               cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(deep_nesting_is_refused),
-              cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip), cmocka_unit_test(writers_refuse))
+              cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip),
+              cmocka_unit_test(writers_refuse))

@@ -167,7 +167,8 @@ static void bad_command_lines(void **state)
         {"train --data x", "--model: found nothing"},
         {"train --model x", "--data: found nothing"},
         {"train --modle x", "did you mean --model?"},
-        {"train --model x --data x --device-memory 64Mib", "--device-memory: found '64Mib', expected a size like 64MiB"},
+        {"train --model x --data x --device-memory 64Mib",
+         "--device-memory: found '64Mib', expected a size like 64MiB"},
         {"train --model x --data x --steps 0", "--steps: found '0'"},
         {"train --model x --data x --link 999999B/s",
          "--link: found '999999B/s', expected a rate like 4GB/s, at least 1000000 bytes a second"},
@@ -211,8 +212,8 @@ static void train_json(void **state)
 {
     (void)state;
     const char *at = folder();
-    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at, at,
-        at);
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --steps 6 --threads 1 --out %s/run --json", at,
+        at, at);
     assert_ran(0);
     assert_ptr_equal(strchr(ran.out, '\n'), ran.out + strlen(ran.out) - 1); /* text went to standard error */
     assert_non_null(strstr(ran.err, "step 6/6"));
@@ -251,10 +252,11 @@ static void file_size_limit(void **state)
 {
     (void)state;
     char line[8192];
-    snprintf(line, sizeof line,
-             "ulimit -f 100; '%s' train --model %s/model.json --data %s/text --batch 1 --seq 16 --steps 1 --val-batches 0"
-             " --threads 1 --out %s/limited --quiet >%s/out 2>%s/err",
-             program(), folder(), folder(), folder(), folder(), folder());
+    snprintf(
+        line, sizeof line,
+        "ulimit -f 100; '%s' train --model %s/model.json --data %s/text --batch 1 --seq 16 --steps 1 --val-batches 0"
+        " --threads 1 --out %s/limited --quiet >%s/out 2>%s/err",
+        program(), folder(), folder(), folder(), folder(), folder());
     int status = system(line);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
@@ -283,11 +285,12 @@ static void artefacts_travel(void **state)
     run("profile --model %s/model.json %s --out %s/profile.json --json", at, shape, at);
     assert_ran(0);
     cJSON_Delete(last_line_object());
-    run("plan --model %s/model.json %s --profile %s/profile.json --plan c=2,p=1,o=2 --out %s/plan.json --explain", at, shape,
-        at, at);
+    run("plan --model %s/model.json %s --profile %s/profile.json --plan c=2,p=1,o=2 --out %s/plan.json --explain", at,
+        shape, at, at);
     assert_ran(0);
     assert_non_null(strstr(ran.out, "plan: c=2 p=1 o=2"));
-    run("simulate --model %s/model.json %s --profile %s/profile.json --plan %s/plan.json --svg %s/t.svg --trace %s/t.json "
+    run("simulate --model %s/model.json %s --profile %s/profile.json --plan %s/plan.json --svg %s/t.svg --trace "
+        "%s/t.json "
         "--json",
         at, shape, at, at, at, at);
     assert_ran(0);
@@ -314,8 +317,8 @@ static const char *hardware(void)
 static const cJSON *entry(const cJSON *policies, const char *policy)
 {
     const cJSON *each;
-    cJSON_ArrayForEach(each, policies) if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(each, "policy")), policy) == 0)
-        return each;
+    cJSON_ArrayForEach(each, policies) if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(each, "policy")), policy) ==
+                                           0) return each;
     fail_msg("no policy '%s'", policy);
     return NULL;
 }
@@ -355,7 +358,8 @@ static void policies_on_a_machine(void **state)
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(entry(policies, "resident"), "fits")));
     double needed = number(entry(policies, "resident"), "device_peak_bytes");
     cJSON_Delete(tree);
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy autohete,resident --device-memory %.0f --json",
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy autohete,resident --device-memory "
+        "%.0f --json",
         at, hardware(), needed - 1);
     assert_ran(0);
     tree = last_line_object();
@@ -451,8 +455,8 @@ static void signal_saves_and_exits(void **state)
         snprintf(dir, sizeof dir, "%s/stop-%zu", folder(), i);
         snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", dir);
         snprintf(out, sizeof out, "%s/stop-%zu.out", folder(), i);
-        char *words[] = {"autohete", "train", "--model", model, "--data", text, "--batch", "2", "--seq", "16", "--steps",
-                         "100000000", "--threads", "1", "--out", dir, "--json", NULL};
+        char *words[] = {"autohete", "train",     "--model",   model, "--data", text, "--batch", "2", "--seq", "16",
+                         "--steps",  "100000000", "--threads", "1",   "--out",  dir,  "--json",  NULL};
         pid_t child = start(words, out);
         wait_for_text(metrics, child);
         kill(child, signals[i]);
@@ -468,7 +472,8 @@ static void signal_saves_and_exits(void **state)
         int64_t steps = (int64_t)number(tree, "steps");
         cJSON_Delete(tree);
         assert_true(steps >= 1);
-        run("train --resume %s --steps %lld --profile %s/profile.json --threads 1 --json", dir, (long long)steps + 2, dir);
+        run("train --resume %s --steps %lld --profile %s/profile.json --threads 1 --json", dir, (long long)steps + 2,
+            dir);
         assert_ran(0);
         tree = last_line_object();
         assert_true(number(tree, "steps") == (double)(steps + 2));

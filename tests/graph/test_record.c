@@ -20,7 +20,8 @@ static struct rec begin(void)
     r.tokens = ah_graph_tokens(r.graph, B, T);
     r.targets = ah_graph_targets(r.graph, B, T);
     ah_graph_scope_push(r.graph, "wte");
-    r.x = ah_graph_embedding(r.graph, ah_graph_param(r.graph, "weight", ah_shape2(V, C), AH_INIT_NORMAL, 0.02f), r.tokens);
+    r.x = ah_graph_embedding(r.graph, ah_graph_param(r.graph, "weight", ah_shape2(V, C), AH_INIT_NORMAL, 0.02f),
+                             r.tokens);
     ah_graph_scope_pop(r.graph);
     return r;
 }
@@ -99,6 +100,20 @@ static void overwritten_value(void **state)
     expect(&r, loss, "was overwritten in place by cross_entropy");
 }
 
+/* Mistakes of the compiler, not of a model's author. */
+static void wrong_nodes(void **state)
+{
+    (void)state;
+    struct rec r = begin();
+    int out[AH_OP_MAX_OUTPUTS];
+    struct ah_attr heads = {.heads = 2}, nothing = {0};
+    assert_fails(ah__graph_node(r.graph, AH_OP_RELU, &heads, ah__values(r.x.id), NULL, out), AH_EINTERNAL,
+                 "relu: found attributes that it does not have: heads=2");
+    assert_fails(ah__graph_node(r.graph, AH_OP_RELU, &nothing, ah__values(r.x.id, r.x.id), NULL, out), AH_EINTERNAL,
+                 "relu: found 2 inputs, expected at most 1");
+    ah_graph_free(r.graph);
+}
+
 static void first_error_stays(void **state)
 {
     (void)state;
@@ -123,7 +138,10 @@ static void twice_param(struct rec *r) { matrix(r->graph, "a", 1, 1), matrix(r->
 static void empty_param(struct rec *r) { matrix(r->graph, "a", 0, 1); }
 static void huge_param(struct rec *r) { matrix(r->graph, "a", INT64_C(1) << 40, INT64_C(1) << 40); }
 static void flat_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){0}, AH_INIT_ONES, 0); }
-static void deep_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0); }
+static void deep_param(struct rec *r)
+{
+    ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0);
+}
 static void bad_std(struct rec *r) { ah_graph_param(r->graph, "a", ah_shape1(1), AH_INIT_NORMAL, -1); }
 static void no_name(struct rec *r) { matrix(r->graph, "", 1, 1); }
 static void pop_too_often(struct rec *r) { ah_graph_scope_pop(r->graph); }
@@ -257,6 +275,7 @@ static void failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
-              cmocka_unit_test(overwritten_value), cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
+              cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes),
+              cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
               cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end), cmocka_unit_test(prints),
               cmocka_unit_test(failing_allocations))

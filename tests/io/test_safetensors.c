@@ -119,7 +119,8 @@ static void broken_headers(void **state)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8,
          "key 'a.x': found an unknown key, expected one of: dtype, shape, data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "key 'a.data_offsets': found nothing, expected an array"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "tensor 'a': found 1 data offset, expected 2"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8,
+         "tensor 'a': found 1 data offset, expected 2"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8,
          "tensor 'a': found data_offsets [8, 0], expected a range within the 8 bytes of data"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}", 8,
@@ -172,10 +173,10 @@ static void unusual_but_good(void **state)
     assert_int_equal(ah__safetensors_count(file), 0);
     assert_null(ah__safetensors_find(file, "a"));
     ah__safetensors_close(file);
-    file_make(
-        "{\"z\":{\"dtype\":\"BOOL\",\"shape\":[1,1,1,1,1],\"data_offsets\":[8,9]},\"e\":{\"shape\":[0],\"dtype\":\"F32\","
-        "\"data_offsets\":[8,8]},\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}  ",
-        data, 9);
+    file_make("{\"z\":{\"dtype\":\"BOOL\",\"shape\":[1,1,1,1,1],\"data_offsets\":[8,9]},\"e\":{\"shape\":[0],\"dtype\":"
+              "\"F32\","
+              "\"data_offsets\":[8,8]},\"i\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}  ",
+              data, 9);
     assert_ok(ah__safetensors_open(&file, path));
     assert_int_equal(ah__safetensors_find(file, "i")->dtype, AH_DTYPE_COUNT);
     assert_string_equal(ah__safetensors_find(file, "i")->dtype_name, "I64");
@@ -199,7 +200,7 @@ static void missing_and_short(void **state)
     assert_fails(ah__safetensors_open(&file, path), AH_ECORRUPT, "found a header of 18446744073709551615 bytes");
 }
 
-/* Every truncation is found out; every flipped bit leaves a clean error or a file that can be walked. */
+/* Every truncation is found out; every flipped bit leaves a clean error or a file whose every tensor can be read. */
 static void damage_never_crashes(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "model/gpt2.h"
+#include "model/model.h"
 #include "test.h"
 
 #define SIZES "\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":2,\"n_head\":2"
@@ -59,7 +59,8 @@ static void canonical(void **state)
         "{\"n_inner\":null,\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"bos_token_id\":50256,"
         "\"eos_token_id\":50256,\"n_ctx\":16,\"summary_activation\":null,\"summary_first_dropout\":0.1,"
         "\"summary_proj_to_labels\":true,\"summary_type\":\"cls_index\",\"summary_use_proj\":true,"
-        "\"task_specific_params\":{\"a\":1},\"transformers_version\":\"4.40.0\",\"torch_dtype\":\"float32\",\"use_cache\":true,"
+        "\"task_specific_params\":{\"a\":1},\"transformers_version\":\"4.40.0\",\"torch_dtype\":\"float32\",\"use_"
+        "cache\":true,"
         "\"reorder_and_upcast_attn\":false,\"scale_attn_by_inverse_layer_idx\":false,\"scale_attn_weights\":true,"
         "\"attn_pdrop\":0.0,\"embd_pdrop\":0,\"resid_pdrop\":0,\"activation_function\":\"gelu_new\","
         "\"layer_norm_epsilon\":1e-05,\"initializer_range\":0.02,\"tie_word_embeddings\":true," SIZES "}",
@@ -91,7 +92,8 @@ static const struct ah_value *find(const struct ah_graph *graph, const char *nam
     return NULL;
 }
 
-static void expect_param(const struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init, double std)
+static void expect_param(const struct ah_graph *graph, const char *name, struct ah_shape shape, enum ah_init init,
+                         double std)
 {
     const struct ah_value *value = find(graph, name);
     if (!value)
@@ -143,12 +145,13 @@ static void switches(void **state)
     for (size_t i = 0; i < graph->node_count; i++)
         assert_int_not_equal(graph->nodes[i].op, AH_OP_GELU);
     ah_graph_free(graph);
-    assert_fails(ah_model_record(&graph, model, 1, 17, AH_F32), AH_EINPUT, "sequence length: found 17, expected 1 to 16");
+    assert_fails(ah_model_record(&graph, model, 1, 17, AH_F32), AH_EINPUT,
+                 "sequence length: found 17, expected 1 to 16");
     assert_fails(ah_model_record(&graph, model, 0, 16, AH_F32), AH_EINPUT, "batch: found 0");
     ah_model_free(model);
 }
 
-/* ---- the files in models/ ---------------------------------------------------------------------------------------------- */
+/* ---- the files in models/ ---------------------------------------------------------------------------------------- */
 
 static int64_t parameters_of(const char *name)
 {
@@ -201,14 +204,15 @@ static void loads_files_and_folders(void **state)
     assert_fails(ah_model_load(&model, "no/such/file.json"), AH_EINPUT, "no/such/file.json");
 }
 
-/* ---- a user's own definition ------------------------------------------------------------------------------------------- */
+/* ---- a user's own definition ------------------------------------------------------------------------------------- */
 
 static int record_small(struct ah_graph *graph, int64_t batch, int64_t seq, void *context)
 {
     const int64_t *rows = context;
     struct ah_tensor tokens = ah_graph_tokens(graph, batch, seq), targets = ah_graph_targets(graph, batch, seq);
     struct ah_tensor table = ah_graph_param(graph, "table", ah_shape2(*rows, 4), AH_INIT_NORMAL, 1);
-    struct ah_tensor logits = ah_graph_linear(graph, ah_graph_embedding(graph, table, tokens), table, (struct ah_tensor){-1}, true);
+    struct ah_tensor logits =
+        ah_graph_linear(graph, ah_graph_embedding(graph, table, tokens), table, (struct ah_tensor){-1}, true);
     struct ah_tensor loss = ah_graph_cross_entropy(graph, logits, targets);
     return *rows > 100 ? AH_OK : ah_graph_finish(graph, loss);
 }
@@ -218,7 +222,8 @@ static void own_definition(void **state)
     (void)state;
     int64_t rows = 8;
     char name[] = "small";
-    struct ah_model_def def = {.name = name, .vocab_size = 8, .max_seq = 4, .layers = 1, .record = record_small, .context = &rows};
+    struct ah_model_def def = {
+        .name = name, .vocab_size = 8, .max_seq = 4, .layers = 1, .record = record_small, .context = &rows};
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(ah_model_new(&model, &def));
@@ -229,16 +234,19 @@ static void own_definition(void **state)
     assert_true(graph->config_hash != 0);
     ah_graph_free(graph);
     rows = 7;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT, "embedding table: found 7 rows, expected at least");
+    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
+                 "embedding table: found 7 rows, expected at least");
     rows = 101;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT, "model 'small': its record function did not call");
+    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
+                 "model 'small': its record function did not call");
     rows = 0;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT, "model 'small': (top level): parameter: shape: found [0,4]");
+    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
+                 "model 'small': (top level): parameter: shape: found [0,4]");
     ah_model_free(model);
     def.record = NULL;
     assert_fails(ah_model_new(&model, &def), AH_EINPUT, "no record function");
 }
 
-AH_TEST_SUITE("model/gpt2", cmocka_unit_test(wrong_configs), cmocka_unit_test(canonical), cmocka_unit_test(names_and_layouts),
-              cmocka_unit_test(switches), cmocka_unit_test(shipped_models), cmocka_unit_test(loads_files_and_folders),
-              cmocka_unit_test(own_definition))
+AH_TEST_SUITE("model/gpt2", cmocka_unit_test(wrong_configs), cmocka_unit_test(canonical),
+              cmocka_unit_test(names_and_layouts), cmocka_unit_test(switches), cmocka_unit_test(shipped_models),
+              cmocka_unit_test(loads_files_and_folders), cmocka_unit_test(own_definition))

@@ -13,25 +13,71 @@ static struct ah_meta i32(int64_t a, int64_t b)
     return (struct ah_meta){AH_I32, {2, {a, b, 0, 0}}};
 }
 
-static void table_matches_list(void **state)
+static bool contains(const struct ah_op_operand *operands, int count, enum ah_operand_kind kind)
+{
+    for (int i = 0; i < count; i++)
+        if (operands[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* Each of the first `count` operands has a name and a kind, no other has anything; optional ones are last. */
+static void check_operands(const struct ah_op_row *row, const struct ah_op_operand *operands, int count, int most)
+{
+    static const struct ah_op_operand nothing;
+    assert_in_range(count, 1, most);
+    for (int i = 0; i < most; i++) {
+        const struct ah_op_operand *operand = &operands[i];
+        if (i >= count) {
+            assert_memory_equal(operand, &nothing, sizeof nothing);
+            continue;
+        }
+        if (!operand->name || !operand->name[0] || !operand->kind)
+            fail_msg("%s: operand %d has no name or kind", row->name, i);
+        if (i > 0 && operands[i - 1].optional && !operand->optional)
+            fail_msg("%s: %s stands behind an optional operand", row->name, operand->name);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(operand->name, operands[j].name);
+    }
+}
+
+static void check_flags(const struct ah_op_row *row)
+{
+    int in_place = 0;
+    for (int i = 0; i < row->inputs; i++)
+        assert_false(row->in[i].in_place || row->in[i].given);
+    for (int i = 0; i < row->outputs; i++) {
+        in_place += row->out[i].in_place;
+        assert_false(row->out[i].optional || (row->out[i].given && i > 0));
+    }
+    assert_true(in_place <= 1);
+    assert_true(contains(row->out, row->outputs, AH_OPERAND_PARAM_GRADIENT) == ((row->attrs & AH_ATTR_ACC) != 0));
+}
+
+static void check_row(const struct ah_op_row *row, const char *symbol, bool forward)
+{
+    assert_string_equal(row->name, symbol);
+    check_operands(row, row->in, row->inputs, AH_OP_MAX_INPUTS);
+    check_operands(row, row->out, row->outputs, AH_OP_MAX_OUTPUTS);
+    check_flags(row);
+    assert_true(row->infer && row->flops);
+    assert_in_range(row->attrs, 0, (1 << AH_ATTR_COUNT) - 1);
+    if ((row->limit == AH_OP_LIMIT_PRODUCT) != (row->product != NULL))
+        fail_msg("%s: a matrix product has a size, nothing else has one", row->name);
+    for (int i = 0; i < row->inputs + row->outputs; i++)
+        if (!forward && (i < row->inputs ? row->in[i] : row->out[i - row->inputs]).backward_reads)
+            fail_msg("%s has no backward that could read its operand %d", row->name, i);
+}
+
+static void rows_are_complete(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        int inputs, outputs;
-    } list[] = {
-#define ROW(id, name, inputs, outputs) {name, inputs, outputs},
-        AH_OP_TABLE(ROW)
-#undef ROW
-    };
-    assert_int_equal(AH_LENGTH(list), AH_OP_COUNT);
-    for (int op = 0; op < AH_OP_COUNT; op++) {
-        const struct ah_op_row *row = &ah__op_table[op];
-        assert_string_equal(row->name, list[op].name);
-        assert_int_equal(row->inputs, list[op].inputs);
-        assert_int_equal(row->outputs, list[op].outputs);
-        assert_true(row->inplace_output < row->outputs && row->infer && row->flops);
-    }
+#define CHECK(id, name) check_row(ah__op_table[AH_OP_##id], #name, true);
+    AH_OP_FORWARD_LIST(CHECK)
+#undef CHECK
+#define CHECK(id, name) check_row(ah__op_table[AH_OP_##id], #name, false);
+    AH_OP_BACKWARD_LIST(CHECK)
+#undef CHECK
 }
 
 struct rule {
@@ -74,19 +120,15 @@ static const struct rule rules[] = {
     {AH_OP_COPY, {0}, {X}, {X}, 0},
 };
 
-static bool outputs_given(enum ah_op op)
-{
-    return op == AH_OP_EMBEDDING_BWD || op == AH_OP_POSITION_BWD;
-}
-
 static void infers(void **state)
 {
     (void)state;
+    bool covered[AH_OP_COUNT] = {0};
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
         const struct rule *rule = &rules[i];
-        const struct ah_op_row *row = &ah__op_table[rule->op];
+        const struct ah_op_row *row = ah__op_table[rule->op];
         struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
-        if (outputs_given(rule->op))
+        if (row->out[0].given)
             out[0] = rule->out[0];
         assert_ok(row->infer(out, rule->in, &rule->attr));
         for (int j = 0; j < row->outputs; j++)
@@ -95,7 +137,11 @@ static void infers(void **state)
         double flops = row->flops(rule->in, out, &rule->attr);
         if (flops < rule->flops || flops > rule->flops)
             fail_msg("%s: found %g flops, expected %g", row->name, flops, rule->flops);
+        covered[rule->op] = true;
     }
+    for (int op = 0; op < AH_OP_COUNT; op++)
+        if (!covered[op])
+            fail_msg("%s: no case here", ah__op_table[op]->name);
 }
 
 /* Any input that is absent or of the other kind (ids instead of floats, floats instead of ids) is refused. */
@@ -104,18 +150,18 @@ static void refuses_what_does_not_fit(void **state)
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
         const struct rule *rule = &rules[i];
-        const struct ah_op_row *row = &ah__op_table[rule->op];
+        const struct ah_op_row *row = ah__op_table[rule->op];
         for (int j = 0; j < row->inputs && rule->in[j].shape.rank; j++) {
             struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS] = {0};
             memcpy(in, rule->in, sizeof in);
-            if (outputs_given(rule->op))
+            if (row->out[0].given)
                 out[0] = rule->out[0];
             in[j].dtype = in[j].dtype == AH_I32 ? AH_F32 : AH_I32;
             assert_int_equal(row->infer(out, in, &rule->attr), AH_EINPUT);
             in[j] = rule->in[j];
             in[j].shape.rank = 0;
-            if (j == 2 && rule->op == AH_OP_LINEAR)
-                continue; /* the bias may be absent */
+            if (row->in[j].optional)
+                continue;
             assert_int_equal(row->infer(out, in, &rule->attr), AH_EINPUT);
         }
     }
@@ -126,17 +172,45 @@ static void messages(void **state)
     (void)state;
     struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0}, in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 5, 6, 0), absent};
     struct ah_attr attr = {0};
-    assert_fails(ah__op_table[AH_OP_LINEAR].infer(out, in, &attr), AH_EINPUT, "weight is F32 [5,6], expected F32 [6,O]");
+    assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT,
+                 "weight is F32 [5,6], expected F32 [6,O]");
     attr.out_in = true;
     in[2] = f32(1, 6, 0, 0);
-    assert_fails(ah__op_table[AH_OP_LINEAR].infer(out, in, &attr), AH_EINPUT, "bias is F32 [6], expected F32 [5]");
+    assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT, "bias is F32 [6], expected F32 [5]");
     in[1] = f32(2, 3, 6, 0);
-    assert_fails(ah__op_table[AH_OP_ADD_POSITION].infer(out, in, &attr), AH_EINPUT, "expected F32 [P,6] with P >= 4");
+    assert_fails(ah__op_table[AH_OP_ADD_POSITION]->infer(out, in, &attr), AH_EINPUT, "expected F32 [P,6] with P >= 4");
     in[1] = i32(2, 3);
-    assert_fails(ah__op_table[AH_OP_CROSS_ENTROPY].infer(out, in, &attr), AH_EINPUT, "targets is I32 [2,3], expected I32 [2,4]");
+    assert_fails(ah__op_table[AH_OP_CROSS_ENTROPY]->infer(out, in, &attr), AH_EINPUT,
+                 "targets is I32 [2,3], expected I32 [2,4]");
     out[0] = f32(2, 10, 7, 0);
     in[1] = i32(2, 4);
-    assert_fails(ah__op_table[AH_OP_EMBEDDING_BWD].infer(out, in, &attr), AH_EINPUT, "dtable is F32 [10,7], expected F32 [10,6]");
+    assert_fails(ah__op_table[AH_OP_EMBEDDING_BWD]->infer(out, in, &attr), AH_EINPUT,
+                 "dtable is F32 [10,7], expected F32 [10,6]");
+}
+
+static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, unsigned acc,
+                         int64_t bytes)
+{
+    struct ah_attr attr = {.acc = acc};
+    assert_int_equal((int64_t)ah__op_bytes(op, in, out, &attr), bytes);
+}
+
+static void bytes(void **state)
+{
+    (void)state;
+    const struct ah_meta x = f32(3, 2, 4, 6), ids = i32(2, 4), table = f32(2, 100, 6, 0), norm = f32(1, 6, 0, 0);
+    int64_t x_bytes = 2 * 4 * 6 * 4, norm_bytes = 6 * 4;
+    expect_bytes(AH_OP_EMBEDDING, (struct ah_meta[AH_OP_MAX_INPUTS]){table, ids}, &x, 0, 2 * x_bytes + 2 * 4 * 4);
+    expect_bytes(AH_OP_ADD_POSITION, (struct ah_meta[AH_OP_MAX_INPUTS]){x, table}, &x, 0, 3 * x_bytes);
+    expect_bytes(AH_OP_ADD_POSITION, (struct ah_meta[AH_OP_MAX_INPUTS]){x, f32(2, 4, 6, 0)}, &x, 0,
+                 2 * x_bytes + x_bytes / 2);
+    struct ah_meta in[AH_OP_MAX_INPUTS] = {x, f32(2, 6, 6, 0), absent};
+    expect_bytes(AH_OP_LINEAR, in, (struct ah_meta[AH_OP_MAX_OUTPUTS]){x}, 0, 2 * x_bytes + 6 * norm_bytes);
+    in[2] = norm;
+    expect_bytes(AH_OP_LINEAR, in, (struct ah_meta[AH_OP_MAX_OUTPUTS]){x}, 0, 2 * x_bytes + 7 * norm_bytes);
+    in[0] = x;
+    expect_bytes(AH_OP_LINEAR_BWD_B, in, (struct ah_meta[AH_OP_MAX_OUTPUTS]){norm}, 0, x_bytes + norm_bytes);
+    expect_bytes(AH_OP_LINEAR_BWD_B, in, (struct ah_meta[AH_OP_MAX_OUTPUTS]){norm}, 1, x_bytes + 2 * norm_bytes);
 }
 
 static void shapes(void **state)
@@ -156,5 +230,6 @@ static void shapes(void **state)
     assert_false(ah__shape_equal(&meta.shape, &other.shape));
 }
 
-AH_TEST_SUITE("op/op", cmocka_unit_test(table_matches_list), cmocka_unit_test(infers),
-              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(shapes))
+AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers),
+              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(bytes),
+              cmocka_unit_test(shapes))

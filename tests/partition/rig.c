@@ -15,7 +15,7 @@ static char *room(int64_t bytes)
 
 const struct ah_code *rig_code(const struct rig *rig, int number)
 {
-    return &rig->partition->code[number == 0 ? AH_CLASS_EMBEDDING : number == rig->count - 1 ? AH_CLASS_HEAD : AH_CLASS_BLOCK];
+    return &rig->partition->code[ah__class_of(number, rig->partition->layers)];
 }
 
 static int64_t most_work(const struct ah_partition *partition)
@@ -23,10 +23,10 @@ static int64_t most_work(const struct ah_partition *partition)
     int64_t most = 0;
     for (int i = 0; i < AH_CLASS_COUNT; i++) {
         const struct ah_code *code = &partition->code[i];
-        const int64_t bytes[] = {code->forward.work_bytes, code->forward_drop.work_bytes, code->recompute.work_bytes,
-                                 code->backward.work_bytes};
-        for (int j = 0; j < 4; j++)
-            most = bytes[j] > most ? bytes[j] : most;
+        for (int j = 0; j < AH_PROGRAM_COUNT; j++) {
+            int64_t bytes = code->program[j].work_bytes;
+            most = bytes > most ? bytes : most;
+        }
     }
     return most;
 }
@@ -93,7 +93,7 @@ void rig_run(struct rig *rig, int number, const struct ah_program *program)
 void rig_forward(struct rig *rig, bool drop)
 {
     for (int i = 0; i < rig->count; i++)
-        rig_run(rig, i, drop ? &rig_code(rig, i)->forward_drop : &rig_code(rig, i)->forward);
+        rig_run(rig, i, drop ? &rig_code(rig, i)->program[AH_PROGRAM_FORWARD_DROP] : &rig_code(rig, i)->program[AH_PROGRAM_FORWARD]);
 }
 
 void rig_backward(struct rig *rig, bool recompute)
@@ -101,9 +101,9 @@ void rig_backward(struct rig *rig, bool recompute)
     for (int i = rig->count - 1; i >= 0; i--) {
         if (recompute && i > 0 && i < rig->count - 1) {
             memset(rig->saved[i], 0xff, (size_t)rig_code(rig, i)->saved_bytes);
-            rig_run(rig, i, &rig_code(rig, i)->recompute);
+            rig_run(rig, i, &rig_code(rig, i)->program[AH_PROGRAM_RECOMPUTE]);
         }
-        rig_run(rig, i, &rig_code(rig, i)->backward);
+        rig_run(rig, i, &rig_code(rig, i)->program[AH_PROGRAM_BACKWARD]);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Runs a partition's programs on the CPU kernels with every buffer in ordinary memory: the plainest possible training loop. */
+/* Runs a partition's programs on the CPU kernels with every buffer in ordinary memory: the plainest possible training
+ * loop. */
 #ifndef AH_TESTS_PARTITION_RIG_H
 #define AH_TESTS_PARTITION_RIG_H
 
@@ -21,7 +22,8 @@ struct rig {
     float loss;
 };
 
-/* The rig owns `partition` from here on. Gradients start as NaN, so that a program which adds where it must overwrite shows. */
+/* The rig owns `partition` from here on. Gradients start as NaN, so that a program which adds where it must overwrite
+ * shows. */
 void rig_init(struct rig *rig, struct ah_partition *partition);
 void rig_fini(struct rig *rig);
 const struct ah_code *rig_code(const struct rig *rig, int number);

@@ -1,5 +1,6 @@
-/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose cells do not
- * all hold one value was overwritten too early. The results must be those of the operators on values without memory. */
+/* Compiled programs are run on tagged memory: every cell remembers which value was written there. An operand whose
+ * cells do not all hold one value was overwritten too early. The results must be those of the operators on values
+ * without memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static uint64_t result_tag(enum ah_op op, const struct ah_attr *attr, const uint
     if (op == AH_OP_ADD)
         return ah__hash_int(in[0] + in[1], (uint64_t)op);
     uint64_t tag = ah__hash_int((uint64_t)op * 8 + (uint64_t)which, (uint64_t)attr->heads * 2 + attr->out_in);
-    for (int i = 0; i < ah__op_table[op].inputs; i++)
+    for (int i = 0; i < ah__op_table[op]->inputs; i++)
         tag = ah__hash_int(in[i], tag);
     return tag;
 }
@@ -75,25 +76,25 @@ static void run(const struct memory *memory, const struct ah_program *program)
     for (int n = 0; n < program->count; n++) {
         const struct ah_call *call = &program->calls[n];
         uint64_t in[AH_OP_MAX_INPUTS] = {0}, out[AH_OP_MAX_OUTPUTS] = {0};
-        for (int i = 0; i < ah__op_table[call->op].inputs; i++)
+        for (int i = 0; i < ah__op_table[call->op]->inputs; i++)
             if (call->in[i].space != AH_SPACE_NONE)
                 in[i] = read_tag(memory, &call->in[i]);
-        for (int i = 0; i < ah__op_table[call->op].outputs; i++) {
+        for (int i = 0; i < ah__op_table[call->op]->outputs; i++) {
             out[i] = result_tag(call->op, &call->attr, in, i);
             if (call->attr.acc >> i & 1)
                 out[i] = added(read_tag(memory, &call->out[i]), out[i]);
-            else if (i != ah__op_table[call->op].inplace_output)
+            else if (i != ah__op_inplace_output(call->op))
                 write_tag(memory, &call->out[i], 0); /* a kernel may write before it has read all */
         }
-        for (int i = 0; i < ah__op_table[call->op].inputs; i++)
-            if (call->in[i].space != AH_SPACE_NONE && (i > 0 || ah__op_table[call->op].inplace_output < 0))
+        for (int i = 0; i < ah__op_table[call->op]->inputs; i++)
+            if (call->in[i].space != AH_SPACE_NONE && (i > 0 || ah__op_inplace_output(call->op) < 0))
                 assert_true(read_tag(memory, &call->in[i]) == in[i]);
-        for (int i = 0; i < ah__op_table[call->op].outputs; i++)
+        for (int i = 0; i < ah__op_table[call->op]->outputs; i++)
             write_tag(memory, &call->out[i], out[i]);
     }
 }
 
-/* ---- one partition ----------------------------------------------------------------------------------------------------- */
+/* ---- one partition ---------------------------------------------------------------------------------------------- */
 
 struct check {
     struct ah_partition *partition;
@@ -123,13 +124,13 @@ static void evaluate(struct check *check)
         uint64_t in[AH_OP_MAX_INPUTS] = {0};
         for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
             in[i] = graph->nodes[n].in[i] < 0 ? 0 : check->tag[graph->nodes[n].in[i]];
-        for (int i = 0; i < ah__op_table[graph->nodes[n].op].outputs; i++)
+        for (int i = 0; i < ah__op_table[graph->nodes[n].op]->outputs; i++)
             check->tag[graph->nodes[n].out[i]] = result_tag(graph->nodes[n].op, &graph->nodes[n].attr, in, i);
     }
     for (size_t p = 0; p < check->section.param_count; p++)
         check->grad[p] = 0;
     for (size_t i = 0; i < check->section.grad_count; i++) {
-        const struct ah_section_grad *grad = &check->section.grads[i];
+        const struct ah_autodiff_grad *grad = &check->section.grads[i];
         bool first = check->grad[grad->param] == 0;
         bool shared = first && check->number == 0 && check->partition->shared_group == 0 && grad->param == 0;
         uint64_t before = shared ? 5 : check->grad[grad->param], tag = check->tag[grad->value];
@@ -140,7 +141,7 @@ static void evaluate(struct check *check)
 static void find_params(struct check *check)
 {
     for (size_t p = 0; p < check->section.param_count; p++) {
-        const char *name = check->cut.graph->values[check->section.params[p].main].name;
+        const char *name = check->cut.graph->values[check->section.recorded[p]].name;
         for (int i = 0; i < check->partition->param_count; i++) {
             const struct ah_param *param = &check->partition->params[i];
             if (strcmp(param->name, name) == 0)
@@ -172,15 +173,15 @@ static void memory_init(struct check *check)
 {
     const struct ah_code *code = check->code;
     int64_t own = check->partition->groups[check->number].count * 4, shared = check->partition->groups[0].count * 4;
-    const int64_t bytes[AH_SPACE_COUNT] = {
+    int64_t bytes[AH_SPACE_COUNT] = {
         [AH_SPACE_PARAM] = own,    [AH_SPACE_GRAD] = own,
         [AH_SPACE_SHARED] = shared, [AH_SPACE_SHARED_GRAD] = shared,
         [AH_SPACE_INPUT] = code->input_bytes, [AH_SPACE_OUTPUT] = code->output_bytes,
         [AH_SPACE_SAVED] = code->saved_bytes, [AH_SPACE_BOUNDARY] = code->boundary_bytes,
         [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4, [AH_SPACE_LOSS] = 4,
-        [AH_SPACE_WORK] = code->backward.work_bytes + code->forward_drop.work_bytes + code->forward.work_bytes
-                          + code->recompute.work_bytes,
     };
+    for (int i = 0; i < AH_PROGRAM_COUNT; i++)
+        bytes[AH_SPACE_WORK] += code->program[i].work_bytes;
     for (int s = 0; s < AH_SPACE_COUNT; s++) {
         check->memory.bytes[s] = bytes[s];
         check->memory.cell[s] = calloc((size_t)bytes[s] / CELL_BYTES + 1, sizeof *check->memory.cell[s]);
@@ -231,11 +232,31 @@ static void run_backward(struct check *check)
         struct ah_operand dout = whole(AH_SPACE_BOUNDARY, check, check->section.dout);
         write_tag(&check->memory, &dout, tag_entering(check, check->section.dout));
     }
-    run_program(check, &check->code->backward);
+    run_program(check, &check->code->program[AH_PROGRAM_BACKWARD]);
     for (size_t p = 0; p < check->section.param_count; p++)
         expect_tag(check, grad_operand(check, p), check->grad[p]);
     if (check->section.din >= 0)
         expect_tag(check, whole(AH_SPACE_BOUNDARY, check, check->section.din), check->tag[check->section.din]);
+}
+
+/* The head's logits come from its input and parameters alone; no other partition has any. */
+static void expect_infer(struct check *check)
+{
+    static const enum ah_space unread[] = {AH_SPACE_TARGETS, AH_SPACE_LOSS, AH_SPACE_SAVED, AH_SPACE_BOUNDARY};
+    const struct ah_operand *logits = &check->code->logits;
+    if (check->section.loss < 0) {
+        assert_int_equal(check->code->program[AH_PROGRAM_INFER].count, 0);
+        assert_int_equal(logits->space, AH_SPACE_NONE);
+        return;
+    }
+    const struct ah_graph *graph = check->section.graph;
+    const struct ah_node *loss = &graph->nodes[graph->values[check->section.loss].producer];
+    for (size_t i = 0; i < AH_LENGTH(unread); i++)
+        check->memory.bytes[unread[i]] = -1; /* any operand there ends the test */
+    run_program(check, &check->code->program[AH_PROGRAM_INFER]);
+    assert_int_equal(logits->space, AH_SPACE_WORK);
+    assert_true(ah__shape_equal(&logits->meta.shape, &graph->values[loss->in[0]].meta.shape));
+    expect_tag(check, *logits, check->tag[loss->in[0]]);
 }
 
 static void check_init(struct check *check, const struct ah_graph *graph, int number)
@@ -264,15 +285,16 @@ static void check_partition(const struct ah_graph *graph, int number)
 {
     struct check check;
     check_init(&check, graph, number);
-    run_program(&check, &check.code->forward);
+    run_program(&check, &check.code->program[AH_PROGRAM_FORWARD]);
     expect_forward(&check);
     run_backward(&check);
     poison(&check, AH_SPACE_SAVED);
     poison(&check, AH_SPACE_OUTPUT);
-    run_program(&check, &check.code->forward_drop);
+    run_program(&check, &check.code->program[AH_PROGRAM_FORWARD_DROP]);
     expect_forward(&check);
-    run_program(&check, &check.code->recompute);
+    run_program(&check, &check.code->program[AH_PROGRAM_RECOMPUTE]);
     run_backward(&check);
+    expect_infer(&check);
     check_fini(&check);
 }
 
@@ -288,6 +310,48 @@ static void no_overlap(void **state)
         }
 }
 
+typedef struct ah_tensor (*head)(struct ah_graph *graph, struct ah_tensor x);
+
+static struct ah_tensor logits_enter(struct ah_graph *graph, struct ah_tensor x)
+{
+    (void)graph;
+    return x;
+}
+
+static struct ah_tensor logits_in_place(struct ah_graph *graph, struct ah_tensor x)
+{
+    struct ah_tensor a = model_linear(graph, "a", x, MODEL_EMBD, 5), b = model_linear(graph, "b", x, MODEL_EMBD, 5);
+    return ah_graph_add_inplace(graph, a, ah_graph_gelu(graph, b));
+}
+
+/* Backward of the attention reads its result, over which the loss must not write. */
+static struct ah_tensor logits_kept(struct ah_graph *graph, struct ah_tensor x)
+{
+    return ah_graph_attention(graph, model_linear(graph, "a", x, MODEL_EMBD, 12), 2);
+}
+
+/* Heads whose logits are made otherwise than by a linear layer. */
+static void other_heads(void **state)
+{
+    (void)state;
+    static const head heads[] = {logits_enter, logits_in_place, logits_kept};
+    for (size_t i = 0; i < AH_LENGTH(heads); i++) {
+        struct ah_graph *graph;
+        assert_ok(ah_graph_new(&graph, AH_F32));
+        struct ah_tensor tokens = ah_graph_tokens(graph, MODEL_BATCH, MODEL_SEQ);
+        struct ah_tensor targets = ah_graph_targets(graph, MODEL_BATCH, MODEL_SEQ);
+        struct ah_shape shape = ah_shape2(MODEL_VOCAB, MODEL_EMBD);
+        struct ah_tensor table = ah_graph_param(graph, "wte", shape, AH_INIT_NORMAL, 0.02f);
+        struct ah_tensor x = ah_graph_embedding(graph, table, tokens);
+        ah_graph_scope_push(graph, "h.0");
+        x = model_cases[0].block(graph, x, 0);
+        ah_graph_scope_pop(graph);
+        assert_ok(ah_graph_finish(graph, ah_graph_cross_entropy(graph, heads[i](graph, x), targets)));
+        check_partition(graph, 2);
+        ah_graph_free(graph);
+    }
+}
+
 /* The section computes what was recorded, whatever copies and exchanged sums it has. */
 static void section_is_recording(void **state)
 {
@@ -298,13 +362,13 @@ static void section_is_recording(void **state)
         uint64_t tag[MOST_VALUES];
         check_init(&check, graph, 1);
         for (size_t p = 0; p < check.section.param_count; p++)
-            tag[check.section.params[p].main] = check.tag[check.section.params[p].value];
+            tag[check.section.recorded[p]] = check.tag[check.section.params[p].value];
         tag[check.cut.entering[1]] = check.tag[check.section.input];
         for (int n = check.cut.first_node[1]; n < check.cut.first_node[2]; n++) {
             uint64_t in[AH_OP_MAX_INPUTS] = {0};
             for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
                 in[i] = graph->nodes[n].in[i] < 0 ? 0 : tag[graph->nodes[n].in[i]];
-            for (int i = 0; i < ah__op_table[graph->nodes[n].op].outputs; i++)
+            for (int i = 0; i < ah__op_table[graph->nodes[n].op]->outputs; i++)
                 tag[graph->nodes[n].out[i]] = result_tag(graph->nodes[n].op, &graph->nodes[n].attr, in, i);
         }
         assert_true(tag[check.cut.entering[2]] == check.tag[check.section.output]);
@@ -329,7 +393,7 @@ static void copies_only_where_needed(void **state)
         struct ah_partition *partition;
         assert_ok(ah_partition_new(&partition, graph));
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        int forward = count_op(&code->forward, AH_OP_COPY), backward = count_op(&code->backward, AH_OP_COPY);
+        int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY), backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
         if (forward != model_cases[i].forward_copies || backward != model_cases[i].backward_copies)
             fail_msg("%s: %d copies forward and %d backward", model_cases[i].name, forward, backward);
         ah_partition_free(partition);
@@ -347,14 +411,15 @@ static bool reads(const struct ah_call *call, const struct ah_operand *operand)
 
 static bool is_read(const struct ah_program *program, int from, const struct ah_call *by)
 {
-    for (int j = 0; j < ah__op_table[by->op].outputs; j++)
+    for (int j = 0; j < ah__op_table[by->op]->outputs; j++)
         for (int i = from; i < program->count; i++)
             if (reads(&program->calls[i], &by->out[j]))
                 return true;
     return false;
 }
 
-/* Every recomputed result is read by a later recomputed operator or by backward; what is dropped is what only leaves. */
+/* Every recomputed result is read by a later recomputed operator or by backward; what is dropped is what only
+ * leaves. */
 static void recompute_is_lean(void **state)
 {
     (void)state;
@@ -363,15 +428,15 @@ static void recompute_is_lean(void **state)
         struct ah_partition *partition;
         assert_ok(ah_partition_new(&partition, graph));
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        for (int n = 0; n < code->recompute.count; n++) {
-            const struct ah_call *call = &code->recompute.calls[n];
-            assert_true(is_read(&code->recompute, n + 1, call) || is_read(&code->backward, 0, call));
+        for (int n = 0; n < code->program[AH_PROGRAM_RECOMPUTE].count; n++) {
+            const struct ah_call *call = &code->program[AH_PROGRAM_RECOMPUTE].calls[n];
+            assert_true(is_read(&code->program[AH_PROGRAM_RECOMPUTE], n + 1, call) || is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
         }
         if (i == 0) {
-            assert_int_equal(code->forward.count, 10);
-            assert_int_equal(code->recompute.count, 8);
+            assert_int_equal(code->program[AH_PROGRAM_FORWARD].count, 10);
+            assert_int_equal(code->program[AH_PROGRAM_RECOMPUTE].count, 8);
         }
-        assert_int_equal(partition->code[AH_CLASS_EMBEDDING].recompute.count, 0);
+        assert_int_equal(partition->code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_RECOMPUTE].count, 0);
         ah_partition_free(partition);
         ah_graph_free(graph);
     }
@@ -399,12 +464,14 @@ static void place_is_exact(void **state)
         for (int i = 0; i < COUNT; i++) {
             assert_true(all[i].offset >= 0 && all[i].offset % 64 == 0 && all[i].offset + all[i].bytes <= total);
             for (int j = 0; j < i; j++)
-                assert_true(all[i].last < all[j].first || all[j].last < all[i].first
-                            || all[i].offset + all[i].bytes <= all[j].offset || all[j].offset + all[j].bytes <= all[i].offset);
+                assert_true(all[i].last < all[j].first || all[j].last < all[i].first ||
+                            all[i].offset + all[i].bytes <= all[j].offset ||
+                            all[j].offset + all[j].bytes <= all[i].offset);
         }
         assert_true(total >= lower && total <= lower + lower / 2 + 64);
     }
 }
 
-AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(section_is_recording),
-              cmocka_unit_test(copies_only_where_needed), cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))
+AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(other_heads),
+              cmocka_unit_test(section_is_recording), cmocka_unit_test(copies_only_where_needed),
+              cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))

@@ -37,8 +37,9 @@ static void golden_load(struct golden *g, const char *name)
     snprintf(path, sizeof path, "%s/golden/%s.bin", ah_test_source(), name);
     assert_ok(ah__file_read(&g->text, &length, path, MOST_BYTES));
     char *line = g->text, *next = next_line(line);
-    assert_int_equal(sscanf(line, "config %d %d %d %d %d %d %d", &g->layers, &g->embd, &g->heads, &g->vocab, &g->seq, &g->batch,
-                            &g->tied), 7);
+    assert_int_equal(sscanf(line, "config %d %d %d %d %d %d %d", &g->layers, &g->embd, &g->heads, &g->vocab, &g->seq,
+                            &g->batch, &g->tied),
+                     7);
     line = next;
     next = next_line(line);
     line += strlen("losses");
@@ -68,7 +69,8 @@ static void fill_params(const struct rig *rig, const struct golden *g)
 {
     for (int i = 0; i < g->count; i++) {
         const char *name = g->tensor[i].name;
-        float *values = values_of(rig, rig->param, name), base = strstr(name, ".ln_") && strstr(name, "weight") ? 1.0f : 0.0f;
+        float *values = values_of(rig, rig->param, name),
+              base = strstr(name, ".ln_") && strstr(name, "weight") ? 1.0f : 0.0f;
         for (int64_t j = 0; j < g->tensor[i].count; j++) {
             int64_t k = (int64_t)(ah__random_bits(1000 + (uint64_t)i, (uint64_t)j) >> 40) - (1 << 23);
             values[j] = base + (float)k * 0x1p-26f;
@@ -127,8 +129,8 @@ static void expect_loss(const struct rig *rig, double expected)
         fail_msg("loss: found %.9g, expected %.9g", (double)rig->loss, expected);
 }
 
-/* The gradient of a key's bias is zero but for rounding (softmax does not see it), and Adam makes steps of full size out of
- * rounding: after steps, only the other two thirds of c_attn.bias can be compared. */
+/* The gradient of a key's bias is zero but for rounding (softmax does not see it), and Adam makes steps of full size
+ * out of rounding: after steps, only the other two thirds of c_attn.bias can be compared. */
 static void expect_after(const struct rig *rig, const struct golden *g, int i)
 {
     const char *name = g->tensor[i].name, *after = g->tensor[i].after;
@@ -193,9 +195,9 @@ static void same_bits(void **state)
     rig_forward(&keep, false);
     rig_forward(&drop, true);
     assert_memory_equal(&keep.loss, &drop.loss, sizeof keep.loss);
-    rig_run(&drop, drop.count - 1, &rig_code(&drop, drop.count - 1)->forward);
+    rig_run(&drop, drop.count - 1, &rig_code(&drop, drop.count - 1)->program[AH_PROGRAM_FORWARD]);
     for (int i = 1; i < keep.count - 1; i++) {
-        rig_run(&drop, i, &rig_code(&drop, i)->recompute);
+        rig_run(&drop, i, &rig_code(&drop, i)->program[AH_PROGRAM_RECOMPUTE]);
         assert_memory_equal(keep.saved[i], drop.saved[i], (size_t)rig_code(&keep, i)->saved_bytes);
         assert_memory_equal(keep.input[i + 1], drop.input[i + 1], (size_t)rig_code(&keep, i)->output_bytes);
     }
@@ -208,5 +210,37 @@ static void same_bits(void **state)
     ah__free(g.text);
 }
 
+static double loss_of_logits(const float *logits, const int32_t *targets, int64_t rows, int64_t vocab)
+{
+    double loss = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = 0; i < vocab; i++)
+            sum += exp((double)logits[row * vocab + i]);
+        loss += log(sum) - (double)logits[row * vocab + targets[row]];
+    }
+    return loss / (double)rows;
+}
+
+/* The loss follows from what infer leaves. */
+static void inferred_logits(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct golden g;
+        struct rig rig;
+        golden_load(&g, tied ? "gpt2-tied" : "gpt2-untied");
+        golden_rig(&rig, &g);
+        rig_forward(&rig, true);
+        const struct ah_code *head = rig_code(&rig, rig.count - 1);
+        rig_run(&rig, rig.count - 1, &head->program[AH_PROGRAM_INFER]);
+        assert_int_equal(ah__shape_count(&head->logits.meta.shape), g.batch * g.seq * g.vocab);
+        const float *logits = (const float *)(const void *)(rig.work + head->logits.offset);
+        expect_loss(&rig, loss_of_logits(logits, rig.targets, g.batch * g.seq, g.vocab));
+        rig_fini(&rig);
+        ah__free(g.text);
+    }
+}
+
 AH_TEST_SUITE("partition/golden", cmocka_unit_test(tied), cmocka_unit_test(untied), cmocka_unit_test(recomputed),
-              cmocka_unit_test(same_bits))
+              cmocka_unit_test(same_bits), cmocka_unit_test(inferred_logits))

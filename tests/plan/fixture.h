@@ -36,18 +36,21 @@ static inline void fixture_groups(struct fixture *fixture)
         }
         matrix->group = vector->group = g;
         int64_t decayed = matrix->shape.dim[0] * matrix->shape.dim[1];
-        fixture->groups[g] = (struct ah_group){2 * g, 2, decayed + vector->shape.dim[0], decayed};
+        int64_t count = decayed + vector->shape.dim[0];
+        fixture->groups[g] = (struct ah_group){
+            .first_param = 2 * g, .param_count = 2, .count = count, .decayed = decayed, .elements = count};
     }
 }
 
 static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
 {
-    code->forward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->forward_drop.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->recompute.work_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->backward.work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_FORWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_FORWARD_DROP].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_RECOMPUTE].work_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->program[AH_PROGRAM_BACKWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->saved_bytes = fixture_draw(fixture, 0, 1 << 20);
-    code->input_bytes = code->output_bytes = code->boundary_bytes = fixture->partition.batch * fixture->partition.seq * 260;
+    code->input_bytes = code->output_bytes = code->boundary_bytes =
+        fixture->partition.batch * fixture->partition.seq * 260;
 }
 
 static inline void fixture_init(struct fixture *fixture, uint64_t seed)
@@ -77,16 +80,16 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
     int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
-        .layers = layers,
-        .ranks = 1,
-        .tiles = 1,
-        .checkpoint = (int)fixture_draw(fixture, 0, layers),
-        .offload_params = (int)fixture_draw(fixture, 0, o),
-        .offload_optimizer = o,
-        .embedding_on_host = fixture_draw(fixture, 0, 1),
-        .head_on_host = fixture_draw(fixture, 0, 1),
-        .slots = (int)fixture_draw(fixture, 1, 2 * layers),
-        .refetch_ahead = 1,
+        .switches = {.layers = layers,
+                     .ranks = 1,
+                     .tiles = 1,
+                     .checkpoint = (int)fixture_draw(fixture, 0, layers),
+                     .offload_params = (int)fixture_draw(fixture, 0, o),
+                     .offload_optimizer = o,
+                     .embedding_on_host = fixture_draw(fixture, 0, 1),
+                     .head_on_host = fixture_draw(fixture, 0, 1),
+                     .slots = (int)fixture_draw(fixture, 1, 2 * layers),
+                     .refetch_ahead = 1},
     };
 }
 

@@ -7,8 +7,22 @@
 
 /* Numbers small enough to work the equations by hand. */
 static const struct ah_cost_model by_hand = {
-    .L = 10, .Ma = 100, .Ma_in = 5, .Mp = 20, .Mgc = 1000, .Mcc = 500, .M_gpu = INFINITY, .M_cpu = INFINITY,
-    .half_bytes = 2, .state_bytes = 12, .t_fp = 2, .t_bp = 4, .t_h2d = 7, .t_d2h = 3, .t_optim_cpu = 9, .t_optim_gpu = 1,
+    .L = 10,
+    .Ma = 100,
+    .Ma_in = 5,
+    .Mp = 20,
+    .Mgc = 1000,
+    .Mcc = 500,
+    .M_gpu = INFINITY,
+    .M_cpu = INFINITY,
+    .half_bytes = 2,
+    .state_bytes = 12,
+    .t_fp = 2,
+    .t_bp = 4,
+    .t_h2d = 7,
+    .t_d2h = 3,
+    .t_optim_cpu = 9,
+    .t_optim_gpu = 1,
 };
 
 static void equations_by_hand(void **state)
@@ -93,10 +107,11 @@ static void constants_are_the_rest_of_the_layout(void **state)
         plan.switches.checkpoint = plan.switches.layers;
         plan.switches.offload_optimizer = plan.switches.offload_params = 0;
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         int64_t device, host;
         ah__layout_constants(&device, &host, &fixture.partition);
-        int64_t blocks = plan.switches.slots * layout->slot_bytes + 3 * layout->groups[1].state_bytes * plan.switches.layers +
+        int64_t blocks = plan.switches.slots * layout->slot_bytes +
+                         3 * layout->groups[1].state_bytes * plan.switches.layers +
                          (plan.switches.layers + 1) * layout->input_bytes + layout->saved_bytes;
         assert_int_equal(device + blocks, layout->device_bytes);
         assert_int_equal(host, layout->host_bytes);

@@ -23,7 +23,7 @@ static void machine_init(struct machine *machine, uint64_t seed)
     fixture_groups(&machine->fixture);
     partition->flops_forward = 3e9;
     partition->flops_backward = 6e9;
-    partition->code[AH_CLASS_BLOCK].recompute.flops = 4e8;
+    partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].flops = 4e8;
     machine->profile = (struct ah_profile){.partition_signature = partition->signature};
     struct ah_costs *costs = &machine->profile.costs;
     static const struct {
@@ -79,7 +79,8 @@ static void speeds_follow_their_formulas(void **state)
             assert_string_equal(found[i].reason, "");
             assert_int_equal(found[i].over_bytes, 0);
             assert_true(near(found[i].tflops_model, 9e9 / seconds / 1e12));
-            assert_true(near(found[i].tflops_hardware, (9e9 + found[i].plan.switches.checkpoint * 4e8) / seconds / 1e12));
+            assert_true(
+                near(found[i].tflops_hardware, (9e9 + found[i].plan.switches.checkpoint * 4e8) / seconds / 1e12));
             assert_true(near(found[i].tokens_per_s, (double)(partition->batch * partition->seq) / seconds));
             checkpointed |= found[i].plan.switches.checkpoint > 0;
         }
@@ -119,7 +120,8 @@ static void what_is_missing_is_enough(void **state)
         struct ah_budget budget = {.device_bytes = 1 << 20};
         struct ah_evaluation found = evaluate(&machine, &budget, *policy);
         assert_false(found.fits);
-        snprintf(words, sizeof words, "device memory: %s too much", ah_size_format(size, sizeof size, found.over_bytes));
+        snprintf(words, sizeof words, "device memory: %s too much",
+                 ah_size_format(size, sizeof size, found.over_bytes));
         assert_string_equal(found.reason, words);
         assert_int_equal(found.plan.device_peak_bytes, budget.device_bytes + found.over_bytes);
         assert_true(found.tflops_model == 0 && found.tokens_per_s == 0);
@@ -149,7 +151,8 @@ static void host_memory_runs_out_by_name(void **state)
     assert_non_null(strstr(found.reason, ", host memory: "));
 }
 
-/* Device memory for the states of all blocks but a few, host memory for theirs but one byte: the host is what lacks less. */
+/* Device memory for the states of all blocks but a few, host memory for theirs but one byte: the host is what lacks
+ * less. */
 static void the_lesser_want_is_named(void **state)
 {
     (void)state;

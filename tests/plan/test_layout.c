@@ -43,15 +43,18 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
     assert_true(end <= total && total - end < tail);
 }
 
-static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture, const struct ah_plan *plan,
-                        const struct ah_layout *layout, int g)
+static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
+                        const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t count = fixture->partition.groups[g].count, part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
+    int64_t count = fixture->partition.groups[g].count,
+            part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
     bool copies = compute == 2 || plan->switches.ranks > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
-    bool on_host = g == 0 ? plan->switches.embedding_on_host : edge ? plan->switches.head_on_host : g > plan->switches.layers - plan->switches.offload_optimizer;
+    bool on_host = g == 0 ? plan->switches.embedding_on_host
+                   : edge ? plan->switches.head_on_host
+                          : g > plan->switches.layers - plan->switches.offload_optimizer;
     assert_int_equal(group->on_host, on_host);
     for (int i = 0; i < 3; i++)
         area_add(on_host ? host : device, group->state_offset + i * group->state_bytes, part * 4);
@@ -76,10 +79,12 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < plan->switches.slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
                  partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
-    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks * (partition->compute == AH_F32 ? 4 : 2);
+    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks *
+                   (partition->compute == AH_F32 ? 4 : 2);
     int shards = plan->switches.ranks > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++)
-        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN), part);
+        area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
+                 part);
     for (int i = 0; i <= plan->switches.layers; i++)
         area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
     for (int i = 0; i < layout->saved_sets; i++)
@@ -117,7 +122,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};
         for (int g = 0; g < plan.switches.layers + 2; g++)
             group_areas(&device, &host, &fixture, &plan, layout, g);
@@ -126,7 +131,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         areas_check(&device, layout->device_bytes, 1);
         areas_check(&host, layout->host_bytes, AH_LAYOUT_ALIGN);
         int64_t device_bytes, host_bytes;
-        ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan);
+        ah__layout_bytes(&device_bytes, &host_bytes, &fixture.partition, &plan.switches, 0);
         assert_int_equal(device_bytes, layout->device_bytes);
         assert_int_equal(host_bytes, layout->host_bytes);
         ah__layout_free(layout);
@@ -142,7 +147,7 @@ static void ends_with_the_embedding_gradient(void **state)
     for (int i = 0; i < 20; i++) {
         struct ah_plan plan = fixture_plan(&fixture);
         struct ah_layout *layout;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         assert_int_equal(layout->groups[0].grad_offset + fixture.partition.groups[0].count * 4, layout->device_bytes);
         ah__layout_free(layout);
     }
@@ -158,9 +163,10 @@ static void fixed_model(struct fixture *fixture)
 
 static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
 {
-    struct ah_plan plan = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1};
+    struct ah_plan plan = {
+        .switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1}};
     struct ah_layout *layout;
-    assert_ok(ah__layout_new(&layout, &fixture->partition, &plan));
+    assert_ok(ah__layout_new(&layout, &fixture->partition, &plan.switches, 0));
     return layout;
 }
 
@@ -189,10 +195,14 @@ static void work_holds_what_runs(void **state)
         int64_t *work_bytes;
         int c, c_without; /* runs under c; does not under c_without (-1: always runs) */
     } programs[] = {
-        {&code[AH_CLASS_EMBEDDING].forward.work_bytes, 0, -1},  {&code[AH_CLASS_EMBEDDING].forward_drop.work_bytes, 0, -1},
-        {&code[AH_CLASS_EMBEDDING].backward.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].forward.work_bytes, 3, 4},
-        {&code[AH_CLASS_BLOCK].forward_drop.work_bytes, 0, -1}, {&code[AH_CLASS_BLOCK].recompute.work_bytes, 1, 0},
-        {&code[AH_CLASS_BLOCK].backward.work_bytes, 4, -1},     {&code[AH_CLASS_HEAD].forward_drop.work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_FORWARD].work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
+        {&code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_BACKWARD].work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD].work_bytes, 3, 4},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].work_bytes, 1, 0},
+        {&code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD].work_bytes, 4, -1},
+        {&code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD_DROP].work_bytes, 0, -1},
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         int64_t before = *programs[i].work_bytes;
@@ -207,8 +217,8 @@ static void work_holds_what_runs(void **state)
         }
         *programs[i].work_bytes = before;
     }
-    code[AH_CLASS_HEAD].forward.work_bytes = LARGE;
-    code[AH_CLASS_HEAD].backward.work_bytes = LARGE - AH_LAYOUT_ALIGN;
+    code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD].work_bytes = LARGE;
+    code[AH_CLASS_HEAD].program[AH_PROGRAM_BACKWARD].work_bytes = LARGE - AH_LAYOUT_ALIGN;
     code[AH_CLASS_HEAD].saved_bytes = 3 * AH_LAYOUT_ALIGN;
     struct ah_layout *layout = layout_of(&fixture, 0, 0);
     assert_int_equal(layout->head_saved_offset, layout->work_offset + LARGE);
@@ -225,7 +235,7 @@ static void staging_only_for_device_states(void **state)
     fixture.params[2].shape = ah_shape2(64, 64);     /* first block */
     fixture.params[3].shape = ah_shape1(64);
     fixture.params[10].shape = fixture.params[11].shape = ah_shape1(64); /* head */
-    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
     static const struct {
         bool embedding, head;
         int o;
@@ -236,7 +246,7 @@ static void staging_only_for_device_states(void **state)
         plan.switches.embedding_on_host = rows[i].embedding;
         plan.switches.head_on_host = rows[i].head;
         plan.switches.offload_optimizer = rows[i].o;
-        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan));
+        assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         assert_int_equal(layout->host_staging_bytes, rows[i].staging);
         ah__layout_free(layout);
     }
@@ -247,11 +257,11 @@ static void survives_failing_allocations(void **state)
     (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
-    struct ah_plan plan = {.layers = 4, .slots = 1, .refetch_ahead = 1};
+    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
     for (uint64_t n = 1; n <= 2; n++) {
         struct ah_layout *layout = NULL;
         ah__alloc_fail_at(n);
-        assert_int_equal(ah__layout_new(&layout, &fixture.partition, &plan), AH_ENOMEM);
+        assert_int_equal(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0), AH_ENOMEM);
         assert_null(layout);
     }
     ah__alloc_fail_at(0);
@@ -259,6 +269,6 @@ static void survives_failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
-              cmocka_unit_test(ends_with_the_embedding_gradient), cmocka_unit_test(keeps_one_saved_set_for_recomputation),
-              cmocka_unit_test(work_holds_what_runs), cmocka_unit_test(staging_only_for_device_states),
-              cmocka_unit_test(survives_failing_allocations))
+              cmocka_unit_test(ends_with_the_embedding_gradient),
+              cmocka_unit_test(keeps_one_saved_set_for_recomputation), cmocka_unit_test(work_holds_what_runs),
+              cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))

@@ -34,8 +34,9 @@ static struct ah_cost_model random_model(struct fixture *draw)
     double least = ah__cost_device_bytes(&m, (struct ah_cpo){m.L, m.L, m.L});
     double most = ah__cost_device_bytes(&m, (struct ah_cpo){0, 0, 0});
     m.M_gpu = fixture_draw(draw, 0, 9) ? floor(least + (most - least) * (1.3 * uniform(draw) - 0.15)) : INFINITY;
-    m.M_cpu = fixture_draw(draw, 0, 1) ? floor(ah__cost_host_bytes(&m, (struct ah_cpo){0, 0, m.L}) * 1.1 * uniform(draw))
-                                       : INFINITY;
+    m.M_cpu = fixture_draw(draw, 0, 1)
+                  ? floor(ah__cost_host_bytes(&m, (struct ah_cpo){0, 0, m.L}) * 1.1 * uniform(draw))
+                  : INFINITY;
     return m;
 }
 
@@ -78,7 +79,8 @@ static void equals_brute_force_at_the_edge(void **state)
     struct fixture draw = {.seed = 43};
     for (int i = 0; i < TIGHT_INSTANCES; i++) {
         struct ah_cost_model m = random_model(&draw);
-        int o = (int)fixture_draw(&draw, 0, m.L), p = (int)fixture_draw(&draw, 0, o), c = (int)fixture_draw(&draw, 0, m.L);
+        int o = (int)fixture_draw(&draw, 0, m.L), p = (int)fixture_draw(&draw, 0, o),
+            c = (int)fixture_draw(&draw, 0, m.L);
         m.Mp *= 100;
         m.M_gpu = ah__cost_device_bytes(&m, (struct ah_cpo){c, p, o}) - (double)(i % 2);
         m.M_cpu = i % 4 < 2 ? INFINITY : ah__cost_host_bytes(&m, (struct ah_cpo){c, p, o}) - (double)(i % 8 == 2);
@@ -89,8 +91,16 @@ static void equals_brute_force_at_the_edge(void **state)
 static void brute_force_prefers_the_smallest(void **state)
 {
     (void)state;
-    struct ah_cost_model m = {.L = 5, .Ma = 1, .Ma_in = 1, .Mp = 1, .M_gpu = INFINITY, .M_cpu = INFINITY, .half_bytes = 4,
-                              .state_bytes = 12, .t_fp = 1, .t_bp = 1};
+    struct ah_cost_model m = {.L = 5,
+                              .Ma = 1,
+                              .Ma_in = 1,
+                              .Mp = 1,
+                              .M_gpu = INFINITY,
+                              .M_cpu = INFINITY,
+                              .half_bytes = 4,
+                              .state_bytes = 12,
+                              .t_fp = 1,
+                              .t_bp = 1};
     struct ah_cpo s;
     double seconds;
     assert_ok(ah__cost_solve_brute(&s, &seconds, &m));
@@ -118,8 +128,19 @@ static long printed_bytes(int descriptor)
     fflush(NULL);
     int kept = dup(descriptor);
     assert_true(dup2(fileno(file), descriptor) == descriptor);
-    struct ah_cost_model m = {.L = 30, .Ma = 3e6, .Ma_in = 1e5, .Mp = 1e6, .M_gpu = 3e8, .M_cpu = INFINITY, .half_bytes = 2,
-                              .state_bytes = 12, .t_fp = 1, .t_bp = 2, .t_h2d = 3, .t_d2h = 3, .t_optim_cpu = 4};
+    struct ah_cost_model m = {.L = 30,
+                              .Ma = 3e6,
+                              .Ma_in = 1e5,
+                              .Mp = 1e6,
+                              .M_gpu = 3e8,
+                              .M_cpu = INFINITY,
+                              .half_bytes = 2,
+                              .state_bytes = 12,
+                              .t_fp = 1,
+                              .t_bp = 2,
+                              .t_h2d = 3,
+                              .t_d2h = 3,
+                              .t_optim_cpu = 4};
     struct ah_cpo s;
     double seconds;
     int solved = ah__cost_solve_milp(&s, &seconds, &m);

@@ -10,16 +10,16 @@
 #include "plan/plan_internal.h"
 
 static const struct ah_plan example = {
-    .layers = 8,
-    .ranks = 4,
-    .tiles = 2,
-    .overtaking = 3,
-    .checkpoint = 4,
-    .offload_params = 2,
-    .offload_optimizer = 6,
-    .embedding_on_host = true,
-    .slots = 5,
-    .refetch_ahead = 2,
+    .switches = {.layers = 8,
+                 .ranks = 4,
+                 .tiles = 2,
+                 .overtaking = 3,
+                 .checkpoint = 4,
+                 .offload_params = 2,
+                 .offload_optimizer = 6,
+                 .embedding_on_host = true,
+                 .slots = 5,
+                 .refetch_ahead = 2},
     .device_peak_bytes = 67000000,
     .host_peak_bytes = 123456789,
     .step_ns = 123400000,
@@ -33,17 +33,17 @@ static const struct ah_plan example = {
 
 static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
 {
-    assert_int_equal(a->layers, b->layers);
-    assert_int_equal(a->checkpoint, b->checkpoint);
-    assert_int_equal(a->offload_params, b->offload_params);
-    assert_int_equal(a->offload_optimizer, b->offload_optimizer);
-    assert_int_equal(a->embedding_on_host, b->embedding_on_host);
-    assert_int_equal(a->head_on_host, b->head_on_host);
-    assert_int_equal(a->slots, b->slots);
-    assert_int_equal(a->refetch_ahead, b->refetch_ahead);
-    assert_int_equal(a->ranks, b->ranks);
-    assert_int_equal(a->tiles, b->tiles);
-    assert_int_equal(a->overtaking, b->overtaking);
+    assert_int_equal(a->switches.layers, b->switches.layers);
+    assert_int_equal(a->switches.checkpoint, b->switches.checkpoint);
+    assert_int_equal(a->switches.offload_params, b->switches.offload_params);
+    assert_int_equal(a->switches.offload_optimizer, b->switches.offload_optimizer);
+    assert_int_equal(a->switches.embedding_on_host, b->switches.embedding_on_host);
+    assert_int_equal(a->switches.head_on_host, b->switches.head_on_host);
+    assert_int_equal(a->switches.slots, b->switches.slots);
+    assert_int_equal(a->switches.refetch_ahead, b->switches.refetch_ahead);
+    assert_int_equal(a->switches.ranks, b->switches.ranks);
+    assert_int_equal(a->switches.tiles, b->switches.tiles);
+    assert_int_equal(a->switches.overtaking, b->switches.overtaking);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -77,9 +77,15 @@ static void json_has_the_short_names_too(void **state)
     (void)state;
     char *text;
     assert_ok(ah_plan_json(&text, &example));
-    static const char *const parts[] = {"\"c\": 4",          "\"p\": 2",          "\"o\": 6",
-                                        "\"checkpoint\": 4", "\"version\": \"",   "\"bound_lane\": \"host\"",
-                                        "\"slots\": 5",      "\"policy\": \"autohete\"", "\"signature\": \"fedcba9876543210\""};
+    static const char *const parts[] = {"\"c\": 4",
+                                        "\"p\": 2",
+                                        "\"o\": 6",
+                                        "\"checkpoint\": 4",
+                                        "\"version\": \"",
+                                        "\"bound_lane\": \"host\"",
+                                        "\"slots\": 5",
+                                        "\"policy\": \"autohete\"",
+                                        "\"signature\": \"fedcba9876543210\""};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!strstr(text, parts[i]))
             fail_msg("%s is not in %s", parts[i], text);
@@ -99,7 +105,7 @@ static int read_edited(const char *path, const char *key, const char *value)
         cJSON_AddItemToObject(tree, key, cJSON_Parse(value));
     assert_ok(ah__json_save(tree, path));
     cJSON_Delete(tree);
-    struct ah_plan plan = {.layers = -7};
+    struct ah_plan plan = {.switches.layers = -7};
     int status = ah__plan_read(&plan, path);
     assert_true(status == AH_OK || plan.switches.layers == -7);
     return status;
@@ -154,7 +160,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 24);
+    assert_int_equal(keys, 25);
     cJSON_Delete(tree);
 }
 
@@ -194,7 +200,12 @@ static void survives_failing_allocations(void **state)
 static void specs_are_parsed(void **state)
 {
     (void)state;
-    enum { SLOTS = AH_PLAN_GIVEN_SLOTS, AHEAD = AH_PLAN_GIVEN_AHEAD, EMB = AH_PLAN_GIVEN_EMBEDDING, HEAD = AH_PLAN_GIVEN_HEAD };
+    enum {
+        SLOTS = AH_PLAN_GIVEN_SLOTS,
+        AHEAD = AH_PLAN_GIVEN_AHEAD,
+        EMB = AH_PLAN_GIVEN_EMBEDDING,
+        HEAD = AH_PLAN_GIVEN_HEAD
+    };
     static const struct {
         const char *text;
         int c, p, o, slots, ahead;
@@ -204,7 +215,8 @@ static void specs_are_parsed(void **state)
         {"resident", 0, 0, 0, 0, 0, false, false, EMB | HEAD},
         {"c=8,p=2,o=8", 8, 2, 8, 0, 0, false, false, 0},
         {"o=3,c=0,p=3", 0, 3, 3, 0, 0, false, false, 0},
-        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false, SLOTS | AHEAD | EMB | HEAD},
+        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false,
+         SLOTS | AHEAD | EMB | HEAD},
         {"head=host,c=1,p=0,o=0,slots=1", 1, 0, 0, 1, 0, false, true, SLOTS | HEAD},
         {"c=001,p=0,o=0", 1, 0, 0, 0, 0, false, false, 0},
     };
@@ -212,9 +224,14 @@ static void specs_are_parsed(void **state)
         struct ah_plan plan;
         unsigned given = 99;
         assert_ok(ah__plan_spec(&plan, &given, rows[i].text, 8));
-        struct ah_plan expected = {.layers = 8, .checkpoint = rows[i].c, .offload_params = rows[i].p,
-                                   .offload_optimizer = rows[i].o, .slots = rows[i].slots, .refetch_ahead = rows[i].ahead,
-                                   .embedding_on_host = rows[i].embedding, .head_on_host = rows[i].head};
+        struct ah_plan expected = {.switches = {.layers = 8,
+                                                .checkpoint = rows[i].c,
+                                                .offload_params = rows[i].p,
+                                                .offload_optimizer = rows[i].o,
+                                                .slots = rows[i].slots,
+                                                .refetch_ahead = rows[i].ahead,
+                                                .embedding_on_host = rows[i].embedding,
+                                                .head_on_host = rows[i].head}};
         assert_plan_equal(&plan, &expected);
         assert_int_equal(given, rows[i].given);
     }
@@ -251,7 +268,7 @@ static void wrong_specs_are_refused(void **state)
         {"Resident", "--plan: found 'Resident', expected"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct ah_plan plan = {.layers = -7};
+        struct ah_plan plan = {.switches.layers = -7};
         unsigned given = 99;
         assert_fails(ah__plan_spec(&plan, &given, rows[i].text, 8), AH_EINPUT, rows[i].words);
         assert_int_equal(plan.switches.layers, -7);

@@ -44,34 +44,39 @@ static void world_init(struct world *world, uint64_t seed, int layers, const cha
 static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_partition *partition)
 {
     int64_t host;
-    struct ah_plan plan = {.layers = partition->layers, .checkpoint = partition->layers};
+    struct ah_plan plan = {.switches = {.layers = partition->layers, .checkpoint = partition->layers}};
     plan.switches.offload_optimizer = partition->layers;
     plan.switches.offload_params = partition->layers - 1;
     plan.switches.embedding_on_host = plan.switches.head_on_host = true;
     plan.switches.slots = 2;
-    ah__layout_bytes(least, &host, partition, &plan);
-    plan = (struct ah_plan){.layers = partition->layers, .slots = 1};
-    ah__layout_bytes(most, &host, partition, &plan);
+    ah__layout_bytes(least, &host, partition, &plan.switches, 0);
+    plan = (struct ah_plan){.switches = {.layers = partition->layers, .slots = 1}};
+    ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
 /* Every plan there is: all switches, all slot counts that fit. */
 static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX, step, device, host;
-    struct ah_plan plan = {.layers = world->fixture.partition.layers};
+    struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
     for (int places = 0; places < 4; places++)
-        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers; plan.switches.offload_optimizer++)
-            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer; plan.switches.offload_params++)
-                for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers; plan.switches.checkpoint++) {
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers;
+             plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
+                 plan.switches.offload_params++)
+                for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
+                     plan.switches.checkpoint++) {
                     struct ah_sched_config config;
                     plan.switches.embedding_on_host = places & 1;
                     plan.switches.head_on_host = places & 2;
-                    ah__sched_config_of(&config, &plan, &world->fixture.partition, world->predictor.policy);
-                    for (plan.switches.slots = ah__sched_min_slots(&config); plan.switches.slots <= 2 * plan.switches.layers; plan.switches.slots++) {
-                        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan);
+                    ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
+                    for (plan.switches.slots = ah__sched_min_slots(&config);
+                         plan.switches.slots <= 2 * plan.switches.layers; plan.switches.slots++) {
+                        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
                         if (device > budget->device_bytes)
                             break;
-                        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1; plan.switches.refetch_ahead++) {
+                        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
+                             plan.switches.refetch_ahead++) {
                             assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
                             best = step < best ? step : best;
                         }
@@ -97,7 +102,8 @@ static void search_equals_exhaustion(void **state)
         assert_int_equal(report.open_bound_ns, 0);
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
-        if (best.switches.tiles > 1 || (best.switches.overtaking && best.switches.overtaking < best.switches.slots)) /* exhaustion has neither */
+        if (best.switches.tiles > 1 ||
+            (best.switches.overtaking && best.switches.overtaking < best.switches.slots)) /* exhaustion has neither */
             all = step < all ? step : all;
         if (step != all)
             print_message("round %d: search %lld, exhaustion %lld\n", round, (long long)step, (long long)all);
@@ -116,14 +122,14 @@ static void no_schedule_beats_the_bound(void **state)
         world_init(&world, 5000 + (uint64_t)round, 1 + round % 12, round % 2 ? "autohete" : "autohete-fifo");
         struct ah_plan plan = fixture_plan(&world.fixture);
         struct ah_sched_config config;
-        ah__sched_config_of(&config, &plan, &world.fixture.partition, world.predictor.policy);
+        ah__sched_config_of(&config, &plan.switches, &world.fixture.partition, world.predictor.policy);
         int least = ah__sched_min_slots(&config);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         ah__plan_bound(&plan, &world.predictor);
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, 8));
         if (step < ah__plan_policy_bound(&plan, &world.predictor) || plan.bound_ns > step)
-            fail_msg("round %d: step %lld beats its bound %lld / %lld", round, (long long)step, (long long)plan.bound_ns,
-                     (long long)ah__plan_policy_bound(&plan, &world.predictor));
+            fail_msg("round %d: step %lld beats its bound %lld / %lld", round, (long long)step,
+                     (long long)plan.bound_ns, (long long)ah__plan_policy_bound(&plan, &world.predictor));
         ah__predictor_fini(&world.predictor);
     }
 }
@@ -177,7 +183,8 @@ static void stale_and_unknown_are_refused(void **state)
     struct ah_budget budget = {0};
     world_init(&world, 78, 3, "autohete");
     const struct ah_partition *partition = &world.fixture.partition;
-    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best"), AH_EINPUT, "--policy: found 'best'");
+    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best"), AH_EINPUT,
+                 "--policy: found 'best'");
     assert_fails(ah_plan_parse(&plan, "c=1,p=2,o=1", partition, &world.profile, &budget, "autohete"), AH_EINPUT, "p=2");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,slots=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
                  "at least 4");

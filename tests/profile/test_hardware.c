@@ -38,7 +38,8 @@ static struct ah_partition *gpt_10b(int64_t batch, enum ah_dtype compute)
     return partition;
 }
 
-static struct ah_profile *estimate(const char *name, const struct ah_partition *partition, int ranks, const char *optimizer)
+static struct ah_profile *estimate(const char *name, const struct ah_partition *partition, int ranks,
+                                   const char *optimizer)
 {
     struct ah_hardware *hardware = machine(name);
     struct ah_profile *profile = NULL;
@@ -138,12 +139,14 @@ static void loading_is_strict(void **state)
         {"\"link\"", "\"links\"", "key 'links': found an unknown key"},
         {"\"h2d\"", "\"h2D\"", "key 'link.h2D': found an unknown key"},
         {"\"peak\"", "\"gemm_f16\"", "key 'device.gemm_f16': found an unknown key"},
-        {"\"unit\": \"GB/s\"", "\"unit\": \"GB\"", "key 'device.memory_bandwidth.unit': found 'GB', expected 'GB/s' or 'TB/s'"},
+        {"\"unit\": \"GB/s\"", "\"unit\": \"GB\"",
+         "key 'device.memory_bandwidth.unit': found 'GB', expected 'GB/s' or 'TB/s'"},
         {"\"unit\": \"GB/s\"", "\"units\": \"GB/s\"", "key 'device.memory_bandwidth.units': found an unknown key"},
         {"\"value\": 1555", "\"value\": \"1555\"", "key 'device.memory_bandwidth.value': found '1555'"},
         {"\"value\": 1555", "\"value\": 0", "key 'device.memory_bandwidth.value': found 0"},
         {"\"value\": 4", "\"value\": 1.5", "key 'device.count.value': found 1.5"},
-        {"\"value\": 0.89", "\"value\": 89", "key 'device.memory_efficiency.value': found 89, expected a number from 0.01 to 1"},
+        {"\"value\": 0.89", "\"value\": 89",
+         "key 'device.memory_efficiency.value': found 89, expected a number from 0.01 to 1"},
         {"\"source\": \"the configuration\"", "\"source\": \"\"", "key 'device.count.source': found ''"},
         {"\"source\": \"the configuration\", ", "", "key 'device.count.source': found nothing"},
         {"\"date\": \"2020\"", "\"date\": \"20\"", "key 'device.peak.date': found '20', expected YYYY"},
@@ -151,7 +154,8 @@ static void loading_is_strict(void **state)
         {"\"2048\"", "\"1000\"", "key 'device.gemm.1000': found this size, expected an integer above 1024"},
         {"\"2048\"", "\"2k\"", "key 'device.gemm.2k'"},
         {"\"value\": 18.6", "\"value\": 27", "key 'link.h2d_both': found 27 GB/s, expected at most 'link.h2d'"},
-        {"\"value\": 0.6", "\"value\": 40", "key 'device.memory_reserved': found 40 GiB, expected at most 'device.memory'"},
+        {"\"value\": 0.6", "\"value\": 40",
+         "key 'device.memory_reserved': found 40 GiB, expected at most 'device.memory'"},
         {"\"interconnect\"", "\"interconnects\"", "interconnects"},
         {"\"bus\"", "\"but\"", "key 'interconnect.but'"},
     };
@@ -241,16 +245,17 @@ static void gemm_rates_follow_the_curve(void **state)
 
 /* A block of 12 C^2 + 13 C = 453,064,704 parameters at 8 x 1024 tokens, C = 6144. Milliseconds:
  * forward  qkv 1855.4 GFLOP at 290, projection 618.5 at 280.9, two of 2473.9 at 290 TFLOP/s: 6.398 + 2.201 + 2 * 8.531;
- *          attention 103.1 GFLOP at 0.54 * 290: 0.658; memory at 1384 GB/s: two norms 0.291, gelu 0.582, two sums 0.436;
- *          ten kernels, 0.003 each
- * backward twice the GEMMs and projection: 51.32 (norms, gelu, biases and attention from their bytes and flops) */
+ *          attention 103.1 GFLOP at 0.54 * 290: 0.658; memory at 1384 GB/s: two norms 0.291, gelu 0.582, two sums
+ * 0.436; ten kernels, 0.003 each backward twice the GEMMs and projection: 51.32 (norms, gelu, biases and attention from
+ * their bytes and flops) */
 static void a_block_takes_what_its_flops_and_bytes_take(void **state)
 {
     (void)state;
     struct ah_partition *partition = gpt_10b(8, AH_BF16);
     struct ah_profile *profile = estimate("a100-40g", partition, 1, NULL);
     assert_int_equal(profile->params[AH_CLASS_BLOCK], 453064704);
-    assert_near(block_ms(profile, AH_ITEM_FORWARD), 6.398 + 2.201 + 2 * 8.531 + 0.658 + 0.291 + 0.582 + 0.436 + 0.030, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_FORWARD), 6.398 + 2.201 + 2 * 8.531 + 0.658 + 0.291 + 0.582 + 0.436 + 0.030,
+                0.001);
     double gemm_ms = 2 * (6.398 + 2.201 + 2 * 8.531), attention_ms = 2.5 * 103.08 / (0.42 * 290);
     /* in 100.7 MB: gelu 3 * 4; norms 2 * 3; biases 3 + 1 + 4 + 1; sums of the two paths 3 or copies 2 each: 4 to 6 */
     double least = gemm_ms + attention_ms + (12 + 6 + 9 + 4) * 100.66 / 1384;
@@ -354,9 +359,10 @@ static void ranks_split_model_data_and_share_the_host(void **state)
 {
     (void)state;
     struct ah_partition *partition = gpt_10b(2, AH_BF16);
-    struct ah_profile *one = estimate("a100-40g-x4", partition, 1, NULL), *four = estimate("a100-40g-x4", partition, 4, NULL);
-    static const enum ah_item_kind shards[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_DEVICE,
-                                               AH_ITEM_CAST};
+    struct ah_profile *one = estimate("a100-40g-x4", partition, 1, NULL),
+                      *four = estimate("a100-40g-x4", partition, 4, NULL);
+    static const enum ah_item_kind shards[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD,
+                                               AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST};
     for (size_t i = 0; i < sizeof shards / sizeof shards[0]; i++)
         assert_near(block_ms(four, shards[i]), block_ms(one, shards[i]) / 4, 0.005);
     assert_near(block_ms(four, AH_ITEM_UPDATE_HOST), block_ms(one, AH_ITEM_UPDATE_HOST), 1e-6);
@@ -426,7 +432,8 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
     assert_ok(ah_profile_save(profile, path));
     assert_ok(ah_profile_load(&loaded, path));
     assert_memory_equal(loaded->costs.ns, profile->costs.ns, sizeof profile->costs.ns);
-    assert_memory_equal(loaded->costs.lanes.slowdown, profile->costs.lanes.slowdown, sizeof profile->costs.lanes.slowdown);
+    assert_memory_equal(loaded->costs.lanes.slowdown, profile->costs.lanes.slowdown,
+                        sizeof profile->costs.lanes.slowdown);
     assert_int_equal(loaded->ranks, 4);
     assert_true(loaded->partition_signature == profile->partition_signature);
     ah_profile_free(loaded);
@@ -439,8 +446,9 @@ AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names
               cmocka_unit_test(several_devices_need_an_interconnect), cmocka_unit_test(names_are_found_or_listed),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(gemm_rates_follow_the_curve),
               cmocka_unit_test(a_block_takes_what_its_flops_and_bytes_take),
-              cmocka_unit_test(copies_and_updates_take_their_bytes), cmocka_unit_test(published_host_rates_can_be_taken),
-              cmocka_unit_test(lanes_share_what_they_share), cmocka_unit_test(single_precision_has_rates_of_its_own),
+              cmocka_unit_test(copies_and_updates_take_their_bytes),
+              cmocka_unit_test(published_host_rates_can_be_taken), cmocka_unit_test(lanes_share_what_they_share),
+              cmocka_unit_test(single_precision_has_rates_of_its_own),
               cmocka_unit_test(ranks_split_model_data_and_share_the_host),
               cmocka_unit_test(links_beyond_the_hosts_memory_are_slower), cmocka_unit_test(wrong_options_are_refused),
               cmocka_unit_test(an_estimate_is_a_profile_like_any_other))

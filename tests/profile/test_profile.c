@@ -149,7 +149,8 @@ static void slowdown_below_one_is_refused(void **state)
     assert_fails(ah_profile_load(&loaded, path), AH_EINPUT, "key 'slowdown.h2d.host': found 0.5");
 }
 
-/* What a file written by hand may leave out: signatures, pairs that do not disturb each other, the work behind the times. */
+/* What a file written by hand may leave out: signatures, pairs that do not disturb each other, the work behind the
+ * times. */
 static void a_hand_written_file_may_be_short(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
     struct ah_dev *dev = NULL;
     struct ah_dev_info info;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
-    struct ah_call *call = (struct ah_call *)(uintptr_t)&partition->code[AH_CLASS_BLOCK].backward.calls[0];
+    struct ah_call *call = (struct ah_call *)(uintptr_t)&partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD].calls[0];
     int64_t offset = call->in[0].offset;
     call->in[0].offset = (int64_t)1 << 40;
     struct ah_profile *profile = NULL;
@@ -304,13 +305,15 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
 static void a_model_beyond_the_machine_is_not_timed(void **state)
 {
     (void)state;
-    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 65536,"
-                                 " \"n_layer\": 96, \"n_head\": 64}";
+    static const char config[] =
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_positions\": 16, \"n_embd\": 65536,"
+        " \"n_layer\": 96, \"n_head\": 64}";
     struct ah_partition *partition = partition_of(config);
     struct ah_profile *profile = NULL;
     struct ah_dev *dev = NULL;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
-    assert_fails(ah_profile_measure(&profile, partition, dev), AH_ENOMEM, "of parameters and optimizer, expected at most the ");
+    assert_fails(ah_profile_measure(&profile, partition, dev), AH_ENOMEM,
+                 "of parameters and optimizer, expected at most the ");
     assert_null(profile);
     ah_dev_close(dev);
     ah_partition_free(partition);

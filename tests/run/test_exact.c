@@ -1,12 +1,31 @@
-/* The most precious invariant: a plan changes nothing but time and memory. Every (c, p, o) of a tiny model, every policy, with
- * random delays on every lane, several link speeds and thread counts: the same bits as `resident`. */
+/* The most precious invariant: a plan changes nothing but time and memory. Every (c, p, o) of a tiny model, every
+ * policy, with random delays on every lane, several link speeds and thread counts: the same bits as `resident`. */
 #include "tiny.h"
 
 #include "base/alloc.h"
 #include "plan/predict.h"
+#include "run/internal.h"
 #include "sched/check.h"
 
-static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan, const struct ah_dev_options *options)
+/* Between the parameters of a group everything is zero, and stays so: see AH_PARAM_ALIGN. */
+static void check_gaps(const struct ah_run *run, const struct ah_partition *partition)
+{
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        const struct ah_group *group = &partition->groups[param->group];
+        bool last = p + 1 == group->first_param + group->param_count;
+        int64_t end = last ? group->count : partition->params[p + 1].offset;
+        for (int which = 0; which < 3; which++) {
+            const char *state = ah__run_states(run, param->group) +
+                                which * ah__run_layout(run)->groups[param->group].state_bytes;
+            for (int64_t i = param->offset + ah__shape_count(&param->shape); i < end; i++)
+                assert_true(((const float *)(const void *)state)[i] == 0);
+        }
+    }
+}
+
+static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan,
+                  const struct ah_dev_options *options)
 {
     struct tiny_run context = {tiny, outcome};
     struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
@@ -24,12 +43,13 @@ static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_pl
     assert_int_equal(done, TINY_STEPS);
     outcome->states = tiny_hash_states(run, tiny->partition);
 
+    check_gaps(run, tiny->partition);
     struct ah_sched_config config;
-    ah__sched_config_of(&config, plan, tiny->partition, ah__policy_find(plan->policy));
+    ah__sched_config_of(&config, &plan->switches, tiny->partition, ah__policy_find(plan->policy));
     check_timeline(ah__run_timeline(run), &config);
 
     dev->ops->info(dev, &info);
-    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, plan);
+    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, &plan->switches, 0);
     assert_int_equal(info.device_high_water_bytes, device_bytes);
     assert_int_equal(info.host_bytes, host_bytes);
     ah__run_free(run);
@@ -42,9 +62,11 @@ static void same(const struct outcome *a, const struct outcome *b, const struct 
         return;
     for (int k = 0; k < TINY_STEPS; k++)
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
-            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k], b->norm[k]);
-    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy, plan->switches.checkpoint,
-             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
+            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
+                        b->norm[k]);
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy,
+             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
              plan->switches.head_on_host);
 }
 
@@ -55,7 +77,8 @@ static int draw(int from, int to)
     return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
 }
 
-static const struct ah_plan resident = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1, .policy = "resident"};
+static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1},
+                                        .policy = "resident"};
 
 /* Slots, refetch distance, places of embedding and head, device settings: drawn. */
 static void one_plan(struct tiny *tiny, const struct outcome *expected, struct ah_plan plan, const char *policy)
@@ -64,7 +87,7 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     struct outcome outcome;
     struct ah_sched_config config;
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
-    ah__sched_config_of(&config, &plan, tiny->partition, ah__policy_find(policy));
+    ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(policy));
     plan.switches.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
     plan.switches.overtaking = draw(0, 1) * plan.switches.slots;
     plan.switches.refetch_ahead = draw(1, TINY_LAYERS + 1);
@@ -87,10 +110,12 @@ static void every_plan(const char *config, const char *policy)
     tiny_init(&tiny, config);
     train(&expected, &tiny, &resident, &options);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
-    struct ah_plan plan = {.layers = TINY_LAYERS};
+    struct ah_plan plan = {.switches.layers = TINY_LAYERS};
     for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
-        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS; plan.switches.offload_optimizer++)
-            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer; plan.switches.offload_params++)
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS;
+             plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
+                 plan.switches.offload_params++)
                 one_plan(&tiny, &expected, plan, policy);
     tiny_fini(&tiny);
 }
@@ -118,11 +143,10 @@ static void baselines_equal_resident(void **state)
     train(&expected, &tiny, &resident, &options);
     for (int i = 0; ah__policies[i]; i++) {
         const struct ah_policy *policy = ah__policies[i];
-        struct ah_placement at;
+        struct ah_switches at;
         for (int index = 0; policy->keeps_semantics && policy->placement(&at, TINY_LAYERS, index); index++) {
-            struct ah_plan plan = {.layers = TINY_LAYERS, .checkpoint = at.checkpoint, .offload_params = at.offload_params,
-                                   .offload_optimizer = at.offload_optimizer, .embedding_on_host = at.embedding_on_host,
-                                   .head_on_host = at.head_on_host, .slots = at.slots, .refetch_ahead = at.refetch_ahead};
+            at.layers = TINY_LAYERS;
+            struct ah_plan plan = {.switches = at};
             snprintf(plan.policy, sizeof plan.policy, "%s", policy->name);
             options.jitter_seed = (uint64_t)draw(0, 3);
             train(&outcome, &tiny, &plan, &options);
@@ -147,8 +171,14 @@ static void stretches_equal_one_run(void **state)
     struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
     tiny_init(&tiny, tiny_tied);
     train(&expected, &tiny, &resident, &options);
-    struct ah_plan plan = {.layers = TINY_LAYERS, .checkpoint = 2, .offload_params = 2, .offload_optimizer = 3, .slots = 2,
-                           .refetch_ahead = 2, .embedding_on_host = true, .policy = "autohete"};
+    struct ah_plan plan = {.switches = {.layers = TINY_LAYERS,
+                                        .checkpoint = 2,
+                                        .offload_params = 2,
+                                        .offload_optimizer = 3,
+                                        .slots = 2,
+                                        .refetch_ahead = 2,
+                                        .embedding_on_host = true},
+                           .policy = "autohete"};
     struct tiny_run context = {&tiny, &outcome};
     struct ah_run_hooks hooks = {tiny_run_batch, tiny_adam, tiny_run_result, &context};
     struct ah_dev *dev;

@@ -18,7 +18,8 @@ static const struct ah_span *get(const struct checker *c, int64_t k, int partiti
     return c->found[(k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
-static const struct ah_span *get_tile(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind, int tile)
+static const struct ah_span *get_tile(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind,
+                                      int tile)
 {
     int64_t one = c->iterations * (c->config->switches.layers + 2) * AH_ITEM_COUNT;
     return c->found[tile * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
@@ -34,7 +35,8 @@ static bool on_host(const struct ah_sched_config *config, int g)
 {
     if (g == 0)
         return config->switches.embedding_on_host;
-    return g > config->switches.layers ? config->switches.head_on_host : g > config->switches.layers - config->switches.offload_optimizer;
+    return g > config->switches.layers ? config->switches.head_on_host
+                                       : g > config->switches.layers - config->switches.offload_optimizer;
 }
 
 static bool refetches(const struct ah_sched_config *config, int g)
@@ -44,8 +46,8 @@ static bool refetches(const struct ah_sched_config *config, int g)
 }
 
 /* `later` must exist and start after `earlier`, which must exist, has ended. */
-static void after(const struct checker *c, int64_t k, int g, enum ah_item_kind later_kind, const struct ah_span *earlier,
-                  const char *what)
+static void after(const struct checker *c, int64_t k, int g, enum ah_item_kind later_kind,
+                  const struct ah_span *earlier, const char *what)
 {
     const struct ah_span *later = get(c, k, g, later_kind);
     if (!later)
@@ -92,7 +94,8 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
     bool host = on_host(c->config, g), brought_again = casts(c->config, g) || refetches(c->config, g);
     after_span(get(c, k, g, AH_ITEM_FORWARD), gather, "forward after its gather");
     after_span(reduce, get(c, k, g, AH_ITEM_BACKWARD), "reduction after backward");
-    after_span(get(c, k, g, host ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE), reduce, "gradient used after its reduction");
+    after_span(get(c, k, g, host ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE), reduce,
+               "gradient used after its reduction");
     if (host)
         after_span(gather, get(c, k, g, AH_ITEM_PREFETCH), "gather after the fetch");
     if (casts(c->config, g))
@@ -103,7 +106,8 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
                    "gather again");
     }
     if (g == 0 && c->config->shared_embedding)
-        after_span(get(c, k, c->config->switches.layers + 1, AH_ITEM_FORWARD), gather, "head after the embedding's gather");
+        after_span(get(c, k, c->config->switches.layers + 1, AH_ITEM_FORWARD), gather,
+                   "head after the embedding's gather");
 }
 
 static void check_group(const struct checker *c, int64_t k, int g)
@@ -125,7 +129,8 @@ static void check_group(const struct checker *c, int64_t k, int g)
         return;
     }
     for (int t = 0; t < c->config->switches.tiles; t++) {
-        const struct ah_span *fetch = get_tile(c, k, g, AH_ITEM_PREFETCH, t), *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
+        const struct ah_span *fetch = get_tile(c, k, g, AH_ITEM_PREFETCH, t),
+                             *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
         after_span(get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t), offload, "update after its gradient");
@@ -134,7 +139,8 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after_span(fetch, get_tile(c, k - 1 - delay, g, AH_ITEM_UPDATE_HOST, t), "fetch after the last update");
         if (k > 0 && delay) {
             after_span(get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), fetch, "update after the copy that must lack it");
-            after_span(offload, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t), "gradient after the one in its place was used");
+            after_span(offload, get_tile(c, k - 1, g, AH_ITEM_UPDATE_HOST, t),
+                       "gradient after the one in its place was used");
         }
     }
     if (refetches(c->config, g)) {
@@ -160,7 +166,7 @@ static void check_iteration(const struct checker *c, int64_t k)
                 after(c, k, 0, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_HOST), "the barrier");
 }
 
-/* ---- slots --------------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 struct hold {
     int slot;
@@ -226,7 +232,8 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
-        bool again = span->item.recompute && (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
+        bool again = span->item.phase == AH_PHASE_BACKWARD &&
+                     (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
             &c.found[(again ? one : span->item.tile * one) +
                      (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +

@@ -2,8 +2,8 @@
 #include "test.h"
 
 #include "base/hash.h"
-#include "dev/sim.h"
 #include "sched/check.h"
+#include "sched/costs.h"
 
 static uint64_t counter;
 
@@ -14,7 +14,7 @@ static int draw(int from, int to)
 
 static void random_costs(struct ah_costs *costs, int layers)
 {
-    *costs = (struct ah_costs){.layers = layers, .notify_ns = draw(0, 1) * draw(0, 500)};
+    *costs = (struct ah_costs){.layers = layers, .lanes.notify_ns = draw(0, 1) * draw(0, 500)};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
             costs->ns[kind][class] = draw(1, 1 << draw(3, 14));
@@ -31,18 +31,20 @@ static void random_config(struct ah_sched_config *config)
 {
     int layers = draw(1, 9), o = draw(0, layers);
     *config = (struct ah_sched_config){
-        .layers = layers,
-        .checkpoint = draw(0, layers),
-        .offload_params = draw(0, o),
-        .offload_optimizer = o,
-        .embedding_on_host = draw(0, 1),
-        .head_on_host = draw(0, 1),
+        .switches = {.layers = layers,
+                     .ranks = draw(0, 2) ? 1 : 4,
+                     .checkpoint = draw(0, layers),
+                     .offload_params = draw(0, o),
+                     .offload_optimizer = o,
+                     .embedding_on_host = draw(0, 1),
+                     .head_on_host = draw(0, 1),
+                     .tiles = draw(0, 1) ? 1 : draw(2, 5),
+                     .refetch_ahead = draw(1, layers)},
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
-        .ranks = draw(0, 2) ? 1 : 4,
-        .tiles = draw(0, 1) ? 1 : draw(2, 5),
-        .refetch_ahead = draw(1, layers),
-        .policy = draw(0, 1) ? &ah__policy_autohete : draw(0, 1) ? &ah__policy_autohete_paper : &ah__policy_autohete_fifo,
+        .policy = draw(0, 1)   ? &ah__policy_autohete
+                  : draw(0, 1) ? &ah__policy_autohete_paper
+                               : &ah__policy_autohete_fifo,
     };
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
@@ -81,21 +83,30 @@ static void random_any(struct ah_sched_config *config)
         random_baseline(config);
 }
 
-static int count_slots(const struct ah_done *done, void *context)
+static int count_slots(const struct ah_span *span, void *context)
 {
-    (void)done;
+    (void)span;
     struct ah_drive *drive = context;
     assert_true(ah__sched_slots_used(drive->sched) >= 0);
     return AH_OK;
 }
 
-static void simulate(const struct ah_sched_config *config, const struct ah_costs *costs, struct ah_timeline *timeline,
+static struct ah_drive drive_of(struct ah_costs *costs)
+{
+    struct ah_drive drive = {.bind = ah__costs_bind, .bind_context = costs};
+    assert_ok(ah__dev_sim_open(&drive.dev, &costs->lanes));
+    return drive;
+}
+
+static void simulate(const struct ah_sched_config *config, struct ah_costs *costs, struct ah_timeline *timeline,
                      int iterations, bool forward_only)
 {
-    struct ah_drive drive = {.timeline = timeline, .completed = count_slots};
-    drive.context = &drive;
+    struct ah_drive drive = drive_of(costs);
+    drive.completed = count_slots;
+    drive.completed_context = &drive;
+    drive.observe = ah__timeline_observe;
+    drive.observe_context = timeline;
     assert_ok(ah__sched_new(&drive.sched, config));
-    assert_ok(ah__dev_sim_open(&drive.dev, costs));
     ah__sched_limit(drive.sched, iterations, forward_only);
     assert_ok(ah__drive(&drive));
     assert_int_equal(ah__sched_slots_used(drive.sched), 0);
@@ -149,11 +160,10 @@ static void stretches_follow_each_other(void **state)
     for (int round = 0; round < 200; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
-        struct ah_drive drive = {0};
         random_any(&config);
         random_costs(&costs, config.switches.layers);
+        struct ah_drive drive = drive_of(&costs);
         assert_ok(ah__sched_new(&drive.sched, &config));
-        assert_ok(ah__dev_sim_open(&drive.dev, &costs));
         int64_t limit = 0;
         for (int stretch = 0; stretch < 5; stretch++) {
             limit += draw(1, 3);
@@ -170,10 +180,10 @@ static void stretches_follow_each_other(void **state)
 
 static struct ah_sched *stopping;
 
-static int stop_early(const struct ah_done *done, void *context)
+static int stop_early(const struct ah_span *span, void *context)
 {
     (void)context;
-    if (done->item.kind == AH_ITEM_RESULT && done->item.iteration == 1)
+    if (span->item.kind == AH_ITEM_RESULT && span->item.iteration == 1)
         ah__sched_stop(stopping);
     return AH_OK;
 }
@@ -184,11 +194,11 @@ static void stop_finishes_what_has_begun(void **state)
     for (int round = 0; round < 200; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
-        struct ah_drive drive = {.completed = stop_early};
         random_any(&config);
         random_costs(&costs, config.switches.layers);
+        struct ah_drive drive = drive_of(&costs);
+        drive.completed = stop_early;
         assert_ok(ah__sched_new(&drive.sched, &config));
-        assert_ok(ah__dev_sim_open(&drive.dev, &costs));
         stopping = drive.sched;
         ah__sched_limit(drive.sched, 100, false);
         assert_ok(ah__drive(&drive));
@@ -203,8 +213,14 @@ static void too_few_slots_are_refused(void **state)
 {
     (void)state;
     struct ah_sched *sched;
-    struct ah_sched_config config = {.layers = 4, .ranks = 1, .tiles = 1, .offload_params = 1, .offload_optimizer = 4, .slots = 3,
-                                     .refetch_ahead = 1, .policy = &ah__policy_autohete};
+    struct ah_sched_config config = {.switches = {.layers = 4,
+                                                  .ranks = 1,
+                                                  .tiles = 1,
+                                                  .offload_params = 1,
+                                                  .offload_optimizer = 4,
+                                                  .slots = 3,
+                                                  .refetch_ahead = 1},
+                                     .policy = &ah__policy_autohete};
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }
 

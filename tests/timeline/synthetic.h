@@ -1,8 +1,8 @@
-/* A made-up timeline with everything a real one can hold, so that its pictures can be tested without a scheduler:
+/* A made-up timeline with everything a real one can hold, so that its SVG can be tested without a scheduler:
  * block 1 keeps its optimizer on the device, blocks 2..layers, embedding and head on the host; blocks up to layers/2
  * recompute; blocks 2..layers/3+1 give their parameters back after forward. */
-#ifndef AH_TESTS_SCHED_SYNTHETIC_H
-#define AH_TESTS_SCHED_SYNTHETIC_H
+#ifndef AH_TESTS_TIMELINE_SYNTHETIC_H
+#define AH_TESTS_TIMELINE_SYNTHETIC_H
 
 #include <stdlib.h>
 
@@ -25,11 +25,11 @@ struct synthetic {
 /* Runs an item as soon as its lane is free and `after` has passed; gives its end. */
 static int64_t synthetic_run(struct synthetic *s, enum ah_lane lane, struct ah_item item, int64_t after, double blocks)
 {
-    struct ah_done done = {.item = item, .lane = lane};
-    done.start_ns = s->free_ns[lane] > after ? s->free_ns[lane] : after;
-    done.end_ns = s->free_ns[lane] = done.start_ns + (int64_t)(blocks * (double)s->block_ns);
-    ah__timeline_span(s->timeline, &done);
-    return done.end_ns;
+    struct ah_span span = {.item = item, .lane = lane};
+    span.start_ns = s->free_ns[lane] > after ? s->free_ns[lane] : after;
+    span.end_ns = s->free_ns[lane] = span.start_ns + (int64_t)(blocks * (double)s->block_ns);
+    ah__timeline_span(s->timeline, &span);
+    return span.end_ns;
 }
 
 static void synthetic_claim(struct synthetic *s, int64_t time_ns, int delta)
@@ -122,8 +122,8 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     assert_ok(ah__timeline_new(&s->timeline, layers, 1, iterations));
     struct ah_timeline *timeline = s->timeline;
     timeline->predicted = predicted;
-    snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2, layers / 3,
-             layers - 1);
+    snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2,
+             layers / 3, layers - 1);
     timeline->fixed_bytes = 36 * SYNTHETIC_MIB;
     timeline->slot_bytes = 7 * SYNTHETIC_MIB / layers + 2;
     for (int64_t k = 0; k < iterations; k++) {

@@ -29,18 +29,15 @@ static void fixture_init(struct fixture *f, int offload)
     struct ah_dev_options options = {.threads = 1};
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
-    const char *text = "{\"model_type\": \"gpt2\", \"vocab_size\": 20, \"n_positions\": 4, \"n_embd\": 8, \"n_layer\": 2, "
-                       "\"n_head\": 2}";
+    const char *text =
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 20, \"n_positions\": 4, \"n_embd\": 8, \"n_layer\": 2, "
+        "\"n_head\": 2}";
     assert_ok(ah__file_write(path, text, strlen(text)));
     assert_ok(ah_model_load(&f->model, path));
     assert_ok(ah_model_record(&f->graph, f->model, 1, 4, AH_F32));
     assert_ok(ah_partition_new(&f->partition, f->graph));
     assert_ok(ah_dev_open(&f->dev, "cpu", &options));
-    struct ah_plan plan = {.layers = LAYERS,
-                           .offload_optimizer = offload,
-                           .embedding_on_host = offload > 0,
-                           .slots = 3,
-                           .refetch_ahead = 1,
+    struct ah_plan plan = {.switches = {.layers = LAYERS, .offload_optimizer = offload, .embedding_on_host = offload > 0, .slots = 3, .refetch_ahead = 1},
                            .policy = "autohete"};
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
     f->buffer = calloc((size_t)ah__checkpoint_buffer(f->partition), sizeof *f->buffer);

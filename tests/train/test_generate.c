@@ -50,11 +50,13 @@ struct heard {
     int count, stop;
 };
 
-static int hear(int token, void *context)
+static int hear(int token, const char *text, size_t length, void *context)
 {
     struct heard *heard = context;
     assert_in_range(token, 0, 127);
-    heard->text[heard->count++] = (char)token;
+    assert_int_equal(length, 1);
+    assert_int_equal(text[0], token);
+    heard->text[heard->count++] = text[0];
     heard->text[heard->count] = 0;
     return heard->count == heard->stop;
 }

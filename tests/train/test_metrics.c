@@ -35,7 +35,8 @@ static void lines_round_trip(void **state)
     (void)state;
     const char *folder = ah_test_folder();
     struct ah_metrics metrics;
-    struct ah_step in = {.step = 1, .loss = 0.1 + 0.2, .grad_norm = 1e-300 / 3, .lr = 3e-4, .tokens_per_s = 12345678.9 / 7};
+    struct ah_step in = {
+        .step = 1, .loss = 0.1 + 0.2, .grad_norm = 1e-300 / 3, .lr = 3e-4, .tokens_per_s = 12345678.9 / 7};
     assert_ok(ah__metrics_open(&metrics, folder, 0));
     assert_ok(ah__metrics_step(&metrics, &in));
     assert_ok(ah__metrics_val(&metrics, 1, 5.0 / 3));
@@ -47,7 +48,8 @@ static void lines_round_trip(void **state)
     assert_ok(ah__file_read(&text, &length, in_folder(path, folder, "metrics.jsonl"), 1 << 20));
     struct ah_step out = {0};
     char last = 0;
-    assert_int_equal(sscanf(text, "{\"step\":%" SCNd64 ",\"loss\":%lf,\"grad_norm\":%lf,\"lr\":%lf,\"tokens_per_s\":%lf%c",
+    assert_int_equal(sscanf(text,
+                            "{\"step\":%" SCNd64 ",\"loss\":%lf,\"grad_norm\":%lf,\"lr\":%lf,\"tokens_per_s\":%lf%c",
                             &out.step, &out.loss, &out.grad_norm, &out.lr, &out.tokens_per_s, &last),
                      6);
     assert_int_equal(last, '}');

@@ -5,7 +5,8 @@
 #include "test.h"
 
 enum { VOCAB = 5, DRAWS = 20000 };
-static const float probabilities[VOCAB] = {0.1F, 0.4F, 0.0F, 0.4F, 0.1F};
+/* Logs of 0.1, 0.4, 0, 0.4, 0.1. */
+static const float logits[VOCAB] = {-2.30258509F, -0.916290732F, -INFINITY, -0.916290732F, -2.30258509F};
 
 static void frequencies(double share[VOCAB], double temperature, int top_k, uint64_t seed)
 {
@@ -15,7 +16,7 @@ static void frequencies(double share[VOCAB], double temperature, int top_k, uint
         share[i] = 0;
     for (uint64_t i = 0; i < DRAWS; i++) {
         int token;
-        assert_ok(ah__sampler_draw(&token, &sampler, probabilities, i));
+        assert_ok(ah__sampler_draw(&token, &sampler, logits, i));
         share[token] += 1.0 / DRAWS;
     }
     ah__sampler_fini(&sampler);
@@ -63,9 +64,9 @@ static void seeds_and_positions(void **state)
     int same = 0;
     for (uint64_t i = 0; i < 100; i++) {
         int first, again, other;
-        assert_ok(ah__sampler_draw(&first, &a, probabilities, i));
-        assert_ok(ah__sampler_draw(&again, &a, probabilities, i));
-        assert_ok(ah__sampler_draw(&other, &b, probabilities, i));
+        assert_ok(ah__sampler_draw(&first, &a, logits, i));
+        assert_ok(ah__sampler_draw(&again, &a, logits, i));
+        assert_ok(ah__sampler_draw(&other, &b, logits, i));
         assert_int_equal(first, again);
         same += first == other;
     }
@@ -84,7 +85,8 @@ static void bad_values(void **state)
     assert_ok(ah__sampler_init(&sampler, VOCAB, 1, 0, 1));
     int token = -1;
     assert_fails(ah__sampler_draw(&token, &sampler, (const float[]){0, 1, NAN, 0, 0}, 0), AH_ENUMERIC, "token 2");
-    assert_fails(ah__sampler_draw(&token, &sampler, (const float[VOCAB]){0}, 0), AH_ENUMERIC, "all zero");
+    assert_fails(ah__sampler_draw(&token, &sampler, (const float[]){-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY}, 0),
+                 AH_ENUMERIC, "all minus infinity");
     assert_int_equal(token, -1);
     ah__sampler_fini(&sampler);
 }

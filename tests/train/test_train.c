@@ -1,4 +1,5 @@
-/* The whole road on a tiny model: what a training leaves behind, what resuming it gives, and what no fault can take away. */
+/* A whole training of a tiny model: what a training leaves behind, what resuming it gives, and what no fault can take
+ * away. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -63,7 +64,7 @@ static void train_whole(struct place *place, struct ah_train_result *result)
     assert_false(result->stopped);
 }
 
-/* ---- what a training leaves ---------------------------------------------------------------------------------------- */
+/* ---- what a training leaves -------------------------------------------------------------------------------------- */
 
 static void leaves_everything(void **state)
 {
@@ -104,7 +105,8 @@ static int watch_step(const struct ah_step *step, void *context)
     watch->last_loss = step->loss;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         assert_true(step->lane_busy[lane] >= 0 && step->lane_busy[lane] <= 1);
-    watch->compute_busy += step->lane_busy[0]; /* of one step it may be 0: compute may have run ahead of a late result */
+    /* Of one step it may be 0: compute may have run ahead of a late result. */
+    watch->compute_busy += step->lane_busy[0];
     assert_true(step->tokens_per_s > 0 && step->eta_s >= 0 && (step->eta_s > 0) == (step->step < STEPS));
     assert_int_equal(ah__alloc_count(), watch->allocations);
     return 0;
@@ -143,7 +145,7 @@ static void callbacks_and_no_allocation(void **state)
     assert_false(ah__path_exists(place.out));
 }
 
-/* ---- resuming ------------------------------------------------------------------------------------------------------ */
+/* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
 static void resume_under_any_plan_gives_the_same_bits(void **state)
 {
@@ -245,7 +247,7 @@ static void resume_into_another_folder(void **state)
     assert_true(ah__path_exists(at(path, place.out, name))); /* the old training is as it was */
 }
 
-/* ---- nothing is lost ----------------------------------------------------------------------------------------------- */
+/* ---- nothing is lost --------------------------------------------------------------------------------------------- */
 
 /* Every step multiplies the matrices by a million, so that infinity is near. */
 static struct ah_train_options diverging(const struct place *place)
@@ -320,8 +322,8 @@ static void full_disk_keeps_the_last_checkpoint(void **state)
     expect_same_training(whole.out, part.out);
 }
 
-/* Trains one step once for each allocation from first_but_one + 1 on and lets it fail; returns how many a whole training makes.
- * Only what comes after the checkpoint is in place may fail unheard. */
+/* Trains one step once for each allocation from first_but_one + 1 on and lets it fail; returns how many a whole
+ * training makes. Only what comes after the checkpoint is in place may fail unheard. */
 static uint64_t fail_allocations_after(uint64_t first_but_one, const struct ah_train_options *options)
 {
     struct ah_train_result result;

@@ -36,42 +36,45 @@ const struct ah_kernels *ah__kernels(void)
 
 /* ---- what the device can run ------------------------------------------------------------------------------------- */
 
-static bool is_ids(enum ah_op op, const char *direction, int index)
+static bool is_ids(const struct ah_op_operand *row)
 {
-    bool takes_ids = op == AH_OP_EMBEDDING || op == AH_OP_EMBEDDING_BWD || op == AH_OP_CROSS_ENTROPY;
-    return takes_ids && *direction == 'i' && index == 1;
+    return row->kind == AH_OPERAND_TOKENS || row->kind == AH_OPERAND_TARGETS;
 }
 
 /* `direction` is "input" or "output". */
-static int operand_check(const struct ah_call *call, const struct ah_operand *operand, const char *direction, int index)
+static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *row, const char *direction,
+                         int index)
 {
-    enum ah_dtype expected = is_ids(call->op, direction, index) ? AH_I32 : AH_F32;
-    bool optional = call->op == AH_OP_LINEAR && *direction == 'i' && index == 2;
+    enum ah_dtype expected = is_ids(row) ? AH_I32 : AH_F32;
+    if (operand->space == AH_SPACE_NONE && row->optional)
+        return AH_OK;
     if (operand->space == AH_SPACE_NONE)
-        return optional ? AH_OK : ah__fail(AH_EDEVICE, "%s %d is absent", direction, index);
+        return ah__fail(AH_EDEVICE, "%s %d (%s) is absent", direction, index, row->name);
     if ((unsigned)operand->space >= AH_SPACE_COUNT)
-        return ah__fail(AH_EDEVICE, "%s %d lies in space %d, which does not exist", direction, index,
+        return ah__fail(AH_EDEVICE, "%s %d (%s) lies in space %d, which does not exist", direction, index, row->name,
                         (int)operand->space);
     if (operand->meta.dtype != expected)
-        return ah__fail(AH_EDEVICE, "%s %d is %s, expected %s", direction, index, ah__dtype_name(operand->meta.dtype),
-                        ah__dtype_name(expected));
+        return ah__fail(AH_EDEVICE, "%s %d (%s) is %s, expected %s", direction, index, row->name,
+                        ah__dtype_name(operand->meta.dtype), ah__dtype_name(expected));
     return AH_OK;
 }
 
 /* The outputs must have the shapes that the operator table derives from the inputs. */
 static int shapes_check(const struct ah_call *call)
 {
-    const struct ah_op_row *row = &ah__op_table[call->op];
+    const struct ah_op_row *row = ah__op_table[call->op];
     struct ah_meta in[AH_OP_MAX_INPUTS] = {{0}}, out[AH_OP_MAX_OUTPUTS] = {{0}};
     char found[96], expected[96];
     for (int i = 0; i < row->inputs; i++)
         if (call->in[i].space)
             in[i] = call->in[i].meta;
-    out[0] = call->out[0].meta; /* what the rule does not derive it checks */
+    for (int i = 0; i < row->outputs; i++)
+        if (row->out[i].given)
+            out[i] = call->out[i].meta;
     AH_TRY(row->infer(out, in, &call->attr));
     for (int i = 0; i < row->outputs; i++)
         if (!ah__shape_equal(&out[i].shape, &call->out[i].meta.shape))
-            return ah__fail(AH_EDEVICE, "output %d is %s, expected %s", i,
+            return ah__fail(AH_EDEVICE, "output %d (%s) is %s, expected %s", i, row->out[i].name,
                             ah__shape_format(found, sizeof found, &call->out[i].meta.shape),
                             ah__shape_format(expected, sizeof expected, &out[i].shape));
     return AH_OK;
@@ -79,11 +82,11 @@ static int shapes_check(const struct ah_call *call)
 
 static int call_check(const struct ah_call *call)
 {
-    const struct ah_op_row *row = &ah__op_table[call->op];
+    const struct ah_op_row *row = ah__op_table[call->op];
     for (int i = 0; i < row->inputs; i++)
-        AH_TRY(operand_check(call, &call->in[i], "input", i));
+        AH_TRY(operand_check(&call->in[i], &row->in[i], "input", i));
     for (int i = 0; i < row->outputs; i++)
-        AH_TRY(operand_check(call, &call->out[i], "output", i));
+        AH_TRY(operand_check(&call->out[i], &row->out[i], "output", i));
     return shapes_check(call);
 }
 
@@ -117,9 +120,9 @@ static int calls_prepare(struct ah_cpu_program *out, const struct ah_program *pr
         if ((unsigned)call->op >= AH_OP_COUNT)
             return ah__fail(AH_EDEVICE, "cpu: call %d: operator %d does not exist", i, (int)call->op);
         if (!operators[call->op])
-            return ah__fail(AH_EDEVICE, "cpu: call %d, %s: no kernels for it", i, ah__op_table[call->op].name);
+            return ah__fail(AH_EDEVICE, "cpu: call %d, %s: no kernels for it", i, ah__op_table[call->op]->name);
         if (call_prepare(&out->calls[i], call) != AH_OK)
-            return ah__fail_prefix(AH_EDEVICE, "cpu: call %d, %s", i, ah__op_table[call->op].name);
+            return ah__fail_prefix(AH_EDEVICE, "cpu: call %d, %s", i, ah__op_table[call->op]->name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             extent_add(out->extent, &call->in[j]);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)

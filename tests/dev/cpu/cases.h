@@ -37,7 +37,8 @@ struct op_data {
 
 static inline bool takes_ids(enum ah_op op, int input)
 {
-    return input == 1 && (op == AH_OP_EMBEDDING || op == AH_OP_EMBEDDING_BWD || op == AH_OP_CROSS_ENTROPY);
+    enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
+    return kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS;
 }
 
 static inline int64_t operand_bytes(const struct ah_operand *operand)
@@ -79,14 +80,14 @@ static inline void op_data_init(struct op_data *data, const struct op_case *c, u
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         in[i] = (struct ah_meta){takes_ids(c->op, i) ? AH_I32 : AH_F32, c->in[i]};
     out[0] = (struct ah_meta){AH_F32, c->out0};
-    assert_ok(ah__op_table[c->op].infer(out, in, &c->attr));
-    for (int i = 0; i < ah__op_table[c->op].inputs; i++) {
+    assert_ok(ah__op_table[c->op]->infer(out, in, &c->attr));
+    for (int i = 0; i < ah__op_table[c->op]->inputs; i++) {
         data->call.in[i].meta = in[i];
         if (in[i].shape.rank)
             operand_place(data, &data->call.in[i]);
     }
-    for (int i = 0; i < ah__op_table[c->op].outputs; i++) {
-        if (i == ah__op_table[c->op].inplace_output) {
+    for (int i = 0; i < ah__op_table[c->op]->outputs; i++) {
+        if (i == ah__op_inplace_output(c->op)) {
             data->call.out[i] = data->call.in[0];
             continue;
         }

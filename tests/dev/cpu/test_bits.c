@@ -78,7 +78,7 @@ static uint64_t run_call(struct ah_pool *pool, const void *context)
                 (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
     assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = 0;
-    for (int i = 0; i < ah__op_table[c->op].outputs; i++)
+    for (int i = 0; i < ah__op_table[c->op]->outputs; i++)
         hash = ah__hash(operand_at(&data, &data.call.out[i]), (size_t)operand_bytes(&data.call.out[i]), hash);
     op_data_fini(&data);
     return hash;

@@ -84,7 +84,7 @@ static void forward_check(struct ah_pool *pool, const struct op_case *c)
     struct reference r = reference_new(&data);
     reference_table[c->op](&r);
     assert_ok(call_run(pool, &data.call, data.base));
-    for (int i = 0; i < ah__op_table[c->op].outputs; i++)
+    for (int i = 0; i < ah__op_table[c->op]->outputs; i++)
         assert_close(c->name, i, operand_at(&data, &data.call.out[i]), r.out[i],
                      ah__shape_count(&data.call.out[i].meta.shape), 1e-6, 1e-3);
     reference_free(&r);
@@ -220,7 +220,7 @@ static void backward_check(struct ah_pool *pool, const struct gradient_case *g, 
                            const double *dy, double *const want[AH_OP_MAX_OUTPUTS], unsigned acc)
 {
     struct op_data data;
-    const struct ah_op_row *row = &ah__op_table[g->backward];
+    const struct ah_op_row *row = ah__op_table[g->backward];
     backward_init(&data, g, forward, dy, acc);
     for (int i = 0; i < row->outputs; i++)
         for (int64_t j = 0; acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
@@ -241,7 +241,7 @@ static void backward_check(struct ah_pool *pool, const struct gradient_case *g, 
 static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
 {
     struct op_data forward;
-    const struct ah_op_row *row = &ah__op_table[g->backward];
+    const struct ah_op_row *row = ah__op_table[g->backward];
     op_data_init(&forward, &g->forward, 3);
     struct reference r = reference_new(&forward);
     int64_t count = ah__shape_count(&forward.call.out[0].meta.shape);
@@ -253,7 +253,7 @@ static void gradient_check(struct ah_pool *pool, const struct gradient_case *g)
         want[i] = differences(&r, dy, g->of[i]);
     assert_ok(call_run(pool, &forward.call, forward.base));
     backward_check(pool, g, &forward, dy, want, 0);
-    backward_check(pool, g, &forward, dy, want, row->inplace_output == 0 ? 0 : (1U << row->outputs) - 1U);
+    backward_check(pool, g, &forward, dy, want, row->out[0].in_place ? 0 : (1U << row->outputs) - 1U);
     for (int i = 0; i < row->outputs; i++)
         free(want[i]);
     free(dy);

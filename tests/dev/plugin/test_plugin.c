@@ -182,7 +182,7 @@ static void a_failure_reaches_the_program_whole(void **state)
     layer_init(&layer);
     layer.calls[1].in[0].meta.dtype = AH_BF16;
     assert_fails(dev->ops->prepare(dev, &layer.program, &prepared), AH_EDEVICE,
-                 "cpu: call 1, gelu: input 0 is BF16, expected F32");
+                 "cpu: call 1, gelu: input 0 (x) is BF16, expected F32");
     ah_dev_close(dev);
 }
 

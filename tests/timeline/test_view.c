@@ -1,14 +1,14 @@
 /* Which iterations are shown, and the sums over them. */
-#include "timeline/timeline_view.h"
+#include "timeline/view.h"
 #include "test.h"
 
 static void span(struct ah_timeline *timeline, enum ah_item_kind kind, int64_t iteration, int64_t start, int64_t end)
 {
-    struct ah_done done = {.item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start,
+    struct ah_span span = {.item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start,
                            .end_ns = end};
     if (kind == AH_ITEM_UPDATE_HOST)
-        done.lane = AH_LANE_HOST;
-    ah__timeline_span(timeline, &done);
+        span.lane = AH_LANE_HOST;
+    ah__timeline_span(timeline, &span);
 }
 
 /* Iterations of 100 ns each, from `first` on, with computing from 20 to 90 and a host update from 95 to 115. */
@@ -32,7 +32,8 @@ static void last_followed_pair(void **state)
         int count;
         int64_t first, last, start_ns, end_ns;
     } rows[] = {
-        {0, 5, 2, 3, 190, 390}, {7, 4, 8, 9, 790, 990}, {0, 3, 1, 2, 90, 290}, {0, 2, 0, 1, 20, 190}, {4, 1, 4, 4, 420, 490},
+        {0, 5, 2, 3, 190, 390}, {7, 4, 8, 9, 790, 990}, {0, 3, 1, 2, 90, 290},
+        {0, 2, 0, 1, 20, 190},  {4, 1, 4, 4, 420, 490},
     };
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         struct ah_timeline *timeline = plain(rows[i].from, rows[i].count);
@@ -87,5 +88,5 @@ static void lanes_are_cut_to_the_view(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_view", cmocka_unit_test(last_followed_pair),
+AH_TEST_SUITE("timeline/view", cmocka_unit_test(last_followed_pair),
               cmocka_unit_test(iterations_without_backward_do_not_count), cmocka_unit_test(lanes_are_cut_to_the_view))

@@ -1,5 +1,5 @@
-/* One timeline of the picture: lanes, iteration boundaries, the device memory under them, the time axis. */
-#include "timeline/timeline_svg.h"
+/* One timeline of the image: lanes, iteration boundaries, the device memory under them, the time axis. */
+#include "timeline/svg_panel.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,8 +8,11 @@
 enum { LANES = 56, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 92, AXIS = 30 };
 
 static const char *const lane_labels[AH_LANE_COUNT] = {
-    [AH_LANE_COMPUTE] = "compute", [AH_LANE_H2D] = "host \xe2\x86\x92 device", [AH_LANE_D2H] = "device \xe2\x86\x92 host",
-    [AH_LANE_HOST] = "host optimizer", [AH_LANE_COMM] = "network",
+    [AH_LANE_COMPUTE] = "compute",
+    [AH_LANE_H2D] = "host \xe2\x86\x92 device",
+    [AH_LANE_D2H] = "device \xe2\x86\x92 host",
+    [AH_LANE_HOST] = "host optimizer",
+    [AH_LANE_COMM] = "network",
 };
 
 static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
@@ -60,7 +63,7 @@ static double nice_step(double range, int ticks)
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
 static void item_name(char *text, size_t size, const struct ah_item *item, int layers)
 {
@@ -77,8 +80,8 @@ static void item_label(struct ah_buf *buf, const struct ah_span *span, int layer
     if (width < 6.6 * (double)strlen(text) + 5)
         return;
     bool light = shades[span->item.kind] == AH_SVG_LIGHT;
-    ah__buf_printf(buf, "<text class=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>", light ? "on-light" : "on-dark", x + width / 2,
-                   y + ROW / 2 + 4, text);
+    ah__buf_printf(buf, "<text class=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>", light ? "on-light" : "on-dark",
+                   x + width / 2, y + ROW / 2 + 4, text);
 }
 
 static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct ah_span *span)
@@ -87,7 +90,8 @@ static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, c
     item_name(name, sizeof name, &span->item, panel->timeline->layers);
     bool block = span->item.partition >= 1 && span->item.partition <= panel->timeline->layers;
     ah__buf_printf(buf, "<title>%s %s%s%s, iteration %lld: %.3f to %.3f ms (%.3f ms)</title>",
-                   ah__item_names[span->item.kind], block ? "block " : "", strcmp(name, "emb") == 0 ? "embedding" : name,
+                   ah__item_names[span->item.kind], block ? "block " : "",
+                   strcmp(name, "emb") == 0 ? "embedding" : name,
                    span->item.kind == AH_ITEM_BACKWARD && span->item.recompute ? " with recompute" : "",
                    (long long)span->item.iteration, (double)(span->start_ns - panel->view.start_ns) / 1e6,
                    (double)(span->end_ns - panel->view.start_ns) / 1e6, (double)(span->end_ns - span->start_ns) / 1e6);
@@ -110,18 +114,21 @@ static void item(struct ah_buf *buf, const struct ah_svg_panel *panel, const str
     if (width <= 0)
         return;
     char colour[8];
-    bool again = shades[span->item.kind] == AH_SVG_AGAIN || (span->item.kind == AH_ITEM_BACKWARD && span->item.recompute);
+    bool again =
+        shades[span->item.kind] == AH_SVG_AGAIN || (span->item.kind == AH_ITEM_BACKWARD && span->item.recompute);
     ah__svg_colour(colour, span->item.partition, panel->timeline->layers, shades[span->item.kind]);
     /* a hair of white between neighbours, where there is room for it */
     double drawn = width > 3 ? width - 0.7 : width;
-    ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"%g\" fill=\"%s\">", x, y, drawn, ROW,
-                   width > 8 ? 2.0 : 0.0, colour);
+    ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" rx=\"%g\" fill=\"%s\">", x, y, drawn,
+                   ROW, width > 8 ? 2.0 : 0.0, colour);
     item_tooltip(buf, panel, span);
     ah__buf_printf(buf, "</rect>");
     if (again)
-        ah__buf_printf(buf, "<rect class=\"again\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/>", x, y, drawn, ROW);
+        ah__buf_printf(buf, "<rect class=\"again\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"/>", x, y, drawn,
+                       ROW);
     if (is_late(panel, span))
-        ah__buf_printf(buf, "<rect class=\"late\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"3\"/>", x, y + ROW + 1, drawn);
+        ah__buf_printf(buf, "<rect class=\"late\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"3\"/>", x, y + ROW + 1,
+                       drawn);
     item_label(buf, span, panel->timeline->layers, x, drawn, y);
     ah__buf_printf(buf, "\n");
 }
@@ -134,12 +141,13 @@ static void lanes(struct ah_buf *buf, const struct ah_svg_panel *panel, const st
             continue;
         struct ah_view_lane sum;
         ah__view_lane(&sum, panel->timeline, &panel->view, (enum ah_lane)lane);
-        ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">%s</text>"
-                            "<text class=\"small end\" x=\"%d\" y=\"%d\">%.0f%% busy</text>"
-                            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#f1f5f9\" rx=\"3\"/>\n",
+        ah__buf_printf(buf,
+                       "<text class=\"lane\" x=\"%d\" y=\"%d\">%s</text>"
+                       "<text class=\"small end\" x=\"%d\" y=\"%d\">%.0f%% busy</text>"
+                       "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#f1f5f9\" rx=\"3\"/>\n",
                        AH_SVG_LEFT - 14, y + 12, lane_labels[lane], AH_SVG_LEFT - 14, y + 25,
-                       100.0 * (double)sum.busy_ns / (double)(panel->view.end_ns - panel->view.start_ns), AH_SVG_LEFT, y,
-                       AH_SVG_PLOT, ROW);
+                       100.0 * (double)sum.busy_ns / (double)(panel->view.end_ns - panel->view.start_ns), AH_SVG_LEFT,
+                       y, AH_SVG_PLOT, ROW);
         for (size_t i = 0; i < panel->timeline->span_count; i++) {
             const struct ah_span *span = &panel->timeline->spans[i];
             if ((int)span->lane == lane && span->end_ns > panel->view.start_ns &&
@@ -149,7 +157,7 @@ static void lanes(struct ah_buf *buf, const struct ah_svg_panel *panel, const st
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static const double MIB = 1048576;
 
@@ -195,7 +203,8 @@ static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const 
             continue;
         slots = sample->slots_used;
         x = x_of(panel, sample->time_ns) > x ? x_of(panel, sample->time_ns) : x;
-        ah__buf_printf(buf, "H%.2fV%.2f", x, y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
+        ah__buf_printf(buf, "H%.2fV%.2f", x,
+                       y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
     }
     ah__buf_printf(buf, "H%d", AH_SVG_LEFT + AH_SVG_PLOT);
 }
@@ -240,7 +249,7 @@ static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
     }
 }
 
-/* ---- panel --------------------------------------------------------------------------------------------------------- */
+/* ---- panel ------------------------------------------------------------------------------------------------------- */
 
 static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
 {
@@ -260,8 +269,9 @@ static void beyond(struct ah_buf *buf, const struct ah_svg_panel *panel, int y, 
 {
     double x = x_of(panel, panel->view.end_ns);
     if (x < AH_SVG_LEFT + AH_SVG_PLOT - 0.5)
-        ah__buf_printf(buf, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.72\" "
-                            "pointer-events=\"none\"/>\n",
+        ah__buf_printf(buf,
+                       "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.72\" "
+                       "pointer-events=\"none\"/>\n",
                        x + 1, y, AH_SVG_LEFT + AH_SVG_PLOT - x, end - y);
 }
 
@@ -285,8 +295,8 @@ static void time_axis(struct ah_buf *buf, const struct ah_svg_panel *panel, cons
     for (int i = 0; i * step <= range_ms; i++) {
         double x = AH_SVG_LEFT + i * step / range_ms * AH_SVG_PLOT;
         if (lines)
-            ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, places->memory,
-                           places->memory_end + 5);
+            ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x,
+                           places->memory, places->memory_end + 5);
         else
             ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">%g%s</text>\n", x, places->memory_end + 19,
                            i * step, i ? "" : " ms");

@@ -15,8 +15,8 @@ static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_UPDATE_HOST] = "update",
 };
 
-/* Which item hands data to which, for one partition or group. What crosses from one iteration into the next is joined by
- * time. */
+/* Which item hands data to which, for one partition or group. What crosses from one iteration into the next is joined
+ * by time. */
 static const struct edge {
     enum ah_item_kind from, to;
     bool crosses;
@@ -126,7 +126,8 @@ static int by_time(const void *a, const void *b)
     return (x->span > y->span) - (x->span < y->span);
 }
 
-static void arrow(struct ah_buf *buf, const struct edge *edge, const struct ah_span *from, const struct ah_span *to, int id)
+static void arrow(struct ah_buf *buf, const struct edge *edge, const struct ah_span *from, const struct ah_span *to,
+                  int id)
 {
     /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
     int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;

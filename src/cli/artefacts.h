@@ -1,17 +1,17 @@
-/* The first stations of the road, for commands that stop before training: model, partition, device, profile, plan. */
-#ifndef AH_CLI_ROAD_H
-#define AH_CLI_ROAD_H
+/* What commands that stop before training make: model, graph, partition, device, profile, plan. */
+#ifndef AH_CLI_ARTEFACTS_H
+#define AH_CLI_ARTEFACTS_H
 
 #include "cli/args.h"
 
-struct ah_cli_road_args {
+struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
 };
 
-struct ah_cli_road {
+struct ah_artefacts {
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -21,17 +21,17 @@ struct ah_cli_road {
 };
 
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
-int ah__cli_road_graph(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_partition(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_profile(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-int ah__cli_road_plan(struct ah_cli_road *road, const struct ah_cli_road_args *args);
-void ah__cli_road_free(struct ah_cli_road *road);
+int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
+void ah__artefacts_free(struct ah_artefacts *artefacts);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
     {"device", AH_ARG_TEXT, at_device, "NAME", "cpu", "the device", 0, 0, false},                                      \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                           \
+     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                         \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
      "threads of the device (default: one per core)", 1, 4096, false},                                                 \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
@@ -43,7 +43,8 @@ void ah__cli_road_free(struct ah_cli_road *road);
      "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile)                                                                   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},         \
-    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "the policy; `autohete simulate --policy all` lists them", 0, 0, false},        \
+    {"policy", AH_ARG_TEXT, at_policy, "NAME", "autohete", "the policy; `autohete simulate --policy all` lists them",  \
+     0, 0, false},                                                                                                     \
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}

@@ -1,5 +1,5 @@
 /* A timeline as a text table. */
-#include "timeline/timeline_view.h"
+#include "timeline/view.h"
 
 static double ms(int64_t ns)
 {

@@ -1,4 +1,4 @@
-/* The picture: well-formed, inside its frame, with everything it promises, from 1 block to 48. */
+/* The SVG: well-formed, inside its frame, with everything it promises, from 1 block to 48. */
 #include <string.h>
 
 #include "timeline/synthetic.h"
@@ -162,6 +162,6 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_svg", cmocka_unit_test(complete_for_few_and_many_blocks),
+AH_TEST_SUITE("timeline/svg", cmocka_unit_test(complete_for_few_and_many_blocks),
               cmocka_unit_test(either_panel_may_be_missing), cmocka_unit_test(one_iteration_is_enough),
               cmocka_unit_test(same_time_scale), cmocka_unit_test(failing_allocations))

@@ -1,12 +1,13 @@
-/* Which part of a timeline a reader wants to see: two consecutive iterations of the steady state, and what the lanes did
- * then. Takes a timeline, gives numbers; draws and prints nothing. */
-#ifndef AH_SCHED_TIMELINE_VIEW_H
-#define AH_SCHED_TIMELINE_VIEW_H
+/* Which part of a timeline a reader wants to see: two consecutive iterations of the steady state, and what the lanes
+ * did then. Takes a timeline, gives numbers; draws and prints nothing. */
+#ifndef AH_TIMELINE_VIEW_H
+#define AH_TIMELINE_VIEW_H
 
 #include "timeline/timeline.h"
 
 struct ah_view {
-    int64_t first, last; /* the iterations shown: two consecutive ones, or the same one twice when there is no such pair */
+    int64_t first,
+        last; /* the iterations shown: two consecutive ones, or the same one twice when there is no such pair */
     int64_t start_ns;    /* end of the last compute item of iteration first-1, or where iteration `first` begins */
     int64_t boundary_ns; /* end of the last compute item of iteration `first` */
     int64_t end_ns;      /* end of the last compute item of iteration `last` */
@@ -19,8 +20,8 @@ struct ah_view_lane {
     int items;              /* that ran, wholly or partly, inside the view */
 };
 
-/* The last two complete iterations that are followed by another one (the very last iteration of a run prefetches nothing, so
- * it is shown only when the record is short). AH_EINPUT when no iteration is complete. */
+/* The last two complete iterations that are followed by another one (the very last iteration of a run prefetches
+ * nothing, so it is shown only when the record is short). AH_EINPUT when no iteration is complete. */
 int ah__view_init(struct ah_view *out, const struct ah_timeline *timeline);
 void ah__view_lane(struct ah_view_lane *out, const struct ah_timeline *timeline, const struct ah_view *view,
                    enum ah_lane lane);

@@ -1,4 +1,4 @@
-#include "timeline/timeline_view.h"
+#include "timeline/view.h"
 
 /* When one iteration of the record computed. */
 struct extent {
@@ -73,7 +73,8 @@ int ah__view_init(struct ah_view *out, const struct ah_timeline *timeline)
     int64_t last = choose(&extents, &pair), first = last - pair;
     if (last < 0) {
         ah__free(extents.at);
-        return ah__fail(AH_EINPUT, "timeline '%s': found no complete iteration, expected at least one", timeline->title);
+        return ah__fail(AH_EINPUT, "timeline '%s': found no complete iteration, expected at least one",
+                        timeline->title);
     }
     struct ah_view view = {.first = extents.lowest + first,
                            .last = extents.lowest + last,

@@ -98,9 +98,9 @@ static void times_keep_their_nanoseconds(void **state)
     (void)state;
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
-    struct ah_done done = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
+    struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
                            .lane = AH_LANE_COMPUTE, .start_ns = 1234567, .end_ns = 2000006};
-    ah__timeline_span(timeline, &done);
+    ah__timeline_span(timeline, &span);
     cJSON *tree = trace(timeline);
     const cJSON *slice = slice_at(cJSON_GetObjectItem(tree, "traceEvents"), 0, 1234.567, true), *args;
     assert_non_null(slice);
@@ -121,9 +121,9 @@ static void arrows_join_cause_and_effect(void **state)
         const char *from, *to;
         int expected, found;
     } joins[] = {
-        {"backward", "offload", 4 * 3, 0},      {"offload", "host update", 4 * 3, 0}, {"host update", "prefetch", 4 * 2, 0},
-        {"prefetch", "forward", 4 * 2, 0},      {"forward", "refetch", 3, 0},         {"refetch", "backward", 3, 0},
-        {"backward", "update", 3, 0},           {"update", "forward", 2, 0},          {"input", "forward", 3, 0},
+        {"backward", "offload", 4 * 3, 0}, {"offload", "host update", 4 * 3, 0}, {"host update", "prefetch", 4 * 2, 0},
+        {"prefetch", "forward", 4 * 2, 0}, {"forward", "refetch", 3, 0},         {"refetch", "backward", 3, 0},
+        {"backward", "update", 3, 0},      {"update", "forward", 2, 0},          {"input", "forward", 3, 0},
     };
     struct ah_timeline *timeline = synthetic_timeline(3, 3, true);
     cJSON *tree = trace(timeline);
@@ -165,9 +165,9 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < 3; i++) {
-        struct ah_done done = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
+        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
                                .start_ns = i * 10, .end_ns = i * 10 + 10};
-        ah__timeline_span(timeline, &done);
+        ah__timeline_span(timeline, &span);
     }
     cJSON *tree = trace(timeline);
     const cJSON *event;
@@ -196,6 +196,6 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/timeline_json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
-              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
-              cmocka_unit_test(failing_allocations))
+AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows),
+              cmocka_unit_test(times_keep_their_nanoseconds), cmocka_unit_test(arrows_join_cause_and_effect),
+              cmocka_unit_test(a_cause_has_one_arrow_of_a_kind), cmocka_unit_test(failing_allocations))

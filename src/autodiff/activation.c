@@ -1,0 +1,21 @@
+#include "autodiff/tape.h"
+
+/* Backward writes over dy. */
+static int in_place(struct ah_tape *tape, const struct ah_node *node, int dy, enum ah_op backward)
+{
+    int over = dy, out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__tape_own(tape, &over));
+    AH_TRY(ah__tape_emit(tape, backward, (struct ah_attr){0}, ah__values(over, node->in[0]), NULL, out));
+    ah__tape_release(tape, dy);
+    return ah__tape_add(tape, node->in[0], out[0]);
+}
+
+int ah__gradient_gelu(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return in_place(tape, node, dy, AH_OP_GELU_BWD);
+}
+
+int ah__gradient_relu(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return in_place(tape, node, dy, AH_OP_RELU_BWD);
+}

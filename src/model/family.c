@@ -1,0 +1,21 @@
+#include "model/family.h"
+
+#include <string.h>
+
+#include "model/config.h"
+
+static const struct ah_family *const families[] = {
+    &ah__family_gpt2,
+};
+
+int ah__family_find(const struct ah_family **out, const struct ah_json *json)
+{
+    const char *types[AH_LENGTH(families) + 1] = {NULL}, *found;
+    for (size_t i = 0; i < AH_LENGTH(families); i++)
+        types[i] = families[i]->model_type;
+    AH_TRY(ah__config_word(&found, json, "model_type", types));
+    for (size_t i = 0; i < AH_LENGTH(families); i++)
+        if (strcmp(families[i]->model_type, found) == 0)
+            *out = families[i];
+    return AH_OK;
+}

@@ -1,0 +1,29 @@
+/* The families of models that are read from Hugging Face's config.json, one row each in family.c, found by model_type.
+ * A family is one file: it reads its config keys, writes them canonically and records itself. It must not know memory,
+ * partitions or devices; model.c must not know a family. */
+#ifndef AH_MODEL_FAMILY_H
+#define AH_MODEL_FAMILY_H
+
+#include "base/json.h"
+
+/* Every member is required. A configuration is the family's own; the model that was made from it owns it. */
+struct ah_family {
+    const char *model_type; /* as in config.json */
+    /* A new configuration from config keys. AH_EINPUT names file, key, found and expected; an unknown key is refused.
+     * AH_ENOMEM. */
+    int (*parse)(void **config, const struct ah_json *json);
+    /* Sets vocab_size, max_seq and layers. */
+    void (*describe)(struct ah_model_def *def, const void *config);
+    /* The canonical config.json text: equal configurations give equal text. The caller frees *out with ah__free. */
+    int (*text)(char **out, const void *config);
+    /* ah_model_def.record; the context is the configuration. */
+    int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *config);
+    void (*free)(void *config);
+};
+
+extern const struct ah_family ah__family_gpt2;
+
+/* The family that the key model_type names. AH_EINPUT lists those that exist. */
+int ah__family_find(const struct ah_family **out, const struct ah_json *json);
+
+#endif

@@ -1,0 +1,69 @@
+#include "op/attr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+bool ah__attr_equal(const struct ah_attr *a, const struct ah_attr *b)
+{
+#define EQUAL(id, type, name) && memcmp(&a->name, &b->name, sizeof a->name) == 0
+    return true AH_ATTR_LIST(EQUAL);
+#undef EQUAL
+}
+
+unsigned ah__attr_set(const struct ah_attr *attr)
+{
+    static const struct ah_attr defaults;
+    unsigned set = 0;
+#define ADD(id, type, name)                                                                                            \
+    set |= memcmp(&attr->name, &defaults.name, sizeof attr->name) != 0 ? (unsigned)AH_ATTR_##id : 0;
+    AH_ATTR_LIST(ADD)
+#undef ADD
+    return set;
+}
+
+uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed)
+{
+    uint64_t bits;
+#define ADD(id, type, name)                                                                                            \
+    bits = 0;                                                                                                          \
+    memcpy(&bits, &attr->name, sizeof attr->name);                                                                     \
+    seed = ah__hash_int(bits, seed);
+    AH_ATTR_LIST(ADD)
+#undef ADD
+    return seed;
+}
+
+/* With as few digits as give the same float again. */
+static void float_format(char *text, size_t size, double value)
+{
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, size, "%.*g", digits, value);
+        float again = strtof(text, NULL), exact = (float)value;
+        if (memcmp(&again, &exact, sizeof exact) == 0)
+            return;
+    }
+}
+
+static void int_format(char *text, size_t size, int64_t value)
+{
+    snprintf(text, size, "%lld", (long long)value);
+}
+
+char *ah__attr_format(char *text, size_t size, const struct ah_attr *attr)
+{
+    char value[32];
+    size_t used = 0;
+    unsigned set = ah__attr_set(attr);
+    text[0] = 0;
+#define ADD(id, type, name)                                                                                            \
+    if (set & AH_ATTR_##id && used < size) {                                                                           \
+        _Generic(attr->name, float: float_format, default: int_format)(value, sizeof value, attr->name);               \
+        int n = snprintf(text + used, size - used, "%s" #name "=%s", used ? ", " : "", value);                         \
+        used += n > 0 ? (size_t)n : 0;                                                                                 \
+    }
+    AH_ATTR_LIST(ADD)
+#undef ADD
+    return text;
+}

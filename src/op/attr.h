@@ -1,0 +1,45 @@
+/* Attributes: what an operator is told besides its operands. One list gives the structure, the hash, the comparison,
+ * the text and the JSON; what is not in the list does not exist. */
+#ifndef AH_OP_ATTR_H
+#define AH_OP_ATTR_H
+
+#include "base/status.h"
+
+/* id, type (a number or bool), name. The default is zero: text and JSON show what differs from it. */
+#define AH_ATTR_LIST(X)                                                                                                \
+    X(HEADS, int, heads)                                                                                               \
+    X(EPS, float, eps)    /* added to a variance */                                                                    \
+    X(OUT_IN, bool, out_in) /* the weight is [O,I], not [I,O] */                                                       \
+    X(ACC, unsigned, acc) /* bit j: output j is added to, not overwritten */
+
+struct ah_attr {
+#define AH_ATTR_FIELD(id, type, name) type name;
+    AH_ATTR_LIST(AH_ATTR_FIELD)
+#undef AH_ATTR_FIELD
+};
+
+/* Bits that say in a row which attributes its operator has. */
+enum {
+#define AH_ATTR_INDEX(id, type, name) AH_ATTR_INDEX_##id,
+    AH_ATTR_LIST(AH_ATTR_INDEX)
+#undef AH_ATTR_INDEX
+        AH_ATTR_COUNT
+};
+enum {
+#define AH_ATTR_BIT(id, type, name) AH_ATTR_##id = 1 << AH_ATTR_INDEX_##id,
+    AH_ATTR_LIST(AH_ATTR_BIT)
+#undef AH_ATTR_BIT
+};
+
+enum { AH_ATTR_TEXT_BYTES = 40 * AH_ATTR_COUNT }; /* room for the text of any attributes */
+
+/* Which attributes differ from their default, as bits. */
+unsigned ah__attr_set(const struct ah_attr *attr);
+/* Bit for bit. */
+bool ah__attr_equal(const struct ah_attr *a, const struct ah_attr *b);
+uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed);
+/* "heads=12, out_in=1" into text[size], "" when all are at their defaults; different values have different texts.
+ * Returns text. */
+char *ah__attr_format(char *text, size_t size, const struct ah_attr *attr);
+
+#endif

@@ -1,0 +1,34 @@
+/* The operators: of each its id and the symbol of its row, ah__op_NAME. All else about it stands in the row. */
+#ifndef AH_OP_LIST_H
+#define AH_OP_LIST_H
+
+/* What a model records, and copy, which the compiler adds. Each has a gradient rule, ah__gradient_NAME in autodiff/. */
+#define AH_OP_FORWARD_LIST(X)                                                                                          \
+    X(EMBEDDING, embedding)                                                                                            \
+    X(ADD_POSITION, add_position)                                                                                      \
+    X(LAYERNORM, layernorm)                                                                                            \
+    X(LINEAR, linear)                                                                                                  \
+    X(ATTENTION, attention)                                                                                            \
+    X(GELU, gelu)                                                                                                      \
+    X(RELU, relu)                                                                                                      \
+    X(ADD, add)                                                                                                        \
+    X(COPY, copy)                                                                                                      \
+    X(CROSS_ENTROPY, cross_entropy)
+
+/* What gradient rules emit. */
+#define AH_OP_BACKWARD_LIST(X)                                                                                         \
+    X(EMBEDDING_BWD, embedding_bwd)                                                                                    \
+    X(POSITION_BWD, position_bwd)                                                                                      \
+    X(LAYERNORM_BWD, layernorm_bwd)                                                                                    \
+    X(LINEAR_BWD_X, linear_bwd_x)                                                                                      \
+    X(LINEAR_BWD_W, linear_bwd_w)                                                                                      \
+    X(LINEAR_BWD_B, linear_bwd_b)                                                                                      \
+    X(ATTENTION_BWD, attention_bwd)                                                                                    \
+    X(GELU_BWD, gelu_bwd)                                                                                              \
+    X(RELU_BWD, relu_bwd)
+
+#define AH_OP_LIST(X)                                                                                                  \
+    AH_OP_FORWARD_LIST(X)                                                                                              \
+    AH_OP_BACKWARD_LIST(X)
+
+#endif

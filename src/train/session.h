@@ -1,0 +1,49 @@
+/* A training session: everything between options and a trained model, in the order in which it comes to be, and the
+ * steps that are more than one call: what comes in (inputs.c) and what goes out (outputs.c). Neither calls the other;
+ * train.c calls both. */
+#ifndef AH_TRAIN_SESSION_H
+#define AH_TRAIN_SESSION_H
+
+#include "profile/profile.h"
+#include "train/checkpoint.h"
+#include "train/loop.h"
+#include "train/out_folder.h"
+
+struct ah_session {
+    const struct ah_train_options *options;
+    struct ah_checkpoint resumed; /* folder null: a new training */
+    const struct ah_model *model;
+    struct ah_model *own_model; /* null when the caller gave one */
+    const struct ah_tokenizer *tokenizer;
+    struct ah_tokens *tokens;
+    struct ah_settings settings;
+    struct ah_out_folder out;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_dev *dev;
+    struct ah_profile *profile;
+    struct ah_plan plan;
+    struct ah_timeline *predicted;
+    struct ah_loop loop;
+    struct ah_run *run;
+    struct ah_metrics metrics;
+    struct ah_checkpoint state;    /* what the next checkpoint says */
+    float *save_buffer;
+    int64_t longest_stretch;       /* whose measured timeline lies in the folder */
+};
+
+/* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
+ * nothing. */
+int ah__session_open_inputs(struct ah_session *session);
+/* Measured, or loaded and known to be of this device. */
+int ah__session_profile(struct ah_session *session);
+/* Searched for, or given; with the timeline it predicts. Tells on_plan. */
+int ah__session_plan(struct ah_session *session);
+/* Initial parameters, or the checkpoint's. */
+int ah__session_load(struct ah_session *session);
+
+/* Makes the folder, writes what is known before training and readies metrics and checkpoints. Nothing to do without
+ * one. */
+int ah__session_open_outputs(struct ah_session *session);
+
+#endif

@@ -207,7 +207,10 @@ struct ah_dev_options {
     uint64_t jitter_seed;    /* nonzero: random delays on every lane (for tests of exactness) */
 };
 
-/* "cpu" today. The caller closes it. */
+/* "cpu", or NAME for a device in a shared object libautohete-NAME.so, which is looked for in the folder that the
+ * environment variable AUTOHETE_PLUGINS names, beside the library, beside the program and where libraries are installed.
+ * AH_EINPUT: there is no such device; AH_EDEVICE: there is, but it does not fit or finds no hardware. The caller closes
+ * it. */
 AH_API int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
 AH_API void ah_dev_close(struct ah_dev *dev);
 

@@ -206,11 +206,11 @@ static void prepare_names_what_it_cannot_run(void **state)
         struct ah_call call;
         const char *words;
     } wrong[] = {
-        {half, "cpu: call 1, linear: weight is BF16, expected F32"},
-        {absent, "cpu: call 1, linear: weight is absent"},
-        {shape, "cpu: call 1, linear: output 0 is [6,5], expected [6,4]"},
+        {half, "cpu: call 1, linear: input 1 (weight) is BF16, expected F32"},
+        {absent, "cpu: call 1, linear: input 1 (weight) is absent"},
+        {shape, "cpu: call 1, linear: output 0 (y) is [6,5], expected [6,4]"},
         {unknown, "cpu: call 1: operator"},
-        {space, "cpu: call 1, linear: x lies in space"},
+        {space, "cpu: call 1, linear: input 0 (x) lies in space"},
         {heads, "cpu: call 1, attention: 300 channels in 1 heads, expected heads of at most 256 channels each"},
     };
     struct ah_dev *dev;

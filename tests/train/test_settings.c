@@ -12,6 +12,7 @@ static const struct ah_settings defaults = {
     .seed = 1,
     .schedule = {AH_DECAY_COSINE, 3e-4, 0.1, 10, 200},
     .adamw = {0.9, 0.95, 1e-8, 0.1},
+    .clip = 1,
     .val_batches = 8,
 };
 
@@ -21,6 +22,8 @@ static const struct ah_settings saved = {
     .seed = 0xfedcba9876543210,
     .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
     .adamw = {0, 0.5, 1e-3, 0},
+    .clip = 1e30 / 3,
+    .skip_nonfinite = true,
     .save_every = 5,
     .val_every = 7,
     .val_batches = 0,

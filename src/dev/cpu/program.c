@@ -36,21 +36,26 @@ const struct ah_kernels *ah__kernels(void)
 
 /* ---- what the device can run ------------------------------------------------------------------------------------- */
 
-static bool is_ids(const struct ah_op_operand *rule)
+static bool is_ids(const struct ah_op_operand *row)
 {
-    return rule->kind == AH_OPERAND_TOKENS || rule->kind == AH_OPERAND_TARGETS;
+    return row->kind == AH_OPERAND_TOKENS || row->kind == AH_OPERAND_TARGETS;
 }
 
-static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *rule)
+/* `direction` is "input" or "output". */
+static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *row, const char *direction,
+                         int index)
 {
-    enum ah_dtype expected = is_ids(rule) ? AH_I32 : AH_F32;
+    enum ah_dtype expected = is_ids(row) ? AH_I32 : AH_F32;
+    if (operand->space == AH_SPACE_NONE && row->optional)
+        return AH_OK;
     if (operand->space == AH_SPACE_NONE)
-        return rule->optional ? AH_OK : ah__fail(AH_EDEVICE, "%s is absent", rule->name);
+        return ah__fail(AH_EDEVICE, "%s %d (%s) is absent", direction, index, row->name);
     if ((unsigned)operand->space >= AH_SPACE_COUNT)
-        return ah__fail(AH_EDEVICE, "%s lies in space %d, which does not exist", rule->name, (int)operand->space);
+        return ah__fail(AH_EDEVICE, "%s %d (%s) lies in space %d, which does not exist", direction, index, row->name,
+                        (int)operand->space);
     if (operand->meta.dtype != expected)
-        return ah__fail(AH_EDEVICE, "%s is %s, expected %s", rule->name, ah__dtype_name(operand->meta.dtype),
-                        ah__dtype_name(expected));
+        return ah__fail(AH_EDEVICE, "%s %d (%s) is %s, expected %s", direction, index, row->name,
+                        ah__dtype_name(operand->meta.dtype), ah__dtype_name(expected));
     return AH_OK;
 }
 
@@ -63,11 +68,13 @@ static int shapes_check(const struct ah_call *call)
     for (int i = 0; i < row->inputs; i++)
         if (call->in[i].space)
             in[i] = call->in[i].meta;
-    out[0] = call->out[0].meta; /* what the rule does not derive it checks */
+    for (int i = 0; i < row->outputs; i++)
+        if (row->out[i].given)
+            out[i] = call->out[i].meta;
     AH_TRY(row->infer(out, in, &call->attr));
     for (int i = 0; i < row->outputs; i++)
         if (!ah__shape_equal(&out[i].shape, &call->out[i].meta.shape))
-            return ah__fail(AH_EDEVICE, "output %d is %s, expected %s", i,
+            return ah__fail(AH_EDEVICE, "output %d (%s) is %s, expected %s", i, row->out[i].name,
                             ah__shape_format(found, sizeof found, &call->out[i].meta.shape),
                             ah__shape_format(expected, sizeof expected, &out[i].shape));
     return AH_OK;
@@ -77,9 +84,9 @@ static int call_check(const struct ah_call *call)
 {
     const struct ah_op_row *row = ah__op_table[call->op];
     for (int i = 0; i < row->inputs; i++)
-        AH_TRY(operand_check(&call->in[i], &row->in[i]));
+        AH_TRY(operand_check(&call->in[i], &row->in[i], "input", i));
     for (int i = 0; i < row->outputs; i++)
-        AH_TRY(operand_check(&call->out[i], &row->out[i]));
+        AH_TRY(operand_check(&call->out[i], &row->out[i], "output", i));
     return shapes_check(call);
 }
 

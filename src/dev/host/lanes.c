@@ -173,6 +173,11 @@ static void *lane_main(void *argument)
             done.start_ns = done.end_ns = ah__host_now_ns();
         pthread_mutex_lock(&lanes->mutex);
         entry_finish(lane, done);
+        struct ah_event event = {.lane = lane->lane, .sequence = lane->finished};
+        pthread_mutex_unlock(&lanes->mutex);
+        if (lanes->config.passed)
+            lanes->config.passed(lanes->config.context, event);
+        pthread_mutex_lock(&lanes->mutex);
     }
     pthread_mutex_unlock(&lanes->mutex);
     return NULL;

@@ -23,6 +23,9 @@ struct ah_lanes_config {
     /* On the lane's thread, once the work's waits have passed: does it, fills start_ns and end_ns. The message of a
      * failure gets the lane and the work's label in front. */
     int (*run)(void *context, const struct ah_work *work, struct ah_done *done);
+    /* Null, or called on the lane's thread after each of its works has completed, also those that a failure skipped: to
+     * release what waits elsewhere, on a flag that a stream watches. */
+    void (*passed)(void *context, struct ah_event event);
     void *context;
 };
 

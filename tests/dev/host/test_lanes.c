@@ -15,6 +15,7 @@ struct elsewhere {
     struct ah_lanes *lanes;
     atomic_int value;
     int ran, fail_at;
+    uint64_t passed; /* the last sequence that the host lane announced */
 };
 
 static int host_run(void *context, const struct ah_work *work, struct ah_done *done)
@@ -28,6 +29,13 @@ static int host_run(void *context, const struct ah_work *work, struct ah_done *d
     if (e->fail_at == work->label.iteration)
         return ah__fail(AH_EDEVICE, "failed as asked");
     return AH_OK;
+}
+
+static void host_passed(void *context, struct ah_event event)
+{
+    struct elsewhere *e = context;
+    if (event.lane == AH_LANE_HOST && event.sequence == e->passed + 1)
+        e->passed++;
 }
 
 static void *stream_main(void *argument)
@@ -47,7 +55,8 @@ static void *stream_main(void *argument)
 
 static struct ah_lanes *lanes_open(struct elsewhere *e)
 {
-    struct ah_lanes_config config = {.device = "test", .run = host_run, .context = e};
+    struct ah_lanes_config config = {.device = "test", .run = host_run, .passed = host_passed,
+                                     .context = e};
     config.kind[AH_LANE_HOST] = AH_LANE_THREAD;
     config.kind[AH_LANE_COMPUTE] = AH_LANE_ELSEWHERE;
     config.core[AH_LANE_HOST] = -1;
@@ -86,6 +95,7 @@ static void lanes_here_and_elsewhere_wait_for_each_other(void **state)
     assert_int_equal(atomic_load(&e.value), 2 * ROUNDS);
     assert_fails(ah__lanes_wait_any(lanes, &done), AH_EINTERNAL, "test device: waited with nothing in flight");
     ah__lanes_free(lanes);
+    assert_int_equal(e.passed, ROUNDS);
 }
 
 static void a_failure_passes_through_both(void **state)
@@ -110,6 +120,7 @@ static void a_failure_passes_through_both(void **state)
     assert_ok(ah__lanes_settle(lanes));
     assert_int_equal(ah__lanes_failed(lanes), AH_OK);
     ah__lanes_free(lanes);
+    assert_int_equal(e.passed, ROUNDS); /* those that were skipped too */
     ah__lanes_free(NULL);
 }
 

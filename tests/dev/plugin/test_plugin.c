@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "dev/plugin.h"
+#include "run/tiny.h"
 
 static int open_from(struct ah_dev **dev, const char *folder, const char *name)
 {
@@ -164,6 +165,48 @@ static void a_loaded_device_gives_the_same_bits(void **state)
     ah_dev_close(cpu);
 }
 
+/* A few steps of a tiny model. Takes the device. */
+static void train_take(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan, struct ah_dev *dev)
+{
+    struct tiny_run context = {tiny, outcome};
+    struct ah_run_hooks hooks = tiny_hooks(&context);
+    struct ah_run *run;
+    int64_t done;
+    *outcome = (struct outcome){.steps = 0};
+    assert_ok(ah__run_new(&run, tiny->partition, plan, dev, &hooks));
+    assert_ok(ah__run_init(run, 11));
+    uint64_t allocations = ah__alloc_count();
+    assert_ok(ah__run_steps(run, TINY_STEPS, &done));
+    assert_int_equal(ah__alloc_count(), allocations);
+    assert_int_equal(done, TINY_STEPS);
+    outcome->states = tiny_hash_states(run, tiny->partition);
+    ah__run_free(run);
+    ah_dev_close(dev);
+}
+
+static void training_on_a_loaded_device_is_the_same(void **state)
+{
+    (void)state;
+    const struct ah_plan plans[] = {
+        {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1}, .policy = "resident"},
+        {.switches = {.layers = TINY_LAYERS, .checkpoint = 2, .offload_params = 2, .offload_optimizer = 3, .slots = 2,
+                      .refetch_ahead = 2, .embedding_on_host = true},
+         .policy = "autohete"},
+    };
+    struct tiny tiny;
+    struct ah_dev *cpu, *loop;
+    struct outcome expected, outcome;
+    tiny_init(&tiny, tiny_tied, 0);
+    assert_ok(ah_dev_open(&cpu, "cpu", &(struct ah_dev_options){.threads = 1}));
+    train_take(&expected, &tiny, &plans[0], cpu);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(open_from(&loop, AH_TEST_PLUGINS, "loop"));
+        train_take(&outcome, &tiny, &plans[i], loop);
+        assert_memory_equal(&outcome, &expected, sizeof outcome);
+    }
+    tiny_fini(&tiny);
+}
+
 static void a_failure_reaches_the_program_whole(void **state)
 {
     (void)state;
@@ -182,7 +225,7 @@ static void a_failure_reaches_the_program_whole(void **state)
     layer_init(&layer);
     layer.calls[1].in[0].meta.dtype = AH_BF16;
     assert_fails(dev->ops->prepare(dev, &layer.program, &prepared), AH_EDEVICE,
-                 "cpu: call 1, gelu: x is BF16, expected F32");
+                 "cpu: call 1, gelu: input 0 (x) is BF16, expected F32");
     ah_dev_close(dev);
 }
 
@@ -209,5 +252,6 @@ AH_TEST_SUITE("dev/plugin", cmocka_unit_test(faulty_plugins_are_refused_by_name)
               cmocka_unit_test(a_file_that_is_no_library_is_refused),
               cmocka_unit_test(an_unknown_device_says_where_it_was_sought),
               cmocka_unit_test(a_loaded_device_gives_the_same_bits),
+              cmocka_unit_test(training_on_a_loaded_device_is_the_same),
               cmocka_unit_test(a_failure_reaches_the_program_whole),
               cmocka_unit_test(a_plugin_is_loaded_more_than_once))

@@ -34,6 +34,8 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         fitted.switches.tiles = 1;
     if (given & AH_PLAN_GIVEN_SLOTS)
         fitted.switches.slots = plan->switches.slots;
+    if (given & AH_PLAN_GIVEN_SPARES)
+        fitted.switches.spares = plan->switches.spares;
     *plan = fitted;
     return AH_OK;
 }

@@ -70,7 +70,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         plan.switches.embedding_on_host ^= move->embedding;
         plan.switches.head_on_host ^= move->head;
         if ((move->p || move->o) && possible(&plan.switches, predictor))
-            ah__plan_fit(&plan, predictor->partition, budget);
+            ah__plan_fit(&plan, predictor, budget);
         if (possible(&plan.switches, predictor))
             AH_TRY(print_row(to, move->what, plan, chosen, predictor, budget));
     }
@@ -96,7 +96,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.offload_optimizer = cpo.o;
     plan.switches.embedding_on_host = plan.switches.head_on_host = false;
     plan.switches.refetch_ahead = 1;
-    ah__plan_fit(&plan, predictor->partition, budget);
+    ah__plan_fit(&plan, predictor, budget);
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
             ah__cost_device_bytes(&model, cpo) / (1 << 20));

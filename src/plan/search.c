@@ -69,7 +69,7 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
-    int64_t spares = partition->step.clips ? switches->offload_optimizer : 0;
+    int64_t spares = switches->offload_optimizer;
     int64_t set_bytes = ah__layout_set_bytes(partition, switches);
     if (budget->host_bytes && spares > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
         spares = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
@@ -77,8 +77,9 @@ static void spares_fit(struct ah_plan *plan, const struct ah_partition *partitio
     plan->host_peak_bytes += spares * set_bytes;
 }
 
-bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
+    const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
     int most = max_slots(switches, partition);
     switches->slots = min_slots(switches, partition);
@@ -86,7 +87,8 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, co
     measure(plan, partition);
     if (!ah__plan_within(plan, budget))
         return false;
-    spares_fit(plan, partition, budget);
+    if (partition->step.clips && !predictor->no_spares)
+        spares_fit(plan, partition, budget);
     int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
     if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
         more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
@@ -144,7 +146,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
     struct ah_switches *switches = &plan.switches;
     int slots_before = 0;
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        if (!ah__plan_fit(&plan, predictor->partition, budget)) {
+        if (!ah__plan_fit(&plan, predictor, budget)) {
             note_least(candidates, &plan, budget);
             continue;
         }
@@ -267,7 +269,7 @@ static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_se
 {
     int64_t step_ns;
     plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
-    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor->partition, budget))
+    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, budget))
         return AH_OK;
     AH_TRY(ah__plan_choose_overtaking(&step_ns, &plan, predictor));
     report->simulated++;

@@ -160,7 +160,7 @@ const struct model_case model_cases[] = {
     {"single", single, 0, 1},
     {"read_often", read_often, 0, 2},
     {"llama", model_llama, 0, 0},
-    {"rotary_first", rotary_first, 1, 0},
+    {"rotary_first", rotary_first, 1, 1},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Golden values of operators of Llama and its like, written by hand in PyTorch (Debian's python3-torch is enough), in double
-precision, with the conventions of Hugging Face's models (LlamaRMSNorm, rotate_half, repeat_kv).
+"""Golden values of operators of Llama and its like, written by hand in PyTorch (Debian's python3-torch is enough), in
+double precision, with the conventions of Hugging Face's models (LlamaRMSNorm, rotate_half, repeat_kv).
 
-Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a line
-"tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in); behind
-the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
+Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a
+line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in);
+behind the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
 
     tests/golden/operators.py
 """
@@ -74,8 +74,8 @@ with open(pathlib.Path(__file__).parent / "operators.bin", "wb") as f:
     data = b""
     for name, function, attributes, shapes in CASES:
         a, tensors = run(function, attributes, shapes)
-        f.write(("case %s %s %d %d %.9g %d %.9g\n" % (name, function.__name__, a["heads"], a["kv_heads"], a["theta"], a["dims"],
-                                                     a["eps"])).encode())
+        values = (a["heads"], a["kv_heads"], a["theta"], a["dims"], a["eps"])
+        f.write(("case %s %s " % (name, function.__name__) + "%d %d %.9g %d %.9g\n" % values).encode())
         for tensor, t in tensors.items():
             f.write(("tensor %s %s\n" % (tensor, " ".join(map(str, t.shape)))).encode())
             data += t.detach().numpy().astype("<f4").tobytes()

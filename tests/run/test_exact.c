@@ -272,7 +272,8 @@ static void init_depends_on_the_seed_alone(void **state)
     tiny_fini(&tiny);
 }
 
-AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
+AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident),
+              cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
               cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident),
               cmocka_unit_test(llama_equals_resident),
               cmocka_unit_test(stretches_equal_one_run),

@@ -119,8 +119,10 @@ int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *pr
     AH_TRY(ah__new(&made, 1, sizeof *made));
     made->prepared.program = program;
     int status = ah__new(&made->calls, (size_t)program->count, sizeof *made->calls);
-    if (status == AH_OK)
+    if (status == AH_OK) {
+        made->count = program->count;
         status = calls_prepare(made, program);
+    }
     if (status != AH_OK) {
         ah__cpu_program_free(made);
         return status;
@@ -133,7 +135,7 @@ void ah__cpu_program_free(struct ah_cpu_program *program)
 {
     if (!program)
         return;
-    for (int i = 0; program->calls && i < program->prepared.program->count; i++)
+    for (int i = 0; i < program->count; i++)
         ah__free(program->calls[i].owned);
     ah__free(program->calls);
     ah__free(program);
@@ -161,7 +163,7 @@ int ah__cpu_program_run(const struct ah_cpu_program *program, struct ah_pool *po
     for (int i = 0; i < AH_SPACE_COUNT; i++)
         if (program->extent[i].to > 0 && !base[i])
             return ah__fail(AH_EINTERNAL, "cpu: the program uses space %d, which is not bound", i);
-    for (int i = 0; i < program->prepared.program->count; i++)
+    for (int i = 0; i < program->count; i++)
         AH_TRY(call_run(&program->calls[i], pool, base));
     return AH_OK;
 }

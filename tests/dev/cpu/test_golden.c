@@ -80,7 +80,7 @@ static const struct tensor *tensor_named(const struct golden *g, const char *pre
     return NULL;
 }
 
-/* ---- a graph of one operator and its gradient, run node by node ------------------------------------------------------ */
+/* ---- a graph of one operator and its gradient, run node by node -------------------------------------------------- */
 
 struct single {
     const struct golden *golden;
@@ -137,15 +137,20 @@ static void single_fini(struct single *s)
     ah_graph_free(s->graph);
 }
 
+static struct ah_operand operand_of(struct single *s, int value)
+{
+    return (struct ah_operand){AH_SPACE_WORK, place_of(s, value), s->graph->values[value].meta};
+}
+
 static void node_run(struct single *s, struct ah_pool *pool, const struct ah_node *node)
 {
     struct ah_call call = {.op = node->op, .attr = node->attr};
     const struct ah_op_row *row = ah__op_table[node->op];
     char *base[AH_SPACE_COUNT] = {[AH_SPACE_WORK] = s->room};
     for (int i = 0; i < row->inputs; i++)
-        call.in[i] = (struct ah_operand){AH_SPACE_WORK, place_of(s, node->in[i]), s->graph->values[node->in[i]].meta};
+        call.in[i] = operand_of(s, node->in[i]);
     for (int i = 0; i < row->outputs; i++)
-        call.out[i] = (struct ah_operand){AH_SPACE_WORK, place_of(s, node->out[i]), s->graph->values[node->out[i]].meta};
+        call.out[i] = operand_of(s, node->out[i]);
     assert_ok(call_run(pool, &call, base));
 }
 

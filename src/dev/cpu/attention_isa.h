@@ -160,11 +160,11 @@ static AH_TARGET void scale_rows(float *x, const float *factor, int rows, int wi
             v_store(x + r * width + c, v_mul(v_load(x + r * width + c), v_set(factor[r])));
 }
 
-static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const float *key, int queries,
-                             int keys, bool first, bool diagonal)
+static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const float *key,
+                             const float *value, int queries, int keys, bool first, bool diagonal)
 {
     int head = job->head_size, width = round16(head);
-    int64_t stride = 3 * job->channels;
+    int64_t stride = job->kv_stride;
     struct mm scores = {.c = s->score, .ldc = TILE, .a = key, .a_row = stride, .a_term = 1, .b = s->query, .ldb = TILE,
                         .m = keys, .n = round16(queries), .k = head, .part = diagonal ? MM_COLS_FROM_ROW : MM_ALL};
     mm(&scores);
@@ -172,7 +172,7 @@ static AH_TARGET void attend(const struct ah_attention *job, struct attention_ti
         softmax_step(s, keys, q, diagonal);
     if (!first)
         scale_rows(s->out, s->shrink, queries, width);
-    pack(s->value, key + job->channels, stride, keys, head);
+    pack(s->value, value, stride, keys, head);
     struct mm values = {.c = s->out, .ldc = width, .a = s->score, .a_row = 1, .a_term = TILE, .b = s->value,
                         .ldb = width, .m = queries, .n = width, .k = keys, .add = !first,
                         .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL};
@@ -182,17 +182,18 @@ static AH_TARGET void attend(const struct ah_attention *job, struct attention_ti
 static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch)
 {
     struct attention_tile *s = (struct attention_tile *)(void *)scratch;
-    int64_t start = tile * TILE, stride = 3 * job->channels, row = batch * job->seq;
+    int64_t start = tile * TILE, row = batch * job->seq;
     int queries = job->seq - start < TILE ? (int)(job->seq - start) : TILE, size = job->head_size;
-    const float *query = job->qkv + (row + start) * stride + head * size;
-    const float *key = job->qkv + row * stride + job->channels + head * size;
-    pack_transposed(s->query, query, stride, queries, size, job->scale);
+    int64_t shared = row * job->kv_stride + head / job->group * size;
+    const float *query = job->q + (row + start) * job->q_stride + head * size;
+    pack_transposed(s->query, query, job->q_stride, queries, size, job->scale);
     for (int q = 0; q < TILE; q++) {
         s->most[q] = -INFINITY;
         s->total[q] = 0.0F;
     }
     for (int64_t at = 0; at <= start; at += TILE)
-        attend(job, s, key + at * stride, queries, at == start ? queries : TILE, at == 0, at == start);
+        attend(job, s, job->k + shared + at * job->kv_stride, job->v + shared + at * job->kv_stride, queries,
+               at == start ? queries : TILE, at == 0, at == start);
     for (int q = 0; q < queries; q++) {
         float *y = job->y + (row + start + q) * job->channels + head * size;
         v16 factor = v_set(1.0F / s->total[q]);
@@ -219,7 +220,7 @@ static AH_TARGET void queries_load(const struct ah_attention *job, struct attent
 {
     int size = job->head_size;
     int64_t at = row * job->channels + head * size;
-    pack(s->query, job->qkv + row * 3 * job->channels + head * size, 3 * job->channels, queries, size);
+    pack(s->query, job->q + row * job->q_stride + head * size, job->q_stride, queries, size);
     pack(s->dout, job->dy + at, job->channels, queries, size);
     for (int q = 0; q < queries; q++) {
         const float *dy = job->dy + at + q * job->channels, *y = job->y + at + q * job->channels;
@@ -294,22 +295,23 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
 static AH_TARGET void attention_bwd(const struct ah_attention *job, int64_t batch, int head, float *scratch)
 {
     struct attention_pair *s = (struct attention_pair *)(void *)scratch;
-    int64_t row = batch * job->seq, stride = 3 * job->channels, lse = (batch * job->heads + head) * job->seq;
+    int64_t row = batch * job->seq, stride = job->kv_stride, lse = (batch * job->heads + head) * job->seq;
     int size = job->head_size;
+    bool later = head % job->group > 0;
     for (int64_t at = 0; at < job->seq; at += TILE) {
         int keys = job->seq - at < TILE ? (int)(job->seq - at) : TILE;
-        int64_t key = (row + at) * stride + job->channels + head * size, value = key + job->channels;
-        pack(s->key, job->qkv + key, stride, keys, size);
-        pack_transposed(s->key_t, job->qkv + key, stride, keys, size, 1.0F);
-        pack_transposed(s->value_t, job->qkv + value, stride, keys, size, 1.0F);
+        int64_t shared = (row + at) * stride + head / job->group * size;
+        pack(s->key, job->k + shared, stride, keys, size);
+        pack_transposed(s->key_t, job->k + shared, stride, keys, size, 1.0F);
+        pack_transposed(s->value_t, job->v + shared, stride, keys, size, 1.0F);
         for (int64_t from = at; from < job->seq; from += TILE) {
             int queries = job->seq - from < TILE ? (int)(job->seq - from) : TILE;
             queries_load(job, s, row + from, lse + from, head, queries);
             pair(job, s, queries, keys, from == at, from == at);
-            rows_put(job->dqkv + (row + from) * stride + head * size, stride, s->dquery, queries, size,
-                     at > 0 || job->accumulate);
+            rows_put(job->dq + (row + from) * job->q_stride + head * size, job->q_stride, s->dquery, queries, size,
+                     at > 0 || job->add_q);
         }
-        rows_put(job->dqkv + key, stride, s->dkey, keys, size, job->accumulate);
-        rows_put(job->dqkv + value, stride, s->dvalue, keys, size, job->accumulate);
+        rows_put(job->dk + shared, stride, s->dkey, keys, size, later || job->add_k);
+        rows_put(job->dv + shared, stride, s->dvalue, keys, size, later || job->add_v);
     }
 }

@@ -12,21 +12,23 @@ enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_MAX_HEAD = 256 };
 
 /* One attention call; pointers are strided views, the gradients null in forward. */
 struct ah_attention {
-    const float *qkv; /* [B,T,3C] */
-    float *y, *lse;   /* [B,T,C], [B,H,T] */
-    const float *dy;  /* [B,T,C] */
-    float *dqkv;      /* [B,T,3C] */
+    const float *q, *k, *v; /* [B,T,stride], from the first channel of head 0 */
+    float *y, *lse;         /* [B,T,C], [B,H,T] */
+    const float *dy;        /* [B,T,C] */
+    float *dq, *dk, *dv;    /* as q, k, v */
     int64_t seq, channels;
+    int64_t q_stride, kv_stride; /* from one token to the next */
     int heads, head_size;
+    int group; /* heads in a row that share a head of k and v */
     float scale;
-    bool accumulate; /* into dqkv */
+    bool add_q, add_k, add_v; /* into dq, dk, dv */
 };
 
 /* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer is at the strip. */
 struct ah_strip {
     const float *dy, *x; /* x is null for a plain column sum */
-    const float *mean, *rstd;
-    float *dweight, *dbias;
+    const float *mean, *rstd; /* of x; without mean it is 0 */
+    float *dweight, *dbias;   /* dbias may be null beside dweight */
     int64_t rows, stride, cols;
     bool add_weight, add_bias;
 };
@@ -37,15 +39,24 @@ struct ah_kernels {
     void (*gelu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
     void (*relu)(float *y, const float *x, int64_t n);
     void (*relu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
+    void (*silu_mul)(float *y, const float *gate, const float *up, int64_t n);
+    /* dgate may be dy. */
+    void (*silu_mul_bwd)(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t n);
+    /* One token in place: of each head of `size` channels the first 2 * half, by the angles of half pairs. */
+    void (*rotary)(float *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     void (*layernorm)(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias,
                       int64_t rows, int64_t cols, float eps);
     void (*layernorm_bwd)(float *dx, const float *dy, const float *x, const float *weight, const float *mean,
                           const float *rstd, int64_t rows, int64_t cols, bool accumulate);
+    void (*rmsnorm)(float *y, float *rstd, const float *x, const float *weight, int64_t rows, int64_t cols, float eps);
+    void (*rmsnorm_bwd)(float *dx, const float *dy, const float *x, const float *weight, const float *rstd,
+                        int64_t rows, int64_t cols, bool accumulate);
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(float *dlogits, const float *logits, int64_t cols, int64_t target, float scale);
-    /* One tile of queries of one (batch, head) / one whole (batch, head). */
+    /* One tile of queries of one (batch, head) / one whole (batch, head). The heads of a group are to come in order:
+     * all but the first add to dk and dv. */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch);
 };
@@ -65,6 +76,7 @@ struct ah_cpu_call {
     struct ah_pieces pieces;      /* of the work as a whole, or of its last step */
     struct ah_pieces first;       /* of a step before it */
     bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
+    void *owned;                  /* made by prepare with ah__new(), freed with the program; or null */
     union {
         void (*unary)(float *y, const float *x, int64_t n);
         void (*unary_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
@@ -77,6 +89,9 @@ struct ah_cpu_call {
             struct ah_attention job;
             int64_t batch, tiles;
         } attention;
+        struct {
+            int64_t seq, size, half;
+        } rotary; /* owned: [seq][2][half] floats, cosines and sines */
         struct ah_strip strip;
     } as; /* pointers in it are null */
 };
@@ -116,9 +131,8 @@ struct ah_pieces ah__strip_pieces(int64_t cols);
 void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole,
                    const struct ah_pieces *pieces);
 
-extern const struct ah_cpu_operator ah__cpu_embedding, ah__cpu_add_position, ah__cpu_layernorm, ah__cpu_linear,
-    ah__cpu_attention, ah__cpu_gelu, ah__cpu_relu, ah__cpu_add, ah__cpu_copy, ah__cpu_cross_entropy,
-    ah__cpu_embedding_bwd, ah__cpu_position_bwd, ah__cpu_layernorm_bwd, ah__cpu_linear_bwd_x, ah__cpu_linear_bwd_w,
-    ah__cpu_linear_bwd_b, ah__cpu_attention_bwd, ah__cpu_gelu_bwd, ah__cpu_relu_bwd;
+#define AH_CPU_DECLARE(id, name) extern const struct ah_cpu_operator ah__cpu_##name;
+AH_OP_LIST(AH_CPU_DECLARE)
+#undef AH_CPU_DECLARE
 
 #endif

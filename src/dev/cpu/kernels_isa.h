@@ -67,6 +67,40 @@ AH_INLINE v16 relu_slope(v16 x)
 ACTIVATION(gelu)
 ACTIVATION(relu)
 
+static AH_TARGET void silu_mul(float *y, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = v_load_most(gate + i, n - i);
+        v16 silu = v_div(g, v_add(v_set(1.0F), v_exp(v_sub(v_set(0.0F), g))));
+        v_store_most(y + i, v_mul(silu, v_load_most(up + i, n - i)), n - i);
+    }
+}
+
+/* With s = 1 / (1 + e^-g): the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
+static AH_TARGET void silu_mul_bwd(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
+                                   int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = v_load_most(gate + i, n - i), d = v_load_most(dy + i, n - i);
+        v16 e = v_exp(v_sub(v_set(0.0F), g));
+        v16 s = v_div(v_set(1.0F), v_add(v_set(1.0F), e));
+        v16 silu = v_mul(g, s), slope = v_fma(silu, v_mul(e, s), s);
+        v_store_most(dgate + i, v_mul(v_mul(d, v_load_most(up + i, n - i)), slope), n - i);
+        v_store_most(dup + i, v_mul(d, silu), n - i);
+    }
+}
+
+static AH_TARGET void rotary(float *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half)
+{
+    for (int head = 0; head < heads; head++, x += size)
+        for (int64_t i = 0; i < half; i += LANES) {
+            v16 c = v_load_most(cosine + i, half - i), s = v_load_most(sine + i, half - i);
+            v16 a = v_load_most(x + i, half - i), b = v_load_most(x + half + i, half - i);
+            v_store_most(x + i, v_sub(v_mul(a, c), v_mul(b, s)), half - i);
+            v_store_most(x + half + i, v_add(v_mul(b, c), v_mul(a, s)), half - i);
+        }
+}
+
 static AH_TARGET void add(float *y, const float *a, const float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i += LANES)
@@ -128,6 +162,7 @@ static AH_TARGET double cross_entropy(float *dlogits, const float *logits, int64
 #define AH_KERNELS                                                                                                     \
     {                                                                                                                  \
         .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .relu = relu, .relu_bwd = relu_bwd, .add = add,          \
-        .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .strip = strip, .cross_entropy = cross_entropy,        \
-        .attention = attention, .attention_bwd = attention_bwd,                                                        \
+        .silu_mul = silu_mul, .silu_mul_bwd = silu_mul_bwd, .rotary = rotary, .layernorm = layernorm,                  \
+        .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm, .rmsnorm_bwd = rmsnorm_bwd, .strip = strip,                \
+        .cross_entropy = cross_entropy, .attention = attention, .attention_bwd = attention_bwd,                        \
     }

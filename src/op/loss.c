@@ -35,7 +35,7 @@ const struct ah_op_row ah__op_cross_entropy = {
 /* ---- of activations and the weight that makes logits of them: never are all logits there at once ------------------ */
 
 /* One chunk of tokens: as much scratch as is needed for the products to be near their best, and no more. */
-enum { CHUNK_BYTES = 24 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
+enum { CHUNK_BYTES = 25 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
 
 static int64_t round_to(int64_t value, int64_t multiple)
 {

@@ -105,7 +105,7 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
                bool random)
 {
     static struct record record;
-    struct ah_run_hooks hooks = {random_batch, constant_adam, note, &record};
+    struct ah_run_hooks hooks = {.batch = random_batch, .adam = constant_adam, .result = note, .context = &record};
     struct ah_dev *dev;
     struct ah_run *run;
     struct ah_dev_info info;

@@ -21,7 +21,7 @@
 #include <immintrin.h>
 #endif
 
-enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9 };
+enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9, HEAD_ROUNDS = 5 };
 
 static double seconds(void)
 {
@@ -471,6 +471,53 @@ static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
     }
 }
 
+/* ---- the head: its loss and gradients by one operator, against four that hold all logits ------------------------- */
+
+static struct ah_operand head_place(int64_t *end, enum ah_dtype dtype, struct ah_shape shape)
+{
+    struct ah_operand operand = {AH_SPACE_WORK, *end, {dtype, shape}};
+    *end += (ah__meta_bytes(&operand.meta) + 4095) / 4096 * 4096;
+    return operand;
+}
+
+static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
+{
+    const struct ah_op_row *row = ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY];
+    struct bench b = {.pool = pool, .rounds = 1, .base[AH_SPACE_WORK] = memory};
+    struct ah_attr attr = {0}, out_in = {.out_in = true};
+    struct ah_operand x = head_place(&b.bytes, AH_F32, (struct ah_shape){3, {BATCH, seq, CHANNELS, 0}});
+    struct ah_operand weight = head_place(&b.bytes, AH_F32, ah_shape2(VOCABULARY, CHANNELS));
+    tensors_fill(&b, memory);
+    struct ah_operand targets = head_place(&b.bytes, AH_I32, ah_shape2(BATCH, seq));
+    for (int64_t i = 0; i < BATCH * seq; i++)
+        ((int32_t *)(void *)(memory + targets.offset))[i] = (int32_t)(i * 7919 % VOCABULARY);
+    struct ah_operand logits = head_place(&b.bytes, AH_F32, (struct ah_shape){3, {BATCH, seq, VOCABULARY, 0}});
+    struct ah_meta in[AH_OP_MAX_INPUTS] = {x.meta, weight.meta, targets.meta}, out[AH_OP_MAX_OUTPUTS];
+    check(row->infer(out, in, &attr));
+    struct ah_operand loss = head_place(&b.bytes, AH_F32, out[0].shape), scratch = {AH_SPACE_WORK, logits.offset, out[1]};
+    struct ah_operand dx = head_place(&b.bytes, AH_F32, out[2].shape), dweight = head_place(&b.bytes, AH_F32, out[3].shape);
+    struct ah_call fused = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch, dx, dweight}};
+    struct ah_call alone = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch}};
+    struct ah_call apart[] = {{AH_OP_LINEAR, out_in, {x, weight}, {logits}},
+                              {AH_OP_CROSS_ENTROPY, attr, {logits, targets}, {loss, logits}},
+                              {AH_OP_LINEAR_BWD_W, out_in, {logits, x}, {dweight}},
+                              {AH_OP_LINEAR_BWD_X, out_in, {logits, weight}, {dx}}};
+    const struct ah_program programs[] = {{.count = (int)AH_LENGTH(apart), .calls = apart},
+                                          {.count = 1, .calls = &fused}, {.count = 1, .calls = &alone}};
+    static const char *const names[] = {"by four operators", "linear_cross_entropy", "its loss alone"};
+    double time[AH_LENGTH(programs)][HEAD_ROUNDS], middle[AH_LENGTH(programs)], flops = call_flops(&fused);
+    for (int round = 0; round < HEAD_ROUNDS; round++) /* in turn, so that a busy machine is busy for all */
+        for (size_t i = 0; i < AH_LENGTH(programs); i++)
+            time[i][round] = program_time(&b, &programs[i]);
+    printf("head of %d x %lld tokens, %d ids, %lld tokens in a chunk\n", BATCH, (long long)seq, VOCABULARY,
+           (long long)out[1].shape.dim[0]);
+    for (size_t i = 0; i < AH_LENGTH(programs); i++) {
+        middle[i] = median(time[i], HEAD_ROUNDS);
+        printf("  %-22s %9.3f ms   %3.0f%% of the first, whose products are %.1f GFLOP/s\n", names[i], middle[i] * 1e3,
+               100 * middle[i] / middle[0], flops / middle[0] * 1e-9);
+    }
+}
+
 /* The median of five runs of a task of the host's. */
 static double task_time(struct ah_pool *pool, int (*run)(struct ah_pool *pool, const struct ah_task *task),
                         const struct ah_task *task)
@@ -519,11 +566,13 @@ static void optimizer_print(struct ah_pool *pool, float *memory)
 
 int main(int argc, char **argv)
 {
-    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (argc == 3 && strcmp(argv[1], "--threads") == 0)
-        threads = atoi(argv[2]);
-    else if (argc != 1) {
-        fprintf(stderr, "usage: kernels [--threads N]\n");
+    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN), at = 1;
+    bool head_only = at < argc && strcmp(argv[at], "--head") == 0;
+    at += head_only;
+    if (at + 2 == argc && strcmp(argv[at], "--threads") == 0)
+        threads = atoi(argv[at + 1]);
+    else if (at != argc) {
+        fprintf(stderr, "usage: kernels [--head] [--threads N]\n");
         return 2;
     }
     struct ah_pool *pool;
@@ -533,9 +582,12 @@ int main(int argc, char **argv)
     char *memory = allocate(bytes);
     memset(memory, 0, (size_t)bytes);
     printf("%d threads, %s\n", threads, ah__host_isa_name());
-    block_print(pool, 256, memory);
-    block_print(pool, 1024, memory);
-    optimizer_print(pool, (float *)(void *)memory);
+    if (!head_only) {
+        block_print(pool, 256, memory);
+        block_print(pool, 1024, memory);
+        optimizer_print(pool, (float *)(void *)memory);
+    }
+    head_print(pool, 256, memory);
     free(memory);
     ah__pool_free(pool);
     return 0;

@@ -63,8 +63,7 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *cont
         ah_graph_scope_pop(graph);
     }
     x = norm(graph, "last", x, model->embd);
-    struct ah_tensor logits = ah_graph_linear(graph, x, table, no_bias, true);
-    return ah_graph_finish(graph, ah_graph_cross_entropy(graph, logits, targets));
+    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, table, targets));
 }
 
 static int show(const struct ah_model *model)

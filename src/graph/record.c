@@ -270,6 +270,12 @@ struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor
     return record(graph, AH_OP_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(logits.id, targets.id));
 }
 
+struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                               struct ah_tensor targets)
+{
+    return record(graph, AH_OP_LINEAR_CROSS_ENTROPY, (struct ah_attr){0}, ah__values(x.id, weight.id, targets.id));
+}
+
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
 static int check_loss(const struct ah_graph *graph, int loss)
@@ -278,11 +284,12 @@ static int check_loss(const struct ah_graph *graph, int loss)
         return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
     int producer = graph->values[loss].producer;
     if (producer < 0)
-        return ah__fail(AH_EINPUT, "loss: found %s of the graph, expected the scalar of cross_entropy",
+        return ah__fail(AH_EINPUT, "loss: found %s of the graph, expected the scalar of cross_entropy or linear_cross_entropy",
                         kind_names[graph->values[loss].kind]);
     const struct ah_op_row *row = ah__op_table[graph->nodes[producer].op];
     if (row->out[0].kind != AH_OPERAND_LOSS || graph->nodes[producer].out[0] != loss)
-        return ah__fail(AH_EINPUT, "loss: found a result of %s, expected the scalar of cross_entropy", row->name);
+        return ah__fail(AH_EINPUT, "loss: found a result of %s, expected the scalar of cross_entropy or linear_cross_entropy",
+                        row->name);
     return AH_OK;
 }
 

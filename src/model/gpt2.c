@@ -213,8 +213,7 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *cont
     }
     x = norm(graph, config, "transformer.ln_f", x);
     struct ah_tensor head = config->tied ? wte : table(graph, config, "lm_head", config->vocab_size);
-    x = ah_graph_linear(graph, x, head, (struct ah_tensor){-1}, true);
-    return ah_graph_finish(graph, ah_graph_cross_entropy(graph, x, targets));
+    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
 }
 
 const struct ah_family ah__family_gpt2 = {

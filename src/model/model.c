@@ -133,10 +133,10 @@ static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct ah_node *node = &graph->nodes[i];
         bool embedding = node->op == AH_OP_EMBEDDING;
-        if (!embedding && node->op != AH_OP_CROSS_ENTROPY)
+        if (!embedding && !ah__op_table[node->op]->classes)
             continue;
-        const struct ah_shape *shape = &graph->values[node->in[0]].meta.shape;
-        int64_t found = embedding ? shape->dim[0] : shape->dim[shape->rank - 1];
+        const struct ah_meta in[] = {graph->values[node->in[0]].meta, graph->values[node->in[1]].meta};
+        int64_t found = embedding ? in[0].shape.dim[0] : ah__op_table[node->op]->classes(in);
         if (found < def->vocab_size)
             return ah__fail(AH_EINPUT, "model '%s': %s: found %lld rows, expected at least vocab_size %lld", def->name,
                             embedding ? "embedding table" : "logits", (long long)found, (long long)def->vocab_size);

@@ -17,7 +17,8 @@
     X(SILU_MUL, silu_mul)                                                                                              \
     X(ADD, add)                                                                                                        \
     X(COPY, copy)                                                                                                      \
-    X(CROSS_ENTROPY, cross_entropy)
+    X(CROSS_ENTROPY, cross_entropy)                                                                                    \
+    X(LINEAR_CROSS_ENTROPY, linear_cross_entropy)
 
 /* What gradient rules emit. */
 #define AH_OP_BACKWARD_LIST(X)                                                                                         \

@@ -18,6 +18,8 @@ enum ah_op {
 
 enum { AH_OP_MAX_INPUTS = 8, AH_OP_MAX_OUTPUTS = 4, AH_OP_MAX_OPERANDS = AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS };
 
+enum { AH_TARGET_IGNORED = -100 }; /* a target that linear_cross_entropy leaves out of the mean */
+
 /* A kernel's view of one operand: what it is; where it is comes beside it. */
 struct ah_meta {
     enum ah_dtype dtype;
@@ -33,12 +35,15 @@ enum ah_operand_kind {
     AH_OPERAND_LOSS,
     AH_OPERAND_GRADIENT,       /* of an activation */
     AH_OPERAND_PARAM_GRADIENT, /* of a parameter: attr.acc may say that it is added to */
+    AH_OPERAND_SCALE,          /* F32 [1] that is multiplied by */
+    AH_OPERAND_SCRATCH,        /* an output that nothing reads: room that the operator needs while it runs */
 };
 
 struct ah_op_operand {
     const char *name;
     enum ah_operand_kind kind;
-    bool optional;       /* may be absent */
+    bool optional;       /* may be absent; an output that is: it is not computed. A program that drops what backward reads
+                          * leaves it out */
     bool backward_reads; /* forward operators: the gradient rule reads it, so it is saved or made again */
     bool in_place;       /* an output that has the memory of input 0 */
     bool given;          /* output 0 whose shape follows from no input: it is handed in and checked */
@@ -76,6 +81,8 @@ struct ah_op_row {
     enum ah_op_limit limit;
     /* AH_OP_LIMIT_PRODUCT only. */
     struct ah_op_product (*product)(const struct ah_meta *in, const struct ah_meta *out);
+    /* Operators that give a loss: the targets are below it. Of the first two inputs. */
+    int64_t (*classes)(const struct ah_meta *in);
 };
 
 /* A row's operands with their number: AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}, ...). */

@@ -21,6 +21,7 @@ struct compiling {
     bool *saved;          /* by storage: lives in SAVED */
     int64_t *saved_offset;
     struct place *places; /* by storage, of the program being made */
+    bool *absent;         /* by value: an optional result that the program being made leaves out */
     struct ah_live *live;
     struct ah_interval *intervals;
     int *nodes; /* of the program being made */
@@ -154,10 +155,23 @@ static void place_params(struct compiling *c)
     }
 }
 
+/* Optional results are for backward. */
+static void leave_out(struct compiling *c, enum mode mode)
+{
+    const struct ah_graph *graph = c->section->graph;
+    memset(c->absent, 0, graph->value_count * sizeof *c->absent);
+    for (int n = 0; mode == MODE_FORWARD_DROP && n < c->count; n++) {
+        const struct ah_node *node = &graph->nodes[c->nodes[n]];
+        for (int i = 0; i < ah__op_table[node->op]->outputs; i++)
+            c->absent[node->out[i]] = ah__op_table[node->op]->out[i].optional;
+    }
+}
+
 static void place_fixed(struct compiling *c, enum mode mode)
 {
     const struct ah_section *section = c->section;
     memset(c->places, 0, section->graph->value_count * sizeof *c->places);
+    leave_out(c, mode);
     place_params(c);
     place(c, section->input, AH_SPACE_INPUT, 0);
     place(c, section->graph->targets, AH_SPACE_TARGETS, 0);
@@ -181,7 +195,7 @@ static int place_work(struct compiling *c, int64_t *work_bytes)
     for (int pass = 0; pass < 2; pass++) {
         int at = 0;
         for (size_t v = 0; v < graph->value_count; v++) {
-            if (c->live[v].first < 0 || c->places[v].space != AH_SPACE_NONE)
+            if (c->live[v].first < 0 || c->places[v].space != AH_SPACE_NONE || c->absent[v])
                 continue;
             if (pass == 0)
                 c->intervals[count++] = (struct ah_interval){c->live[v].first, c->live[v].last,
@@ -199,10 +213,20 @@ static int place_work(struct compiling *c, int64_t *work_bytes)
 
 static struct ah_operand operand(const struct compiling *c, int value)
 {
-    if (value < 0)
+    if (value < 0 || c->absent[value])
         return (struct ah_operand){.space = AH_SPACE_NONE};
     const struct place *at = &c->places[storage_of(c, value)];
     return (struct ah_operand){at->space, at->offset, c->section->graph->values[value].meta};
+}
+
+static double call_flops(const struct ah_call *call)
+{
+    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        in[i] = call->in[i].meta;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        out[i] = call->out[i].meta;
+    return ah__op_table[call->op]->flops(in, out, &call->attr);
 }
 
 static int emit_program(struct compiling *c, struct ah_program *program, enum mode mode)
@@ -219,21 +243,42 @@ static int emit_program(struct compiling *c, struct ah_program *program, enum mo
             calls[i].in[j] = operand(c, node->in[j]);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             calls[i].out[j] = operand(c, node->out[j]);
-        program->flops += ah__node_flops(c->section->graph, node);
+        program->flops += call_flops(&calls[i]);
     }
     program->calls = calls;
     return AH_OK;
 }
 
-/* The head without the loss: what the loss operator would read stays in WORK, where nothing comes after it. */
+/* The value that holds the logits: what the loss reads, or made for this program out of what it reads. */
+static int logits_find(struct compiling *c, int *logits, int *appended)
+{
+    struct ah_graph *graph = c->section->graph;
+    struct ah_node loss = graph->nodes[graph->values[c->section->loss].producer];
+    *appended = -1;
+    if (loss.op != AH_OP_LINEAR_CROSS_ENTROPY) {
+        *logits = loss.in[0];
+        c->leads[*logits] = true;
+        return AH_OK;
+    }
+    int out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__graph_node(graph, AH_OP_LINEAR, &(struct ah_attr){.out_in = true}, ah__values(loss.in[0], loss.in[1]), NULL,
+                          out));
+    *logits = out[0];
+    *appended = graph->values[*logits].producer;
+    c->leads[loss.in[0]] = true;
+    return AH_OK;
+}
+
+/* The head without the loss: its logits stay in WORK, where nothing comes after them. */
 static int emit_infer(struct compiling *c)
 {
-    const struct ah_graph *graph = c->section->graph;
+    int logits, appended;
     if (c->section->loss < 0)
         return AH_OK;
-    int logits = graph->nodes[graph->values[c->section->loss].producer].in[0];
-    c->leads[logits] = true;
+    AH_TRY(logits_find(c, &logits, &appended));
     take_needed(c, c->leads);
+    if (appended >= 0)
+        c->nodes[c->count++] = appended;
     AH_TRY(emit_program(c, &c->code->program[AH_PROGRAM_INFER], MODE_INFER));
     c->code->logits = operand(c, logits);
     return AH_OK;
@@ -278,13 +323,14 @@ static int compile(struct compiling *c)
 
 static int allocate(struct compiling *c)
 {
-    /* One more node and value than now: settle_boundary may append a copy. */
-    size_t values = c->section->graph->value_count + 1, nodes = c->section->graph->node_count + 1;
+    /* Two more nodes and values than now: settle_boundary may append a copy, logits_find a product. */
+    size_t values = c->section->graph->value_count + 2, nodes = c->section->graph->node_count + 2;
     AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
     AH_TRY(ah__arena_new(&c->arena, &c->leads, values, sizeof *c->leads));
     AH_TRY(ah__arena_new(&c->arena, &c->saved, values, sizeof *c->saved));
     AH_TRY(ah__arena_new(&c->arena, &c->saved_offset, values, sizeof *c->saved_offset));
     AH_TRY(ah__arena_new(&c->arena, &c->places, values, sizeof *c->places));
+    AH_TRY(ah__arena_new(&c->arena, &c->absent, values, sizeof *c->absent));
     AH_TRY(ah__arena_new(&c->arena, &c->live, values, sizeof *c->live));
     AH_TRY(ah__arena_new(&c->arena, &c->intervals, values, sizeof *c->intervals));
     return ah__arena_new(&c->arena, &c->nodes, nodes, sizeof *c->nodes);
@@ -300,7 +346,8 @@ int64_t ah__code_work_bytes(const struct ah_code *code)
 {
     int64_t most = 0;
     for (int i = 0; i < AH_PROGRAM_COUNT; i++)
-        most = code->program[i].work_bytes > most ? code->program[i].work_bytes : most;
+        if (i != AH_PROGRAM_INFER && code->program[i].work_bytes > most)
+            most = code->program[i].work_bytes;
     return most;
 }
 

@@ -7,7 +7,8 @@
 enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 
 /* Compiles all programs into *code, whose arrays live in partition->arena. `number`: which partition the section is;
- * `param_of`: recorded value -> index in partition->params. May append a copy to the section. */
+ * `param_of`: recorded value -> index in partition->params. May append operators to the
+ * section. */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 

@@ -84,7 +84,7 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
-                              partition->compute, partition->step.clips};
+                              partition->compute, partition->step.clips, partition->step.infers};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
@@ -118,12 +118,13 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
 {
     const struct ah_graph *graph = cut->graph;
     const struct ah_shape *tokens = &graph->values[graph->tokens].meta.shape;
-    const struct ah_value *loss = &graph->values[graph->loss];
+    const struct ah_node *loss = &graph->nodes[graph->values[graph->loss].producer];
+    const struct ah_meta loss_in[] = {graph->values[loss->in[0]].meta, graph->values[loss->in[1]].meta};
     partition->compute = graph->compute;
     partition->layers = cut->layers;
     partition->batch = tokens->dim[0];
     partition->seq = tokens->dim[1];
-    partition->vocab = graph->values[graph->nodes[loss->producer].in[0]].meta.shape.dim[2];
+    partition->vocab = ah__op_table[loss->op]->classes(loss_in);
     partition->shared_group = cut->shared ? 0 : -1;
 }
 

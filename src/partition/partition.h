@@ -56,7 +56,7 @@ struct ah_code {
     bool uses_shared;            /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
     bool backward_needs_params;  /* false for an embedding */
 };
-/* The most scratch that any of its programs needs. */
+/* The most scratch that any of its programs needs but INFER. */
 int64_t ah__code_work_bytes(const struct ah_code *code);
 
 struct ah_partition {

@@ -78,7 +78,9 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
     const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
     sizes->head_saved = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
     int64_t work = sizes->head_saved + head->saved_bytes;
-    work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP | 1U << AH_PROGRAM_INFER));
+    work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP));
+    if (partition->step.infers)
+        work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
     work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
     sizes->work = round_up(work);

@@ -122,6 +122,8 @@ int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *l
     double no_loss;
     if (from->space != AH_SPACE_WORK || from->meta.dtype != AH_F32)
         return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32");
+    if (!run->partition->step.infers)
+        return ah__fail(AH_EINTERNAL, "run: the partition was made for training, without room for logits");
     run->infer = true;
     int status = ah__run_eval(run, ids, ids, &no_loss);
     run->infer = false;

@@ -68,9 +68,10 @@ static int fill_window(struct generator *gen)
 static int open_run(struct generator *gen)
 {
     static const struct ah_run_hooks no_hooks;
+    static const struct ah_step_options step = {.infers = true};
     struct ah_dev_options options = {.threads = gen->options->threads};
     AH_TRY(ah_model_record(&gen->graph, gen->model, 1, gen->seq, AH_F32));
-    AH_TRY(ah_partition_new(&gen->partition, gen->graph, NULL));
+    AH_TRY(ah_partition_new(&gen->partition, gen->graph, &step));
     int layers = gen->partition->layers;
     struct ah_plan plan = {
         .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},

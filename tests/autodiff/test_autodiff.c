@@ -30,6 +30,7 @@ static const struct single singles[] = {
     {AH_OP_ADD, {0}, {S3(2, 4, 6), S3(2, 4, 6)}},
     {AH_OP_COPY, {0}, {S3(2, 4, 6)}},
     {AH_OP_CROSS_ENTROPY, {0}, {S3(2, 4, 10), S2(2, 4)}},
+    {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 4, 6), S2(10, 6), S2(2, 4)}},
 };
 
 struct differentiated {

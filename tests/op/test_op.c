@@ -48,9 +48,10 @@ static void check_flags(const struct ah_op_row *row)
         assert_false(row->in[i].in_place || row->in[i].given);
     for (int i = 0; i < row->outputs; i++) {
         in_place += row->out[i].in_place;
-        assert_false(row->out[i].optional || (row->out[i].given && i > 0));
+        assert_false((row->out[i].optional && (i == 0 || row->out[i].in_place)) || (row->out[i].given && i > 0));
     }
     assert_true(in_place <= 1);
+    assert_true((row->out[0].kind == AH_OPERAND_LOSS) == (row->classes != NULL));
     assert_true(contains(row->out, row->outputs, AH_OPERAND_PARAM_GRADIENT) == ((row->attrs & AH_ATTR_ACC) != 0));
 }
 
@@ -114,6 +115,8 @@ static const struct rule rules[] = {
     {AH_OP_SILU_MUL, {0}, {X, X}, {X}, 10 * 48},
     {AH_OP_ADD, {0}, {X, X}, {X}, 48},
     {AH_OP_CROSS_ENTROPY, {0}, {F3(2, 4, 10), IDS}, {N(1), F3(2, 4, 10)}, 5 * 80},
+    {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {X, W(10, 6), IDS}, {N(1), W(8, 10), X, W(10, 6)}, 8 * 10 * (3 * 2 * 6 + 5)},
+    {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {X, W(10, 6), IDS, N(1)}, {N(1), W(8, 10), X, W(10, 6)}, 8 * 10 * (3 * 2 * 6 + 5)},
     {AH_OP_EMBEDDING_BWD, {0}, {X, IDS}, {W(10, 6)}, 48},
     {AH_OP_POSITION_BWD, {0}, {X}, {W(5, 6)}, 48},
     {AH_OP_LAYERNORM_BWD, {0}, {X, X, N(6), N(8), N(8)}, {X, N(6), N(6)}, 14 * 48},
@@ -249,6 +252,39 @@ static void bytes(void **state)
     expect_bytes(AH_OP_LINEAR_BWD_B, in, (struct ah_meta[AH_OP_MAX_OUTPUTS]){norm}, 1, x_bytes + 2 * norm_bytes);
 }
 
+/* The scratch of the fused loss is one chunk: bounded, a multiple of 16 tokens or all of them, and by shape alone. */
+static void loss_chunks(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, vocab, chunk;
+    } cases[] = {{1024, 50257, 128}, {1000, 50257, 128}, {100, 50257, 100}, {8192, 1 << 20, 64},
+                 {1024, 256, 1024},  {150, 120000, 64},  {1, 7, 1},         {129, 50257, 80}};
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 1, cases[i].rows, 3), f32(2, cases[i].vocab, 3, 0),
+                                               i32(1, cases[i].rows)};
+        struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
+        assert_ok(ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY]->infer(out, in, &(struct ah_attr){0}));
+        assert_int_equal(out[1].shape.dim[0], cases[i].chunk);
+        assert_int_equal(out[1].shape.dim[1], cases[i].vocab);
+    }
+}
+
+/* Without gradients it costs one product. */
+static void loss_alone(void **state)
+{
+    (void)state;
+    const struct ah_op_row *row = ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY];
+    struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 2, 4, 6), f32(2, 10, 6, 0), i32(2, 4)}, out[AH_OP_MAX_OUTPUTS] = {0};
+    struct ah_attr attr = {0};
+    assert_ok(row->infer(out, in, &attr));
+    int64_t x = 2 * 4 * 6 * 4, weight = 10 * 6 * 4, logits = 2 * 4 * 10 * 4, ids = 2 * 4 * 4;
+    assert_int_equal((int64_t)row->bytes(in, out, &attr), 3 * x + 3 * weight + 5 * logits + ids);
+    out[2] = out[3] = absent;
+    assert_int_equal((int64_t)row->flops(in, out, &attr), 8 * 10 * (2 * 6 + 5));
+    assert_int_equal((int64_t)row->bytes(in, out, &attr), x + weight + 3 * logits + ids);
+}
+
 static void shapes(void **state)
 {
     (void)state;
@@ -268,5 +304,5 @@ static void shapes(void **state)
 
 AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers),
               cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(attributes),
-              cmocka_unit_test(bytes),
+              cmocka_unit_test(bytes), cmocka_unit_test(loss_chunks), cmocka_unit_test(loss_alone),
               cmocka_unit_test(shapes))

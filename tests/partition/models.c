@@ -182,8 +182,8 @@ int model_record(struct ah_graph *graph, model_block block, int layers, bool tie
         ah_graph_scope_pop(graph);
     }
     x = model_norm(graph, "ln_f", x);
-    x = ah_graph_linear(graph, x, tied ? wte : table(graph, "head", MODEL_VOCAB), (struct ah_tensor){-1}, true);
-    return ah_graph_finish(graph, ah_graph_cross_entropy(graph, x, targets));
+    struct ah_tensor head = tied ? wte : table(graph, "head", MODEL_VOCAB);
+    return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
 }
 
 struct ah_graph *model_graph(model_block block, int layers, bool tied)

@@ -86,6 +86,9 @@ struct ah_cpu_call {
         int64_t vocabulary; /* ids are below it */
         struct ah_gemm gemm;
         struct {
+            struct ah_gemm logits, dx, dweight; /* of a whole chunk */
+        } head;
+        struct {
             struct ah_attention job;
             int64_t batch, tiles;
         } attention;

@@ -1,6 +1,8 @@
 /* Softmax cross-entropy: the logits become their gradient, and the rows' losses are summed in one order. */
 #include "dev/cpu/kernels.h"
 
+#include <string.h>
+
 static int cross_entropy_prepare(struct ah_cpu_call *call)
 {
     const struct ah_shape *logits = ah__call_in(call, 0);
@@ -45,3 +47,121 @@ static int cross_entropy_run(const struct ah_bound *bound)
 }
 
 const struct ah_cpu_operator ah__cpu_cross_entropy = {cross_entropy_prepare, cross_entropy_run};
+
+/* ---- with the product that makes the logits, by chunks of tokens ------------------------------------------------- */
+
+static int linear_cross_entropy_prepare(struct ah_cpu_call *call)
+{
+    const struct ah_shape *x = ah__call_in(call, 0), *logits = ah__call_out(call, 1);
+    int64_t chunk = logits->dim[0], vocab = logits->dim[1], channels = ah__shape_last(x);
+    call->rows = ah__shape_rows(x);
+    call->cols = channels;
+    call->as.head.logits =
+        (struct ah_gemm){.trans_b = true, .m = chunk, .n = vocab, .k = channels, .lda = channels, .ldb = channels,
+                         .ldc = vocab};
+    call->as.head.dx =
+        (struct ah_gemm){.m = chunk, .n = channels, .k = vocab, .lda = vocab, .ldb = channels, .ldc = channels};
+    call->as.head.dweight = (struct ah_gemm){.trans_a = true, .m = vocab, .n = channels, .k = chunk, .lda = vocab,
+                                             .ldb = channels, .ldc = channels, .accumulate = call->adds[3]};
+    return AH_OK;
+}
+
+/* The chunk in hand: the row it begins with, and how many it has. */
+struct chunk {
+    const struct ah_bound *bound;
+    struct ah_pieces pieces;
+    int64_t from, rows;
+    float scale;
+};
+
+/* What a target is worth: its row's loss, and the row's gradient where the logits were. */
+static void chunk_loss_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct chunk *c = context;
+    const struct ah_cpu_call *call = c->bound->call;
+    const int32_t *targets = (const int32_t *)c->bound->in[2] + c->from;
+    int64_t vocab = call->as.head.logits.n, from = index * c->pieces.size;
+    int64_t to = from + ah__pieces_length(&c->pieces, index);
+    double sum = 0;
+    for (int64_t row = from; row < to; row++) {
+        float *logits = (float *)c->bound->out[1] + row * vocab;
+        if (targets[row] == AH_TARGET_IGNORED)
+            memset(logits, 0, (size_t)vocab * sizeof *logits);
+        else
+            sum += call->kernels->cross_entropy(logits, logits, vocab, targets[row], c->scale);
+    }
+    ah__pool_partials(c->bound->pool)[index] = sum;
+}
+
+static double chunk_loss(struct chunk *c)
+{
+    const double *partial = ah__pool_partials(c->bound->pool);
+    double sum = 0;
+    c->pieces = ah__pieces(c->rows, (c->rows + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS);
+    ah__pool_run(c->bound->pool, chunk_loss_piece, c->pieces.count, c);
+    for (int i = 0; i < c->pieces.count; i++)
+        sum += partial[i];
+    return sum;
+}
+
+static int product(const struct ah_bound *bound, struct ah_gemm gemm, const float *a, const void *b, float *out)
+{
+    gemm.grid = ah__cpu_gemm_grid(gemm.m, gemm.n);
+    gemm.a = a;
+    gemm.b = b;
+    gemm.c = out;
+    return ah__cpu_gemm(bound->pool, &gemm);
+}
+
+static int chunk_run(struct chunk *c, double *sum)
+{
+    const struct ah_bound *bound = c->bound;
+    int64_t at = c->from * bound->call->cols;
+    const float *x = (const float *)bound->in[0] + at;
+    float *logits = bound->out[1];
+    struct ah_gemm forward = bound->call->as.head.logits, dx = bound->call->as.head.dx;
+    struct ah_gemm dweight = bound->call->as.head.dweight;
+    forward.m = dx.m = dweight.k = c->rows;
+    dweight.accumulate |= c->from > 0;
+    AH_TRY(product(bound, forward, x, bound->in[1], logits));
+    *sum += chunk_loss(c);
+    if (bound->out[2])
+        AH_TRY(product(bound, dx, logits, bound->in[1], (float *)bound->out[2] + at));
+    if (bound->out[3])
+        AH_TRY(product(bound, dweight, logits, x, bound->out[3]));
+    return AH_OK;
+}
+
+/* How many tokens count. */
+static int count_targets(int64_t *count, const int32_t *targets, int64_t rows, int64_t vocab)
+{
+    *count = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        if (targets[i] == AH_TARGET_IGNORED)
+            continue;
+        if (targets[i] < 0 || targets[i] >= vocab)
+            return ah__fail(AH_EDEVICE, "cpu: linear_cross_entropy: target %lld has id %ld, expected 0 to %lld, or %d",
+                            (long long)i, (long)targets[i], (long long)vocab - 1, (int)AH_TARGET_IGNORED);
+        ++*count;
+    }
+    return AH_OK;
+}
+
+static int linear_cross_entropy_run(const struct ah_bound *bound)
+{
+    const struct ah_cpu_call *call = bound->call;
+    int64_t count, chunk = call->as.head.logits.m;
+    AH_TRY(count_targets(&count, bound->in[2], call->rows, call->as.head.logits.n));
+    const float *given = bound->in[3];
+    double sum = 0, divisor = (double)(count > 0 ? count : 1);
+    struct chunk c = {.bound = bound, .scale = given ? *given : 1.0F / (float)divisor};
+    for (; c.from < call->rows; c.from += chunk) {
+        c.rows = call->rows - c.from < chunk ? call->rows - c.from : chunk;
+        AH_TRY(chunk_run(&c, &sum));
+    }
+    *(float *)bound->out[0] = (float)(given ? sum * (double)*given : sum / divisor);
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_linear_cross_entropy = {linear_cross_entropy_prepare, linear_cross_entropy_run};

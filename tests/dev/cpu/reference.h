@@ -193,6 +193,46 @@ static inline void reference_cross_entropy(const struct reference *r)
     }
 }
 
+/* Output 1, the scratch, stays what it is. */
+static inline void reference_linear_cross_entropy(const struct reference *r)
+{
+    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), cols = reference_last(&r->call->in[0]);
+    int64_t vocab = r->call->in[1].meta.shape.dim[0], count = 0;
+    for (int64_t row = 0; row < rows; row++)
+        count += (int64_t)r->in[2][row] != AH_TARGET_IGNORED;
+    double scale = r->in[3] ? r->in[3][0] : count ? 1 / (double)count : 0;
+    r->out[0][0] = 0;
+    for (int64_t i = 0; r->out[3] && i < vocab * cols; i++)
+        r->out[3][i] = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        const double *x = r->in[0] + row * cols;
+        int64_t target = (int64_t)r->in[2][row];
+        double total = 0, at_target = 0;
+        for (int64_t i = 0; r->out[2] && i < cols; i++)
+            r->out[2][row * cols + i] = 0;
+        if (target == AH_TARGET_IGNORED)
+            continue;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t v = 0; v < vocab; v++) {
+                const double *weight = r->in[1] + v * cols;
+                double logit = 0;
+                for (int64_t i = 0; i < cols; i++)
+                    logit += x[i] * weight[i];
+                if (pass == 0) {
+                    total += exp(logit);
+                    at_target = v == target ? logit : at_target;
+                    continue;
+                }
+                double slope = (exp(logit) / total - (v == target ? 1 : 0)) * scale;
+                for (int64_t i = 0; r->out[2] && i < cols; i++)
+                    r->out[2][row * cols + i] += slope * weight[i];
+                for (int64_t i = 0; r->out[3] && i < cols; i++)
+                    r->out[3][v * cols + i] += slope * x[i];
+            }
+        r->out[0][0] += (log(total) - at_target) * scale;
+    }
+}
+
 static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_EMBEDDING] = reference_embedding, [AH_OP_ADD_POSITION] = reference_add_position,
     [AH_OP_LAYERNORM] = reference_layernorm, [AH_OP_LINEAR] = reference_linear,
@@ -201,6 +241,7 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
     [AH_OP_RMSNORM] = reference_rmsnorm,     [AH_OP_ROTARY] = reference_rotary,
     [AH_OP_SILU_MUL] = reference_silu_mul,   [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
+    [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy,
 };
 
 #endif

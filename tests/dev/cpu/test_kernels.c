@@ -346,17 +346,138 @@ static void cross_entropy_gives_its_gradient(void **state)
     pool_end(&p);
 }
 
+/* ---- the fused loss ---------------------------------------------------------------------------------------------- */
+
+enum { IGNORE_NONE, IGNORE_SOME, IGNORE_ALL };
+
+struct loss_case {
+    struct op_case of;
+    int ignore;
+    bool alone; /* no gradients */
+};
+
+#define FUSED(batch, seq, channels, vocab, acc_)                                                                       \
+    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {.acc = (acc_)},                                              \
+     {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq)}, {0}, vocab}
+#define SCALED(batch, seq, channels, vocab)                                                                            \
+    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0},                                                          \
+     {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq), S1(1)}, {0}, vocab}
+
+static const struct loss_case loss_cases[] = {
+    {FUSED(2, 7, 20, 11, 0), IGNORE_NONE, false},
+    {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, false},
+    {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, true},
+    {FUSED(2, 7, 20, 11, 0), IGNORE_ALL, false},
+    {FUSED(2, 7, 20, 11, 8), IGNORE_ALL, false},
+    {FUSED(2, 7, 20, 11, 8), IGNORE_SOME, false},
+    {SCALED(2, 7, 20, 11), IGNORE_SOME, false},
+    {SCALED(2, 7, 20, 11), IGNORE_NONE, true},
+    {FUSED(1, 1, 1, 1, 0), IGNORE_NONE, false},
+    {FUSED(3, 43, 33, 517, 0), IGNORE_SOME, false},
+    {FUSED(3, 50, 3, 104001, 0), IGNORE_SOME, false}, /* three chunks, the last shorter */
+    {FUSED(3, 50, 3, 104001, 8), IGNORE_NONE, false},
+    {FUSED(1, 128, 2, 104001, 0), IGNORE_SOME, true},
+};
+
+static void loss_case_init(struct op_data *data, const struct loss_case *c)
+{
+    op_data_init(data, &c->of, 6);
+    int32_t *targets = operand_at(data, &data->call.in[2]);
+    for (int64_t i = 0; i < ah__shape_count(&c->of.in[2]); i++)
+        if (c->ignore == IGNORE_ALL || (c->ignore == IGNORE_SOME && i % 5 < 2))
+            targets[i] = AH_TARGET_IGNORED;
+    if (c->alone)
+        data->call.out[2] = data->call.out[3] = (struct ah_operand){0};
+}
+
+static void loss_case_check(struct ah_pool *pool, const struct loss_case *c)
+{
+    struct op_data data;
+    loss_case_init(&data, c);
+    struct reference r = reference_new(&data);
+    reference_table[AH_OP_LINEAR_CROSS_ENTROPY](&r);
+    int64_t weights = ah__shape_count(&c->of.in[1]);
+    for (int64_t i = 0; c->of.attr.acc && i < weights; i++) {
+        ((float *)operand_at(&data, &data.call.out[3]))[i] = before(3, i);
+        r.out[3][i] += (double)before(3, i);
+    }
+    assert_ok(call_run(pool, &data.call, data.base));
+    assert_close(c->of.name, 0, operand_at(&data, &data.call.out[0]), r.out[0], 1, 1e-6, 1e-3);
+    if (!c->alone) {
+        assert_close(c->of.name, 2, operand_at(&data, &data.call.out[2]), r.out[2], ah__shape_count(&c->of.in[0]), 2e-6, 1e-3);
+        assert_close(c->of.name, 3, operand_at(&data, &data.call.out[3]), r.out[3], weights, 2e-6, 1e-3);
+    }
+    const float *loss = operand_at(&data, &data.call.out[0]);
+    assert_true(c->ignore != IGNORE_ALL || !(*loss < 0 || *loss > 0));
+    reference_free(&r);
+    op_data_fini(&data);
+}
+
+static void fused_loss_matches_definition(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    for (size_t i = 0; i < AH_LENGTH(loss_cases); i++)
+        loss_case_check(p.pool, &loss_cases[i]);
+    pool_end(&p);
+}
+
+static void fused_loss_gives_its_gradients(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    struct op_data data;
+    loss_case_init(&data, &loss_cases[1]);
+    struct reference r = reference_new(&data);
+    double one = 1, *dx = differences(&r, &one, 0), *dweight = differences(&r, &one, 1);
+    assert_ok(call_run(p.pool, &data.call, data.base));
+    assert_close("linear_cross_entropy", 2, operand_at(&data, &data.call.out[2]), dx, 2 * 7 * 20, 1e-6, 0.1);
+    assert_close("linear_cross_entropy", 3, operand_at(&data, &data.call.out[3]), dweight, 11 * 20, 1e-6, 0.1);
+    free(dx), free(dweight);
+    reference_free(&r);
+    op_data_fini(&data);
+    pool_end(&p);
+}
+
+/* The loss alone has the bits of the loss with gradients; all targets there: both are those of the operators apart. */
+static void fused_loss_is_the_loss_apart(void **state)
+{
+    (void)state;
+    struct test_pool p = pool_begin(2);
+    struct op_case apart[] = {{"linear", AH_OP_LINEAR, {.out_in = true}, {S3(2, 7, 20), S2(11, 20)}, {0}, 0},
+                              {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11}};
+    struct op_data fused, alone, linear, loss;
+    struct loss_case c = loss_cases[0];
+    loss_case_init(&fused, &c);
+    c.alone = true;
+    loss_case_init(&alone, &c);
+    op_data_init(&linear, &apart[0], 6);
+    op_data_init(&loss, &apart[1], 6);
+    assert_ok(call_run(p.pool, &fused.call, fused.base));
+    assert_ok(call_run(p.pool, &alone.call, alone.base));
+    assert_memory_equal(operand_at(&fused, &fused.call.out[0]), operand_at(&alone, &alone.call.out[0]), sizeof(float));
+    assert_ok(call_run(p.pool, &linear.call, linear.base));
+    memcpy(operand_at(&loss, &loss.call.in[0]), operand_at(&linear, &linear.call.out[0]), 2 * 7 * 11 * sizeof(float));
+    memcpy(operand_at(&loss, &loss.call.in[1]), operand_at(&fused, &fused.call.in[2]), sizeof(int32_t) * 2 * 7);
+    assert_ok(call_run(p.pool, &loss.call, loss.base));
+    assert_memory_equal(operand_at(&fused, &fused.call.out[0]), operand_at(&loss, &loss.call.out[0]), sizeof(float));
+    op_data_fini(&fused), op_data_fini(&alone), op_data_fini(&linear), op_data_fini(&loss);
+    pool_end(&p);
+}
+
 static void ids_out_of_range_are_refused(void **state)
 {
     (void)state;
     struct test_pool p = pool_begin(1);
     struct op_case cases[] = {{"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
-                              {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11}};
+                              {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
+                              FUSED(2, 7, 20, 11, 0)};
     for (size_t i = 0; i < AH_LENGTH(cases); i++)
         for (int32_t id = -1; id <= 11; id += 12) {
             struct op_data data;
             op_data_init(&data, &cases[i], 5);
-            ((int32_t *)operand_at(&data, &data.call.in[1]))[3] = id;
+            int ids = takes_ids(cases[i].op, 1) ? 1 : 2;
+            ((int32_t *)operand_at(&data, &data.call.in[ids]))[3] = id;
             assert_fails(call_run(p.pool, &data.call, data.base), AH_EDEVICE,
                          id < 0 ? "has id -1, expected 0 to 10" : "has id 11, expected 0 to 10");
             op_data_fini(&data);
@@ -388,4 +509,5 @@ static void program_runs_calls_in_order(void **state)
 
 AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition),
               cmocka_unit_test(gradients_match_differences), cmocka_unit_test(cross_entropy_gives_its_gradient),
-              cmocka_unit_test(ids_out_of_range_are_refused), cmocka_unit_test(program_runs_calls_in_order))
+              cmocka_unit_test(fused_loss_matches_definition), cmocka_unit_test(fused_loss_gives_its_gradients),
+              cmocka_unit_test(fused_loss_is_the_loss_apart), cmocka_unit_test(ids_out_of_range_are_refused), cmocka_unit_test(program_runs_calls_in_order))

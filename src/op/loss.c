@@ -34,8 +34,10 @@ const struct ah_op_row ah__op_cross_entropy = {
 
 /* ---- of activations and the weight that makes logits of them: never are all logits there at once ------------------ */
 
-/* One chunk of tokens: as much scratch as is needed for the products to be near their best, and no more. */
-enum { CHUNK_BYTES = 25 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
+/* One chunk of tokens, as much scratch as is needed for the products to be near their best. Each chunk passes the weight's
+ * gradient in and out, which hides behind the arithmetic once the chunk has some tokens for each channel; the scratch is
+ * then a fixed part of that gradient. Where ids are few, a chunk costs little. */
+enum { CHUNK_PART = 6, CHUNK_BYTES = 4 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
 
 static int64_t round_to(int64_t value, int64_t multiple)
 {
@@ -43,11 +45,11 @@ static int64_t round_to(int64_t value, int64_t multiple)
 }
 
 /* Chunks of one size; the last may be smaller. */
-static int64_t chunk_rows(int64_t rows, int64_t vocab)
+static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t channels)
 {
-    int64_t most = CHUNK_BYTES / (vocab * (int64_t)sizeof(float)) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    if (most < CHUNK_LEAST)
-        most = CHUNK_LEAST;
+    int64_t cheap = CHUNK_BYTES / (vocab * (int64_t)sizeof(float)), most = channels / CHUNK_PART;
+    most = cheap > most ? cheap : most;
+    most = most < CHUNK_LEAST ? CHUNK_LEAST : most / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
     int64_t chunks = (rows + most - 1) / most, each = round_to((rows + chunks - 1) / chunks, CHUNK_MULTIPLE);
     return each < rows ? each : rows;
 }
@@ -64,7 +66,8 @@ static int linear_cross_entropy_infer(struct ah_meta *out, const struct ah_meta 
         AH_TRY(ah__op_expect("scale", &in[3], AH_F32, ah_shape1(1)));
     int64_t vocab = in[1].shape.dim[0];
     out[0] = ah__op_floats(1);
-    out[1] = (struct ah_meta){AH_F32, ah_shape2(chunk_rows(ah__shape_rows(&in[0].shape), vocab), vocab)};
+    int64_t chunk = chunk_rows(ah__shape_rows(&in[0].shape), vocab, ah__op_last(&in[0]));
+    out[1] = (struct ah_meta){AH_F32, ah_shape2(chunk, vocab)};
     out[2] = in[0];
     out[3] = in[1];
     return AH_OK;
@@ -95,9 +98,11 @@ static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct 
     return bytes;
 }
 
+/* Of all tokens: ids enough keep a processor busy with one chunk, and what chunks cost in traffic is in the bytes. */
 static struct ah_op_product linear_cross_entropy_product(const struct ah_meta *in, const struct ah_meta *out)
 {
-    return (struct ah_op_product){out[1].shape.dim[0], in[1].shape.dim[0], in[1].shape.dim[1]};
+    (void)out;
+    return (struct ah_op_product){ah__shape_rows(&in[0].shape), in[1].shape.dim[0], in[1].shape.dim[1]};
 }
 
 static int64_t linear_cross_entropy_classes(const struct ah_meta *in)

@@ -269,7 +269,8 @@ static void expect_infer(struct check *check)
         check->memory.bytes[unread[i]] = -1; /* any operand there ends the test */
     run_program(check, &check->code->program[AH_PROGRAM_INFER]);
     assert_int_equal(logits->space, AH_SPACE_WORK);
-    assert_true(ah__shape_equal(&logits->meta.shape, &(struct ah_shape){3, {MODEL_BATCH, MODEL_SEQ, check->partition->vocab, 0}}));
+    struct ah_shape shape = {3, {MODEL_BATCH, MODEL_SEQ, check->partition->vocab, 0}};
+    assert_true(ah__shape_equal(&logits->meta.shape, &shape));
     uint64_t linear[AH_OP_MAX_INPUTS] = {check->tag[loss->in[0]], check->tag[loss->in[1]]};
     if (loss->op == AH_OP_LINEAR_CROSS_ENTROPY)
         expect_tag(check, *logits, result_tag(AH_OP_LINEAR, &(struct ah_attr){.out_in = true}, linear, 0));

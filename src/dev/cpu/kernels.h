@@ -122,6 +122,7 @@ void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const
 extern const struct ah_cpu_operator ah__cpu_embedding, ah__cpu_add_position, ah__cpu_layernorm, ah__cpu_linear,
     ah__cpu_attention, ah__cpu_gelu, ah__cpu_relu, ah__cpu_add, ah__cpu_copy, ah__cpu_cross_entropy,
     ah__cpu_linear_cross_entropy, ah__cpu_embedding_bwd, ah__cpu_position_bwd, ah__cpu_layernorm_bwd,
-    ah__cpu_linear_bwd_x, ah__cpu_linear_bwd_w, ah__cpu_linear_bwd_b, ah__cpu_attention_bwd, ah__cpu_gelu_bwd, ah__cpu_relu_bwd;
+    ah__cpu_linear_bwd_x, ah__cpu_linear_bwd_w, ah__cpu_linear_bwd_b, ah__cpu_attention_bwd,
+    ah__cpu_gelu_bwd, ah__cpu_relu_bwd;
 
 #endif

@@ -494,8 +494,10 @@ static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
     struct ah_operand logits = head_place(&b.bytes, AH_F32, (struct ah_shape){3, {BATCH, seq, VOCABULARY, 0}});
     struct ah_meta in[AH_OP_MAX_INPUTS] = {x.meta, weight.meta, targets.meta}, out[AH_OP_MAX_OUTPUTS];
     check(row->infer(out, in, &attr));
-    struct ah_operand loss = head_place(&b.bytes, AH_F32, out[0].shape), scratch = {AH_SPACE_WORK, logits.offset, out[1]};
-    struct ah_operand dx = head_place(&b.bytes, AH_F32, out[2].shape), dweight = head_place(&b.bytes, AH_F32, out[3].shape);
+    struct ah_operand loss = head_place(&b.bytes, AH_F32, out[0].shape);
+    struct ah_operand scratch = {AH_SPACE_WORK, logits.offset, out[1]};
+    struct ah_operand dx = head_place(&b.bytes, AH_F32, out[2].shape);
+    struct ah_operand dweight = head_place(&b.bytes, AH_F32, out[3].shape);
     struct ah_call fused = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch, dx, dweight}};
     struct ah_call alone = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch}};
     struct ah_call apart[] = {{AH_OP_LINEAR, out_in, {x, weight}, {logits}},

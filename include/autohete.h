@@ -151,10 +151,10 @@ AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_t
  * gradient. -> scalar */
 AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits,
                                                struct ah_tensor targets);
-/* The same of the logits x [B, T, C] weight^T, weight [V, C], which are made and used up a few tokens at a time, so that they
+/* The same of the logits x [B, T, C] weight^T, weight [V, C], which are made and used up a few tokens at a time: they
  * never lie in memory as a whole. The mean is over the tokens whose target is not -100. -> scalar */
-AH_API struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                                      struct ah_tensor targets);
+AH_API struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x,
+                                                      struct ah_tensor weight, struct ah_tensor targets);
 
 /* Closes the recording. AH_EINPUT with the first wrong recording call. */
 AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);

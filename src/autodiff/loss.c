@@ -7,7 +7,7 @@ int ah__gradient_cross_entropy(struct ah_tape *tape, const struct ah_node *node,
     return ah__tape_add(tape, node->in[0], node->out[1]);
 }
 
-/* Forward gives both gradients. The weight's is the first of its partition that is written, or adds to what is there. */
+/* Forward gives both gradients. The weight's is the first that is written, or adds to what is there. */
 int ah__gradient_linear_cross_entropy(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     (void)dy;

@@ -284,11 +284,13 @@ static int check_loss(const struct ah_graph *graph, int loss)
         return ah__fail(AH_EINPUT, "loss: found %d, expected a value of this graph", loss);
     int producer = graph->values[loss].producer;
     if (producer < 0)
-        return ah__fail(AH_EINPUT, "loss: found %s of the graph, expected the scalar of cross_entropy or linear_cross_entropy",
+        return ah__fail(AH_EINPUT,
+                        "loss: found %s of the graph, expected the scalar of cross_entropy or linear_cross_entropy",
                         kind_names[graph->values[loss].kind]);
     const struct ah_op_row *row = ah__op_table[graph->nodes[producer].op];
     if (row->out[0].kind != AH_OPERAND_LOSS || graph->nodes[producer].out[0] != loss)
-        return ah__fail(AH_EINPUT, "loss: found a result of %s, expected the scalar of cross_entropy or linear_cross_entropy",
+        return ah__fail(AH_EINPUT,
+                        "loss: found a result of %s, expected the scalar of cross_entropy or linear_cross_entropy",
                         row->name);
     return AH_OK;
 }

@@ -32,10 +32,12 @@ const struct ah_op_row ah__op_cross_entropy = {
     .classes = cross_entropy_classes,
 };
 
-/* ---- of activations and the weight that makes logits of them: never are all logits there at once ------------------ */
+/* ---- of activations and the weight that makes logits of them: never are all logits there at once ----------------- */
 
-/* One chunk of tokens: as much scratch as is needed for the products to be near their best, and no more. */
-enum { CHUNK_BYTES = 25 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
+/* One chunk of tokens, as much scratch as the products need to be near their best. Each chunk passes the weight's
+ * gradient in and out, which hides behind the arithmetic of enough tokens; in proportion to the channels, the scratch
+ * is a fixed part of that gradient. Where ids are few, a chunk costs little. */
+enum { CHUNK_PART = 6, CHUNK_BYTES = 4 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
 
 static int64_t round_to(int64_t value, int64_t multiple)
 {
@@ -43,11 +45,11 @@ static int64_t round_to(int64_t value, int64_t multiple)
 }
 
 /* Chunks of one size; the last may be smaller. */
-static int64_t chunk_rows(int64_t rows, int64_t vocab)
+static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t channels)
 {
-    int64_t most = CHUNK_BYTES / (vocab * (int64_t)sizeof(float)) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    if (most < CHUNK_LEAST)
-        most = CHUNK_LEAST;
+    int64_t cheap = CHUNK_BYTES / (vocab * (int64_t)sizeof(float)), most = channels / CHUNK_PART;
+    most = cheap > most ? cheap : most;
+    most = most < CHUNK_LEAST ? CHUNK_LEAST : most / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
     int64_t chunks = (rows + most - 1) / most, each = round_to((rows + chunks - 1) / chunks, CHUNK_MULTIPLE);
     return each < rows ? each : rows;
 }
@@ -58,20 +60,23 @@ static int linear_cross_entropy_infer(struct ah_meta *out, const struct ah_meta 
     AH_TRY(ah__op_expect_float("x", &in[0], 3, 3));
     AH_TRY(ah__op_expect_float("weight", &in[1], 2, 2));
     if (in[1].dtype != in[0].dtype || ah__op_last(&in[1]) != ah__op_last(&in[0]))
-        return ah__op_wrong("weight", &in[1], "%s [V,%lld]", ah__dtype_name(in[0].dtype), (long long)ah__op_last(&in[0]));
+        return ah__op_wrong("weight", &in[1], "%s [V,%lld]", ah__dtype_name(in[0].dtype),
+                            (long long)ah__op_last(&in[0]));
     AH_TRY(ah__op_expect("targets", &in[2], AH_I32, ah_shape2(in[0].shape.dim[0], in[0].shape.dim[1])));
     if (in[3].shape.rank)
         AH_TRY(ah__op_expect("scale", &in[3], AH_F32, ah_shape1(1)));
     int64_t vocab = in[1].shape.dim[0];
     out[0] = ah__op_floats(1);
-    out[1] = (struct ah_meta){AH_F32, ah_shape2(chunk_rows(ah__shape_rows(&in[0].shape), vocab), vocab)};
+    int64_t chunk = chunk_rows(ah__shape_rows(&in[0].shape), vocab, ah__op_last(&in[0]));
+    out[1] = (struct ah_meta){AH_F32, ah_shape2(chunk, vocab)};
     out[2] = in[0];
     out[3] = in[1];
     return AH_OK;
 }
 
 /* Products: one for the logits, one for each gradient. */
-static double linear_cross_entropy_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
+static double linear_cross_entropy_flops(const struct ah_meta *in, const struct ah_meta *out,
+                                         const struct ah_attr *attr)
 {
     (void)attr;
     double rows = (double)ah__shape_rows(&in[0].shape), vocab = (double)in[1].shape.dim[0];
@@ -79,9 +84,10 @@ static double linear_cross_entropy_flops(const struct ah_meta *in, const struct 
     return rows * vocab * (2.0 * products * (double)ah__op_last(&in[0]) + 5.0);
 }
 
-/* Every chunk passes the weight once for each product that reads it and its gradient in and out, and its own logits five
- * times: written, to their gradient and back, and read by two products. */
-static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
+/* Every chunk passes the weight once for each product that reads it and its gradient in and out, and its own logits
+ * five times: written, to their gradient and back, and read by two products. */
+static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct ah_meta *out,
+                                         const struct ah_attr *attr)
 {
     int64_t rows = ah__shape_rows(&in[0].shape), chunk = out[1].shape.dim[0];
     double chunks = (double)((rows + chunk - 1) / chunk), weight = (double)ah__meta_bytes(&in[1]);
@@ -95,9 +101,11 @@ static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct 
     return bytes;
 }
 
+/* Of all tokens: ids enough keep a processor busy with one chunk, and what chunks cost in traffic is in the bytes. */
 static struct ah_op_product linear_cross_entropy_product(const struct ah_meta *in, const struct ah_meta *out)
 {
-    return (struct ah_op_product){out[1].shape.dim[0], in[1].shape.dim[0], in[1].shape.dim[1]};
+    (void)out;
+    return (struct ah_op_product){ah__shape_rows(&in[0].shape), in[1].shape.dim[0], in[1].shape.dim[1]};
 }
 
 static int64_t linear_cross_entropy_classes(const struct ah_meta *in)
@@ -105,8 +113,8 @@ static int64_t linear_cross_entropy_classes(const struct ah_meta *in)
     return in[1].shape.dim[0];
 }
 
-/* (x [B,T,C], weight [V,C], targets [B,T], scale [1]?) -> (loss [1], one chunk of logits, dx, dweight). The mean is over
- * the tokens whose target is not AH_TARGET_IGNORED: their sum times `scale`, or by their number where that is absent. */
+/* (x [B,T,C], weight [V,C], targets [B,T], scale [1]?) -> (loss [1], one chunk of logits, dx, dweight). The mean is
+ * over the tokens whose target is not AH_TARGET_IGNORED: their sum times `scale`, or by their number without it. */
 const struct ah_op_row ah__op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}, {.name = "weight", .kind = AH_OPERAND_PARAM},

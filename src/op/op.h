@@ -42,8 +42,7 @@ enum ah_operand_kind {
 struct ah_op_operand {
     const char *name;
     enum ah_operand_kind kind;
-    bool optional;       /* may be absent; an output that is: it is not computed. A program that drops what backward reads
-                          * leaves it out */
+    bool optional;       /* may be absent; an output then is not computed, as where what backward reads is dropped */
     bool backward_reads; /* forward operators: the gradient rule reads it, so it is saved or made again */
     bool in_place;       /* an output that has the memory of input 0 */
     bool given;          /* output 0 whose shape follows from no input: it is handed in and checked */

@@ -261,8 +261,8 @@ static int logits_find(struct compiling *c, int *logits, int *appended)
         return AH_OK;
     }
     int out[AH_OP_MAX_OUTPUTS];
-    AH_TRY(ah__graph_node(graph, AH_OP_LINEAR, &(struct ah_attr){.out_in = true}, ah__values(loss.in[0], loss.in[1]), NULL,
-                          out));
+    struct ah_attr attr = {.out_in = true};
+    AH_TRY(ah__graph_node(graph, AH_OP_LINEAR, &attr, ah__values(loss.in[0], loss.in[1]), NULL, out));
     *logits = out[0];
     *appended = graph->values[*logits].producer;
     c->leads[loss.in[0]] = true;

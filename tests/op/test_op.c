@@ -116,7 +116,11 @@ static const struct rule rules[] = {
     {AH_OP_ADD, {0}, {X, X}, {X}, 48},
     {AH_OP_CROSS_ENTROPY, {0}, {F3(2, 4, 10), IDS}, {N(1), F3(2, 4, 10)}, 5 * 80},
     {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {X, W(10, 6), IDS}, {N(1), W(8, 10), X, W(10, 6)}, 8 * 10 * (3 * 2 * 6 + 5)},
-    {AH_OP_LINEAR_CROSS_ENTROPY, {0}, {X, W(10, 6), IDS, N(1)}, {N(1), W(8, 10), X, W(10, 6)}, 8 * 10 * (3 * 2 * 6 + 5)},
+    {AH_OP_LINEAR_CROSS_ENTROPY,
+     {0},
+     {X, W(10, 6), IDS, N(1)},
+     {N(1), W(8, 10), X, W(10, 6)},
+     8 * 10 * (3 * 2 * 6 + 5)},
     {AH_OP_EMBEDDING_BWD, {0}, {X, IDS}, {W(10, 6)}, 48},
     {AH_OP_POSITION_BWD, {0}, {X}, {W(5, 6)}, 48},
     {AH_OP_LAYERNORM_BWD, {0}, {X, X, N(6), N(8), N(8)}, {X, N(6), N(6)}, 14 * 48},
@@ -257,11 +261,13 @@ static void loss_chunks(void **state)
 {
     (void)state;
     static const struct {
-        int64_t rows, vocab, chunk;
-    } cases[] = {{1024, 50257, 128}, {1000, 50257, 128}, {100, 50257, 100}, {8192, 1 << 20, 64},
-                 {1024, 256, 1024},  {150, 120000, 64},  {1, 7, 1},         {129, 50257, 80}};
+        int64_t rows, vocab, channels, chunk;
+    } cases[] = {{1024, 50257, 768, 128}, {1000, 50257, 768, 128}, {100, 50257, 768, 100}, {8192, 1 << 20, 64, 64},
+                 {8192, 50257, 4096, 640}, {8192, 256, 64, 4096},  {150, 120000, 3, 64},   {1, 7, 5, 1},
+                 {129, 50257, 768, 80},   {1024, 256, 768, 1024}};
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
-        struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 1, cases[i].rows, 3), f32(2, cases[i].vocab, 3, 0),
+        struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 1, cases[i].rows, cases[i].channels),
+                                               f32(2, cases[i].vocab, cases[i].channels, 0),
                                                i32(1, cases[i].rows)};
         struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
         assert_ok(ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY]->infer(out, in, &(struct ah_attr){0}));

@@ -237,6 +237,22 @@ static void work_holds_what_runs(void **state)
     ah__layout_free(layout);
 }
 
+/* Room for all logits is only where something is inferred. */
+static void logits_have_room_for_inference_alone(void **state)
+{
+    (void)state;
+    enum { LARGE = 1 << 22 };
+    struct fixture fixture;
+    fixed_model(&fixture);
+    fixture.partition.code[AH_CLASS_HEAD].program[AH_PROGRAM_INFER].work_bytes = LARGE;
+    for (int infers = 0; infers < 2; infers++) {
+        fixture.partition.step.infers = infers;
+        struct ah_layout *layout = layout_of(&fixture, 0, 0);
+        assert_true((layout->work_bytes == LARGE) == (infers == 1));
+        ah__layout_free(layout);
+    }
+}
+
 static void staging_only_for_device_states(void **state)
 {
     (void)state;
@@ -282,4 +298,5 @@ static void survives_failing_allocations(void **state)
 AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
               cmocka_unit_test(ends_with_the_embedding_gradient),
               cmocka_unit_test(keeps_one_saved_set_for_recomputation), cmocka_unit_test(work_holds_what_runs),
+              cmocka_unit_test(logits_have_room_for_inference_alone),
               cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))

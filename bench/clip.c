@@ -1,7 +1,6 @@
-/* What exact clipping costs while nothing is clipped: step times without clipping, with updates that wait for the norm, and
- * with provisional updates (the planner's choice). Simulated on a machine's figures over the paper's models, then for real
- * on the CPU device with a throttled link, rounds interleaved, medians.
- *     clip [--hardware NAME] [--rounds N] */
+/* What exact clipping costs while nothing is clipped: step times without clipping, with updates that wait for the norm,
+ * and with provisional updates (the planner's choice). Simulated on a machine's figures over the paper's models, then
+ * for real on the CPU device with a throttled link, rounds interleaved, medians. clip [--hardware NAME] [--rounds N] */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -67,7 +66,8 @@ static void simulated_table(const char *name)
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, name));
-    printf("simulated on %s, bf16, batch 8 of 1024 tokens, best plan of each; host memory without and with spare sets\n",
+    printf("simulated on %s, bf16, batch 8 of 1024 tokens, best plan of each; host memory without and with "
+           "spare sets\n",
            name);
     printf("  %-4s %12s %12s %7s %12s %7s   spare sets\n", "", "no clipping", way_names[1], "", way_names[2], "");
     for (size_t i = 0; i < AH_LENGTH(models); i++)
@@ -103,7 +103,8 @@ static void real_row(const struct bench *off, const struct bench *on, const char
     double none = (double)bench_median(ns[0], (size_t)rounds) / 1e6;
     double waiting = (double)bench_median(ns[1], (size_t)rounds) / 1e6;
     double overlapping = (double)bench_median(ns[2], (size_t)rounds) / 1e6;
-    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d spare sets\n", spec, none,
+    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d spare sets\n",
+           spec, none,
            waiting, 100 * (bench_quantile(waits, (size_t)rounds, 0.5) - 1),
            100 * ((double)plan[1].step_ns / (double)plan[0].step_ns - 1), overlapping,
            100 * (bench_quantile(overlaps, (size_t)rounds, 0.5) - 1),
@@ -120,7 +121,8 @@ static void real_table(int rounds)
     on.clip = 1e30; /* never exceeded */
     bench_open(&off);
     bench_open(&on);
-    printf("\nfor real: 12 blocks of width 512, 2 x 64 tokens, link 4 GB/s, %d rounds of %d steps, nothing clipped\n", rounds,
+    printf("\nfor real: 12 blocks of width 512, 2 x 64 tokens, link 4 GB/s, %d rounds of %d steps, nothing clipped\n",
+           rounds,
            STEPS);
     bench_machine(stdout);
     printf("  %-16s %11s %11s %22s %11s\n", "plan", "no clipping", way_names[1], "", way_names[2]);

@@ -200,9 +200,10 @@ struct ah_step_options {
     bool clips;  /* updates wait for the norm of all gradients of the step */
     bool infers; /* memory has room for all logits of a batch, which training never needs */
 };
-/* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero. AH_EINPUT
- * says where two blocks differ. */
-AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, const struct ah_step_options *options);
+/* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.
+ * AH_EINPUT says where two blocks differ. */
+AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph,
+                            const struct ah_step_options *options);
 AH_API void ah_partition_free(struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
@@ -211,8 +212,8 @@ AH_API int ah_partition_save(const struct ah_partition *partition, const char *p
 
 struct ah_dev;
 
-/* What a device does at the same time: its arithmetic, copies to it and from it, the host's arithmetic (the optimizer), and
- * collectives between ranks. Work of one lane runs in order. */
+/* What a device does at the same time: its arithmetic, copies to it and from it, the host's arithmetic (the optimizer),
+ * and collectives between ranks. Work of one lane runs in order. */
 enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM, AH_LANE_COUNT };
 /* "compute", "h2d", "d2h", "host", "comm". */
 AH_API const char *ah_lane_name(enum ah_lane lane);
@@ -225,9 +226,9 @@ struct ah_dev_options {
 };
 
 /* "cpu", or NAME for a device in a shared object libautohete-NAME.so, which is looked for in the folder that the
- * environment variable AUTOHETE_PLUGINS names, beside the library, beside the program and where libraries are installed.
- * AH_EINPUT: there is no such device; AH_EDEVICE: there is, but it does not fit or finds no hardware. The caller closes
- * it. */
+ * environment variable AUTOHETE_PLUGINS names, beside the library, beside the program and where libraries are
+ * installed. AH_EINPUT: there is no such device; AH_EDEVICE: there is, but it does not fit or finds no hardware. The
+ * caller closes it. */
 AH_API int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
 AH_API void ah_dev_close(struct ah_dev *dev);
 
@@ -246,9 +247,9 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
 
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
- * 1..layers; blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on the
- * host, and the first offload_params of those give their parameters back between forward and backward (the paper's c, p
- * and o). */
+ * 1..layers; blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on
+ * the host, and the first offload_params of those give their parameters back between forward and backward (the paper's
+ * c, p and o). */
 struct ah_switches {
     int layers;
     int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
@@ -400,7 +401,7 @@ struct ah_train_options {
     int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
     const char *schedule;        /* * "cosine" (default), "linear", "constant" */
     double clip;                 /* * limit of the global gradient norm, default 1; 0: none */
-    const char *nonfinite;       /* * when a norm is not finite: "stop" (default), or "skip" the step's updates and count it;
+    const char *nonfinite;       /* * when a norm is not finite: "stop" (default), or "skip" the step's updates;
                                   * needs a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */

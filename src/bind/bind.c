@@ -131,7 +131,8 @@ static void adam_add(const struct bind *bind)
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     task->as.adam.adam = bind->binding->adam;
     if (bind->binding->clip > 0 && bind->item->kind != AH_ITEM_UPDATE_AHEAD)
-        task->as.adam.scale = (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
+        task->as.adam.scale =
+            (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
 }
 
 static void norm_add(const struct bind *bind)
@@ -230,7 +231,10 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
 {
     static void (*const binders[AH_ITEM_COUNT])(const struct bind *bind) = {
         [AH_ITEM_INPUT] = input,       [AH_ITEM_FORWARD] = forward,       [AH_ITEM_BACKWARD] = backward,
-        [AH_ITEM_CAST] = cast_add,     [AH_ITEM_UPDATE_DEVICE] = adam_add, [AH_ITEM_UPDATE_HOST] = adam_add, [AH_ITEM_UPDATE_AHEAD] = adam_add,
+        [AH_ITEM_CAST] = cast_add,
+        [AH_ITEM_UPDATE_DEVICE] = adam_add,
+        [AH_ITEM_UPDATE_HOST] = adam_add,
+        [AH_ITEM_UPDATE_AHEAD] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
         [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
     };

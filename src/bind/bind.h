@@ -9,8 +9,9 @@
 #include "partition/partition.h"
 #include "sched/item.h"
 
-/* Results of an iteration: the loss (a float) at 0, the factor by which gradients are clipped (a float; on the device made by
- * the last backward, on the host by whoever hears of the norms), then the squared gradient norms (a double for each group). */
+/* Results of an iteration: the loss (a float) at 0, the factor by which gradients are clipped (a float; on the device
+ * made by the last backward, on the host by whoever hears of the norms), then the squared gradient norms (a double for
+ * each group). */
 enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
 
 /* A partition's programs as one device keeps them. */

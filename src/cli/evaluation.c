@@ -48,7 +48,8 @@ static void row(FILE *to, const struct ah_evaluation *evaluation, double faster)
 {
     const struct ah_plan *plan = &evaluation->plan;
     char switches[48], device[32], host[32];
-    snprintf(switches, sizeof switches, "%d,%d,%d", plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer);
+    snprintf(switches, sizeof switches, "%d,%d,%d", plan->switches.checkpoint,
+             plan->switches.offload_params, plan->switches.offload_optimizer);
     fprintf(to, "%-17s %11s %5d  ", evaluation->policy, switches, plan->switches.slots);
     if (!evaluation->fits) {
         fprintf(to, "does not fit; %s\n", evaluation->reason);
@@ -113,7 +114,8 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"p\": %d, \"o\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
             "\"embedding_on_host\": %s, \"head_on_host\": %s}",
-            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params,
+             plan->switches.offload_optimizer,
             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);

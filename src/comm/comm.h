@@ -1,5 +1,5 @@
-/* Collectives between the ranks of a training: what several devices do with one buffer. Takes device or host memory that all
- * ranks have alike, gives it back gathered or summed. Knows no plans and no lanes. One rank is `self`. */
+/* Collectives between the ranks of a training: what several devices do with one buffer. Takes device or host memory
+ * that all ranks have alike, gives it back gathered or summed. Knows no plans and no lanes. One rank is `self`. */
 #ifndef AH_COMM_COMM_H
 #define AH_COMM_COMM_H
 
@@ -14,7 +14,8 @@ enum ah_collective {
 struct ah_comm;
 struct ah_comm_ops {
     /* Returns when this rank's buffer is as promised. AH_EDEVICE. */
-    int (*collective)(struct ah_comm *comm, enum ah_collective kind, void *buffer, int64_t part_count, enum ah_dtype dtype);
+    int (*collective)(struct ah_comm *comm, enum ah_collective kind, void *buffer, int64_t part_count,
+                      enum ah_dtype dtype);
     void (*close)(struct ah_comm *comm);
 };
 

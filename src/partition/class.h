@@ -1,5 +1,6 @@
-/* Classes: the three kinds of partition. All blocks are one structure, so everything that is known of partitions (programs,
- * sizes, times) is known once for each class; partition and group numbers are 0 embedding, 1..layers blocks, layers+1 head. */
+/* Classes: the three kinds of partition. All blocks are one structure, so everything that is known of partitions
+ * (programs, sizes, times) is known once for each class; partition and group numbers are 0 embedding, 1..layers blocks,
+ * layers+1 head. */
 #ifndef AH_PARTITION_CLASS_H
 #define AH_PARTITION_CLASS_H
 

@@ -18,9 +18,9 @@ struct ah_param {
     int64_t offset; /* elements from the start of its group, a multiple of AH_PARAM_ALIGN; rank >= 2 first */
 };
 
-/* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every dtype.
- * What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts zeroed, all
- * blocks have their gaps in the same places, and an update leaves zeros where the gradient is zero. */
+/* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every
+ * dtype. What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts
+ * zeroed, all blocks have their gaps in the same places, and an update leaves zeros where the gradient is zero. */
 enum { AH_PARAM_ALIGN = 128 };
 
 /* The model data of one partition: the unit of placement. */

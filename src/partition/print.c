@@ -36,7 +36,8 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
     fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
-            sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops, code->program[AH_PROGRAM_BACKWARD].flops);
+            sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops,
+            code->program[AH_PROGRAM_BACKWARD].flops);
 }
 
 static void print_operand(const struct ah_operand *operand, const char *before, FILE *to)

@@ -16,8 +16,8 @@
 enum { AH_LAYOUT_ALIGN = 256 };
 
 /* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks on the host have their states in sets
- * (struct ah_layout), take parameters that come from there, and their gradients, from the slots. Parameters optimized on
- * the device are used where the master lies (F32). */
+ * (struct ah_layout), take parameters that come from there, and their gradients, from the slots. Parameters optimized
+ * on the device are used where the master lies (F32). */
 struct ah_layout_group {
     bool on_host;
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
@@ -46,8 +46,9 @@ struct ah_layout {
         results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
-    /* Host states of blocks, ah__host_sets() of them: p, m, v, each groups[1].state_bytes; then, where parameters do not
-     * travel as the master (any dtype but F32), what travels: the gradient on its arrival, then the parameters made of it. */
+    /* Host states of blocks, ah__host_sets() of them: p, m, v, each groups[1].state_bytes; then, where parameters do
+     * not travel as the master (any dtype but F32), what travels: the gradient on its arrival, then the parameters made
+     * of it. */
     int64_t sets_offset, set_bytes;
     int64_t host_staging_offset,
         host_staging_bytes; /* for loading and saving device states in pieces; 0 bytes: no device state */

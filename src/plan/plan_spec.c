@@ -68,7 +68,8 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     if (!key)
         return ah__fail(
             AH_EINPUT,
-            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, embedding, head",
+            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, "
+            "embedding, head",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

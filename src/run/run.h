@@ -13,7 +13,7 @@ struct ah_run;
 struct ah_run_result {
     int64_t iteration;
     double loss, grad_norm;
-    double clip_factor; /* what the gradients were multiplied by; NaN: the norm was not finite and nothing was updated */
+    double clip_factor; /* what the gradients were multiplied by; NaN: the norm was not finite, nothing was updated */
     int64_t now_ns;
 };
 

@@ -135,6 +135,10 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
+/* Kept in order; what is in the set already is not added again. */
+void ah__group_set_add(struct group_set *set, int group);
+void ah__group_set_remove(struct group_set *set, int group);
+
 static inline const struct step *ah__step_next(const struct step_list *list)
 {
     return &list->steps[list->at];

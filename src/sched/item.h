@@ -38,7 +38,7 @@ struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int tile, tiles;   /* PREFETCH, OFFLOAD, host updates: which of how many equal pieces of the group; 0 tiles: whole */
+    int tile, tiles;   /* PREFETCH, OFFLOAD, host updates: which of how many equal pieces of a group; 0 tiles: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */

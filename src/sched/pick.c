@@ -82,6 +82,27 @@ static bool results_read(const struct ah_sched *sched, int64_t iteration)
            (sched->norm_iteration > iteration && ah__sched_passed(sched, &sched->norms[ah__sched_ring(iteration)]));
 }
 
+/* The gradient of the step before has left what this step's is to be written to. Only delayed updates let a step get so
+ * far without it. */
+static bool gradient_left(const struct ah_sched *sched, struct ah_next *next, int partition)
+{
+    const struct group *group = &sched->groups[partition];
+    int tiles = sched->config.switches.tiles;
+    if (!sched->config.policy->delay || !group->on_host || group->ready_for >= next->item.iteration)
+        return true;
+    if (group->offloaded < tiles)
+        return false;
+    wait_for(sched, next, &group->offload[tiles - 1]);
+    return true;
+}
+
+/* The loss may make the gradients of the head, and of an embedding it shares, in forward already. */
+static bool head_gradients_left(const struct ah_sched *sched, struct ah_next *next)
+{
+    return sched->forward_only || (gradient_left(sched, next, sched->partitions - 1) &&
+                                   (!sched->config.shared_embedding || gradient_left(sched, next, 0)));
+}
+
 static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
@@ -94,7 +115,8 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->recompute = sched->forward_only || ah__recomputes(&sched->config.switches, item->partition);
     item->param_slot = group->param_slot;
     return params_ready(sched, next, item->partition, false) &&
-           (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false));
+           (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
+           (item->partition < sched->partitions - 1 || head_gradients_left(sched, next));
 }
 
 static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
@@ -104,8 +126,8 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->recompute = ah__recomputes(&sched->config.switches, item->partition);
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (group->on_host && group->ready_for < item->iteration && group->offloaded < sched->config.switches.tiles)
-        return false; /* delayed updates: the last gradient has not left yet */
+    if (!gradient_left(sched, next, item->partition))
+        return false;
     item->param_slot = group->param_slot;
     return !group->pooled || slot_take(sched, next, &item->grad_slot);
 }
@@ -171,8 +193,8 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait for
- * the norm have theirs. */
+/* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait
+ * for the norm have theirs. */
 static int device_slots_left(const struct ah_sched *sched)
 {
     int all = ah__sched_device_slots(&sched->config, true);
@@ -396,8 +418,8 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
     return result_next(sched, next, true) || offload_next(sched, next) || result_next(sched, next, false);
 }
 
-/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next one
- * probably is too. */
+/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
+ * one probably is too. */
 static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
 {
     int64_t before = group->ready_for - 1;

@@ -83,7 +83,7 @@ bool ah__sched_update_over(const struct ah_sched *sched, int group)
     const struct group *g = &sched->groups[group];
     if (!g->backward.submitted || g->ready_for > g->backward.iteration)
         return true;
-    return !ah__sched_norm_known(sched, g->backward.iteration); /* it cannot be, and what asks is what the norm waits for */
+    return !ah__sched_norm_known(sched, g->backward.iteration); /* it cannot be: the norm waits for what asks */
 }
 
 bool ah__sched_all_fetched(const struct ah_sched *sched)

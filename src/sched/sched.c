@@ -32,7 +32,7 @@ int ah__sched_min_slots(const struct ah_sched_config *config)
     return least > device ? least : device > 0 ? device : 1;
 }
 
-static void set_add(struct group_set *set, int group)
+void ah__group_set_add(struct group_set *set, int group)
 {
     int at = set->count;
     while (at > 0 && set->groups[at - 1] >= group)
@@ -44,7 +44,7 @@ static void set_add(struct group_set *set, int group)
     set->count++;
 }
 
-static void set_remove(struct group_set *set, int group)
+void ah__group_set_remove(struct group_set *set, int group)
 {
     int kept = 0;
     for (int i = 0; i < set->count; i++)
@@ -277,6 +277,16 @@ int ah__sched_slots_used(const struct ah_sched *sched)
     return used;
 }
 
+int64_t ah__sched_updates_redone(const struct ah_sched *sched)
+{
+    return sched->updates_redone;
+}
+
+int ah__sched_set(const struct ah_sched *sched, int group)
+{
+    return sched->groups[group].set;
+}
+
 /* ---- what was submitted ------------------------------------------------------------------------------------------ */
 
 static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event, int64_t iteration)
@@ -346,7 +356,7 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     if (item->partition == 0)
         mark_set(sched, &sched->last_backward[ah__sched_ring(item->iteration)], event, item->iteration);
     if (group->on_host)
-        set_add(&sched->leaving, item->partition);
+        ah__group_set_add(&sched->leaving, item->partition);
 }
 
 static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -406,7 +416,7 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
     if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
         return;
     group->fetched = 0;
-    set_remove(&sched->updated, item->partition);
+    ah__group_set_remove(&sched->updated, item->partition);
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)
         step_advance(sched, &sched->fetch);
@@ -418,10 +428,10 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 {
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
-    set_add(&sched->updating, item->partition);
+    ah__group_set_add(&sched->updating, item->partition);
     if (group->offloaded < sched->config.switches.tiles)
         return;
-    set_remove(&sched->leaving, item->partition);
+    ah__group_set_remove(&sched->leaving, item->partition);
     release(sched, &group->grad_slot, event);
 }
 
@@ -432,7 +442,7 @@ static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
     if (item->kind == AH_ITEM_UPDATE_AHEAD && group->spare < 0)
         group->spare = sched->spare_sets[--sched->spare_count];
     if (++group->updating == sched->config.switches.tiles)
-        set_remove(&sched->updating, item->partition);
+        ah__group_set_remove(&sched->updating, item->partition);
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -484,142 +494,4 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         compute_submitted(sched, item, event);
         break;
     }
-}
-
-/* ---- what has completed ------------------------------------------------------------------------------------------ */
-
-static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
-{
-    int need = ah__sched_items(sched);
-    sched->items_done[ah__sched_ring(iteration)] += count;
-    while (sched->items_done[ah__sched_ring(sched->iterations_complete)] == need) {
-        sched->items_done[ah__sched_ring(sched->iterations_complete)] = 0;
-        sched->iterations_complete++;
-    }
-}
-
-/* All tiles of a group's update are done and count. */
-static void group_updated(struct group *group)
-{
-    group->offloaded = group->updating = group->updated = 0;
-    group->ready_for++;
-}
-
-static void spare_release(struct ah_sched *sched, int *set)
-{
-    sched->spare_sets[sched->spare_count++] = *set;
-    *set = -1;
-}
-
-/* A group all of whose provisional updates are done, and whose iteration's factor is one: the spare set is its set now. */
-static void spare_confirm(struct ah_sched *sched, struct group *group)
-{
-    int before = group->set;
-    group->set = group->spare;
-    group->spare = before;
-    spare_release(sched, &group->spare);
-    iteration_items_done(sched, group->ready_for, sched->config.switches.tiles);
-    group_updated(group);
-}
-
-static void updated_add(struct ah_sched *sched, int index)
-{
-    if (sched->config.policy->overtakes && sched->config.switches.overtaking)
-        set_add(&sched->updated, index);
-}
-
-static void tile_updated(struct ah_sched *sched, int index)
-{
-    struct group *group = &sched->groups[index];
-    updated_add(sched, index);
-    if (++group->updated == sched->config.switches.tiles)
-        group_updated(group);
-}
-
-/* A provisional tile may be fetched once the factor is known. */
-static void tile_updated_ahead(struct ah_sched *sched, int index)
-{
-    struct group *group = &sched->groups[index];
-    if (group->void_spare) {
-        group->void_spare = false;
-        spare_release(sched, &group->spare);
-        return;
-    }
-    group->updated++;
-    if (!ah__sched_norm_known(sched, group->ready_for))
-        return;
-    updated_add(sched, index);
-    if (group->updated == sched->config.switches.tiles)
-        spare_confirm(sched, group);
-}
-
-/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: provisional updates count. */
-static void norms_arrived(struct ah_sched *sched, int64_t iteration)
-{
-    sched->norms_known = iteration + 1;
-    sched->clipped[ah__sched_ring(iteration)] = false;
-    sched->unsettled = true;
-}
-
-void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
-{
-    sched->clipped[ah__sched_ring(iteration)] = true;
-}
-
-/* The update runs again from the old states: all of its tiles, with the right factor. */
-static void update_again(struct ah_sched *sched, int index)
-{
-    struct group *group = &sched->groups[index];
-    sched->updates_redone++;
-    bool writing = group->updating > group->updated; /* one at a time is on the host lane */
-    group->updating = group->updated = 0;
-    group->void_spare = writing;
-    if (!writing)
-        spare_release(sched, &group->spare);
-    set_add(&sched->updating, index);
-}
-
-void ah__sched_settle(struct ah_sched *sched)
-{
-    int64_t iteration = sched->norms_known - 1;
-    bool clipped = sched->clipped[ah__sched_ring(iteration)];
-    sched->unsettled = false;
-    for (int g = 0; g < sched->partitions; g++) {
-        struct group *group = &sched->groups[g];
-        if (group->spare < 0 || group->ready_for != iteration)
-            continue;
-        if (clipped) {
-            update_again(sched, g);
-            continue;
-        }
-        if (group->updated)
-            updated_add(sched, g);
-        if (group->updated == sched->config.switches.tiles)
-            spare_confirm(sched, group);
-    }
-}
-
-void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item)
-{
-    sched->in_flight[lane]--;
-    sched->passed[lane]++;
-    if (item->kind == AH_ITEM_UPDATE_AHEAD) {
-        tile_updated_ahead(sched, item->partition);
-        return;
-    }
-    if (item->kind == AH_ITEM_UPDATE_HOST)
-        tile_updated(sched, item->partition);
-    if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
-        norms_arrived(sched, item->iteration);
-    iteration_items_done(sched, item->iteration, 1);
-}
-
-int64_t ah__sched_updates_redone(const struct ah_sched *sched)
-{
-    return sched->updates_redone;
-}
-
-int ah__sched_set(const struct ah_sched *sched, int group)
-{
-    return sched->groups[group].set;
 }

@@ -22,9 +22,10 @@ struct ah_sched_config {
     /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around
      * its forward and its backward, put there by a CAST. */
     bool casts;
-    /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the device come
-     * after the last backward; on the host an update before the norm is known is provisional: it takes the factor to be one
-     * and writes a spare set of states, which becomes the block's when the factor is one and is forgotten when it is not. */
+    /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
+     * device come after the last backward; on the host an update before the norm is known is provisional: it takes the
+     * factor to be one and writes a spare set of states, which becomes the block's when the factor is one and is
+     * forgotten when it is not. */
     bool clips;
     const struct ah_policy *policy;
 };

@@ -22,9 +22,9 @@ struct ah_sampler {
 int ah__sampler_init(struct ah_sampler *out, int vocab, double temperature, int top_k, uint64_t seed);
 void ah__sampler_fini(struct ah_sampler *sampler);
 
-/* Draws from softmax(logits [vocab] / temperature) among the top_k likeliest (equal ones by number); `position` is the draw's
- * counter. A logit of minus infinity is never drawn. AH_ENUMERIC when a logit is NaN or infinity, or none is above minus
- * infinity. */
+/* Draws from softmax(logits [vocab] / temperature) among the top_k likeliest (equal ones by number); `position` is the
+ * draw's counter. A logit of minus infinity is never drawn. AH_ENUMERIC when a logit is NaN or infinity, or none is
+ * above minus infinity. */
 int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *logits, uint64_t position);
 
 #endif

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Golden values of a small GPT-2, written by hand in PyTorch (Debian's python3-torch is enough), in double precision.
 
-Writes gpt2-tied.bin and gpt2-untied.bin beside this file: the loss, the gradients of the first step and the parameters after ten
-steps of torch.optim.AdamW, as float32. Initial parameters and tokens are not stored: they come from the same counter-based random
+Writes gpt2-tied.bin and gpt2-untied.bin beside this file: the loss, the gradients of the first step and the parameters
+after ten steps of torch.optim.AdamW, as float32. Initial parameters and tokens are not stored: they come from the same
+counter-based random
 numbers as src/base/hash.c. Linear weights are [in, out], as in Hugging Face's checkpoints.
 
     tests/golden/gpt2.py
@@ -125,7 +126,8 @@ def train(c):
 def write(path, c):
     losses, grads, after = train(c)
     with open(path, "wb") as f:
-        f.write(("config %d %d %d %d %d %d %d\n" % tuple(c[k] for k in ("L", "C", "H", "V", "T", "B", "tied"))).encode())
+        f.write(("config %d %d %d %d %d %d %d\n" %
+                 tuple(c[k] for k in ("L", "C", "H", "V", "T", "B", "tied"))).encode())
         f.write(("losses " + " ".join("%.17g" % x for x in losses) + "\n").encode())
         for name, t in grads.items():
             f.write(f"tensor {name} {t.numel()}\n".encode())

@@ -286,7 +286,8 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
     struct ah_dev *dev = NULL;
     struct ah_dev_info info;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
-    struct ah_call *call = (struct ah_call *)(uintptr_t)&partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD].calls[0];
+    struct ah_call *call =
+        (struct ah_call *)(uintptr_t)&partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD].calls[0];
     int64_t offset = call->in[0].offset;
     call->in[0].offset = (int64_t)1 << 40;
     struct ah_profile *profile = NULL;

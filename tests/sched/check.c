@@ -150,6 +150,9 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after_span(update_of(c, k - 1, g, t), fetch, "update after the copy that must lack it");
             after_span(offload, update_of(c, k - 1, g, t),
                        "gradient after the one in its place was used");
+            bool made_by_loss = g == head || (g == 0 && c->config->shared_embedding);
+            after_span(made_by_loss ? get(c, k, head, AH_ITEM_FORWARD) : backward,
+                       get_tile(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
         }
     }
     if (refetches(c->config, g)) {
@@ -160,13 +163,15 @@ static void check_group(const struct checker *c, int64_t k, int g)
         after(c, k, head, AH_ITEM_FORWARD, get(c, k, 0, AH_ITEM_PREFETCH), "prefetch of the embedding");
 }
 
-/* With clipping: what is final comes after the norm is known (on the device: after the last backward), what is provisional goes
- * to a set of its own, what is fetched comes from the set of the update that counts, and only once the norm is known. */
+/* With clipping: what is final comes after the norm is known (on the device: after the last backward), what is
+ * provisional goes to a set of its own, what is fetched comes from the set of the update that counts, and only once the
+ * norm is known. */
 static void check_clipping(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *norms = get(c, k, 0, AH_ITEM_RESULT);
     if (!on_host(c->config, g)) {
-        after_span(get(c, k, g, AH_ITEM_UPDATE_DEVICE), get(c, k, 0, AH_ITEM_BACKWARD), "update after the last backward");
+        after_span(get(c, k, g, AH_ITEM_UPDATE_DEVICE), get(c, k, 0, AH_ITEM_BACKWARD),
+                   "update after the last backward");
         return;
     }
     for (int t = 0; t < c->config->switches.tiles; t++) {

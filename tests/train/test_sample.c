@@ -85,7 +85,8 @@ static void bad_values(void **state)
     assert_ok(ah__sampler_init(&sampler, VOCAB, 1, 0, 1));
     int token = -1;
     assert_fails(ah__sampler_draw(&token, &sampler, (const float[]){0, 1, NAN, 0, 0}, 0), AH_ENUMERIC, "token 2");
-    assert_fails(ah__sampler_draw(&token, &sampler, (const float[]){-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY}, 0),
+    const float none[] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    assert_fails(ah__sampler_draw(&token, &sampler, none, 0),
                  AH_ENUMERIC, "all minus infinity");
     assert_int_equal(token, -1);
     ah__sampler_fini(&sampler);

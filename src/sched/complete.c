@@ -1,0 +1,129 @@
+/* What has completed, and what follows from it: iterations, updates, and which provisional updates count. */
+#include "sched/internal.h"
+
+static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
+{
+    int need = ah__sched_items(sched);
+    sched->items_done[ah__sched_ring(iteration)] += count;
+    while (sched->items_done[ah__sched_ring(sched->iterations_complete)] == need) {
+        sched->items_done[ah__sched_ring(sched->iterations_complete)] = 0;
+        sched->iterations_complete++;
+    }
+}
+
+/* All tiles of a group's update are done and count. */
+static void group_updated(struct group *group)
+{
+    group->offloaded = group->updating = group->updated = 0;
+    group->ready_for++;
+}
+
+static void spare_release(struct ah_sched *sched, int *set)
+{
+    sched->spare_sets[sched->spare_count++] = *set;
+    *set = -1;
+}
+
+/* A group all of whose provisional updates are done, and whose iteration's factor is one: the spare set is its set
+ * now. */
+static void spare_confirm(struct ah_sched *sched, struct group *group)
+{
+    int before = group->set;
+    group->set = group->spare;
+    group->spare = before;
+    spare_release(sched, &group->spare);
+    iteration_items_done(sched, group->ready_for, sched->config.switches.tiles);
+    group_updated(group);
+}
+
+static void updated_add(struct ah_sched *sched, int index)
+{
+    if (sched->config.policy->overtakes && sched->config.switches.overtaking)
+        ah__group_set_add(&sched->updated, index);
+}
+
+static void tile_updated(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    updated_add(sched, index);
+    if (++group->updated == sched->config.switches.tiles)
+        group_updated(group);
+}
+
+/* A provisional tile may be fetched once the factor is known. */
+static void tile_updated_ahead(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    if (group->void_spare) {
+        group->void_spare = false;
+        spare_release(sched, &group->spare);
+        return;
+    }
+    group->updated++;
+    if (!ah__sched_norm_known(sched, group->ready_for))
+        return;
+    updated_add(sched, index);
+    if (group->updated == sched->config.switches.tiles)
+        spare_confirm(sched, group);
+}
+
+/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: provisional updates count. */
+static void norms_arrived(struct ah_sched *sched, int64_t iteration)
+{
+    sched->norms_known = iteration + 1;
+    sched->clipped[ah__sched_ring(iteration)] = false;
+    sched->unsettled = true;
+}
+
+void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
+{
+    sched->clipped[ah__sched_ring(iteration)] = true;
+}
+
+/* The update runs again from the old states: all of its tiles, with the right factor. */
+static void update_again(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    sched->updates_redone++;
+    bool writing = group->updating > group->updated; /* one at a time is on the host lane */
+    group->updating = group->updated = 0;
+    group->void_spare = writing;
+    if (!writing)
+        spare_release(sched, &group->spare);
+    ah__group_set_add(&sched->updating, index);
+}
+
+void ah__sched_settle(struct ah_sched *sched)
+{
+    int64_t iteration = sched->norms_known - 1;
+    bool clipped = sched->clipped[ah__sched_ring(iteration)];
+    sched->unsettled = false;
+    for (int g = 0; g < sched->partitions; g++) {
+        struct group *group = &sched->groups[g];
+        if (group->spare < 0 || group->ready_for != iteration)
+            continue;
+        if (clipped) {
+            update_again(sched, g);
+            continue;
+        }
+        if (group->updated)
+            updated_add(sched, g);
+        if (group->updated == sched->config.switches.tiles)
+            spare_confirm(sched, group);
+    }
+}
+
+void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item)
+{
+    sched->in_flight[lane]--;
+    sched->passed[lane]++;
+    if (item->kind == AH_ITEM_UPDATE_AHEAD) {
+        tile_updated_ahead(sched, item->partition);
+        return;
+    }
+    if (item->kind == AH_ITEM_UPDATE_HOST)
+        tile_updated(sched, item->partition);
+    if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
+        norms_arrived(sched, item->iteration);
+    iteration_items_done(sched, item->iteration, 1);
+}

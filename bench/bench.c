@@ -91,13 +91,12 @@ static void constant_adam(struct ah_adam *out, int64_t iteration, void *context)
     *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1};
 }
 
-static int note(int64_t iteration, double loss, double norm, int64_t now_ns, void *context)
+static int note(const struct ah_run_result *result, void *context)
 {
     struct record *record = context;
-    (void)iteration, (void)norm;
-    record->loss = loss;
+    record->loss = result->loss;
     if (record->count < MOST_STEPS)
-        record->ends[record->count++] = now_ns;
+        record->ends[record->count++] = result->now_ns;
     return 0;
 }
 

@@ -37,7 +37,7 @@ const struct ah_op_row ah__op_cross_entropy = {
 /* One chunk of tokens, as much scratch as the products need to be near their best. Each chunk passes the weight's
  * gradient in and out, which hides behind the arithmetic of enough tokens; in proportion to the channels, the scratch
  * is a fixed part of that gradient. Where ids are few, a chunk costs little. */
-enum { CHUNK_PART = 6, CHUNK_BYTES = 4 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
+enum { CHUNK_PART = 3, CHUNK_BYTES = 4 << 20, CHUNK_LEAST = 64, CHUNK_MULTIPLE = 16 };
 
 static int64_t round_to(int64_t value, int64_t multiple)
 {

@@ -288,9 +288,8 @@ struct ah_budget {
 /* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,
- * embedding=host|device,head=host|device]", or a JSON file):
- * completed, checked against the budget and predicted. */
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
+ * embedding=host|device,head=host|device]", or a JSON file): completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);

@@ -149,8 +149,9 @@ static void place_params(struct compiling *c)
     for (size_t i = 0; i < section->grad_count; i++) {
         int recorded = section->recorded[section->grads[i].param];
         const struct ah_param *param = &c->partition->params[c->param_of[recorded]];
+        int64_t bytes = ah__dtype_bytes(section->graph->values[section->grads[i].value].meta.dtype);
         place(c, section->grads[i].value, param->group == c->number ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD,
-              param->offset * element);
+              param->offset * bytes);
     }
 }
 

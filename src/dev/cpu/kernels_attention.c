@@ -55,14 +55,20 @@ const struct ah_cpu_operator ah__cpu_attention = {attention_prepare, attention_r
 
 static int attention_bwd_prepare(struct ah_cpu_call *call)
 {
-    return attention_geometry(call, ah__call_in(call, 1));
+    AH_TRY(attention_geometry(call, ah__call_in(call, 1)));
+    if (call->dtype != AH_F32)
+        call->workspace_bytes = call->threads * ah__attention_sums(&call->as.attention.job) * (int64_t)sizeof(float);
+    return AH_OK;
 }
 
 static void backward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
-    run->bound->call->kernels->attention_bwd(&run->job, index / run->job.heads, index % run->job.heads,
-                                             ah__pool_scratch(run->bound->pool, worker));
+    const struct ah_bound *b = run->bound;
+    float *sums = (float *)(void *)b->workspace;
+    b->call->kernels->attention_bwd(&run->job, index / run->job.heads, index % run->job.heads,
+                                    ah__pool_scratch(b->pool, worker),
+                                    sums ? sums + worker * ah__attention_sums(&run->job) : NULL);
 }
 
 static int attention_bwd_run(const struct ah_bound *bound)
@@ -70,7 +76,7 @@ static int attention_bwd_run(const struct ah_bound *bound)
     struct attention_run run = {.bound = bound, .job = bound->call->as.attention.job};
     run.job.dy = bound->in[0];
     run.job.qkv = bound->in[1];
-    run.job.y = (float *)(uintptr_t)bound->in[2];
+    run.job.y = (void *)(uintptr_t)bound->in[2];
     run.job.lse = (float *)(uintptr_t)bound->in[3];
     run.job.dqkv = bound->out[0];
     ah__pool_run(bound->pool, backward_piece, (int)(bound->call->as.attention.batch * run.job.heads), &run);

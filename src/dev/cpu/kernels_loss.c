@@ -21,8 +21,8 @@ static void loss_piece(void *context, int index, int worker)
     float scale = 1.0F / (float)b->call->rows;
     double sum = 0;
     for (int64_t row = from; row < to; row++)
-        sum += b->call->kernels->cross_entropy((float *)b->out[1] + row * cols, (const float *)b->in[0] + row * cols,
-                                               cols, targets[row], scale);
+        sum += b->call->kernels->cross_entropy(ah__out_at(b, 1, row * cols), ah__in_at(b, 0, row * cols), cols,
+                                               targets[row], scale);
     ah__pool_partials(b->pool)[index] = sum;
 }
 

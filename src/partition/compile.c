@@ -272,8 +272,8 @@ static int compile(struct compiling *c)
     code->output_bytes = bytes_of(c, c->section->output);
     code->boundary_bytes = dout_bytes > din_bytes ? dout_bytes : din_bytes;
     code->uses_shared = reads_space(&code->program[AH_PROGRAM_FORWARD], AH_SPACE_SHARED);
-    code->backward_needs_params =
-        reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_PARAM) || reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_SHARED);
+    const struct ah_program *backward = &code->program[AH_PROGRAM_BACKWARD];
+    code->backward_needs_params = reads_space(backward, AH_SPACE_PARAM) || reads_space(backward, AH_SPACE_SHARED);
     return AH_OK;
 }
 

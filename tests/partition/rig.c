@@ -95,7 +95,7 @@ void rig_run(struct rig *rig, int number, const struct ah_program *program)
 void rig_forward(struct rig *rig, bool drop)
 {
     for (int i = 0; i < rig->count; i++)
-        rig_run(rig, i, drop ? &rig_code(rig, i)->program[AH_PROGRAM_FORWARD_DROP] : &rig_code(rig, i)->program[AH_PROGRAM_FORWARD]);
+        rig_run(rig, i, &rig_code(rig, i)->program[drop ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD]);
 }
 
 void rig_backward(struct rig *rig, bool recompute)

@@ -398,7 +398,8 @@ static void copies_only_where_needed(void **state)
         struct ah_partition *partition;
         assert_ok(ah_partition_new(&partition, graph, NULL));
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY), backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
+        int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY);
+        int backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
         if (forward != model_cases[i].forward_copies || backward != model_cases[i].backward_copies)
             fail_msg("%s: %d copies forward and %d backward", model_cases[i].name, forward, backward);
         ah_partition_free(partition);
@@ -435,7 +436,8 @@ static void recompute_is_lean(void **state)
         const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
         for (int n = 0; n < code->program[AH_PROGRAM_RECOMPUTE].count; n++) {
             const struct ah_call *call = &code->program[AH_PROGRAM_RECOMPUTE].calls[n];
-            assert_true(is_read(&code->program[AH_PROGRAM_RECOMPUTE], n + 1, call) || is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
+            assert_true(is_read(&code->program[AH_PROGRAM_RECOMPUTE], n + 1, call) ||
+                        is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
         }
         if (i == 0) {
             assert_int_equal(code->program[AH_PROGRAM_FORWARD].count, 10);

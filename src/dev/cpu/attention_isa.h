@@ -273,8 +273,8 @@ static AH_TARGET void rows_put(element *to, int64_t stride, const float *from, i
         }
 }
 
-/* The five products of one pair of tiles, `first` for the tile of keys; the gradient of the queries is written to dquery
- * or added there. */
+/* The five products of one pair of tiles, `first` for the tile of keys; the gradient of the queries is written to
+ * dquery or added there. */
 static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, float *dquery, bool add,
                            int queries, int keys, bool first, bool diagonal)
 {

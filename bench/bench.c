@@ -47,7 +47,8 @@ void bench_open_unprofiled(struct bench *bench)
 {
     model_open(bench);
     BENCH(ah_model_record(&bench->graph, bench->model, bench->batch, bench->seq, AH_F32));
-    BENCH(ah_partition_new(&bench->partition, bench->graph, NULL));
+    struct ah_step_options step = {.clips = bench->clip > 0};
+    BENCH(ah_partition_new(&bench->partition, bench->graph, &step));
     bench->profile = NULL;
 }
 
@@ -91,13 +92,12 @@ static void constant_adam(struct ah_adam *out, int64_t iteration, void *context)
     *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1};
 }
 
-static int note(int64_t iteration, double loss, double norm, int64_t now_ns, void *context)
+static int note(const struct ah_run_result *result, void *context)
 {
     struct record *record = context;
-    (void)iteration, (void)norm;
-    record->loss = loss;
+    record->loss = result->loss;
     if (record->count < MOST_STEPS)
-        record->ends[record->count++] = now_ns;
+        record->ends[record->count++] = result->now_ns;
     return 0;
 }
 
@@ -105,7 +105,8 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
                bool random)
 {
     static struct record record;
-    struct ah_run_hooks hooks = {random_batch, constant_adam, note, &record};
+    struct ah_run_hooks hooks = {
+        .batch = random_batch, .adam = constant_adam, .clip = bench->clip, .result = note, .context = &record};
     struct ah_dev *dev;
     struct ah_run *run;
     struct ah_dev_info info;

@@ -10,6 +10,7 @@
 struct bench {
     int layers, width, heads, vocab;
     int64_t batch, seq;
+    double clip; /* limit of the gradient norm; 0: none */
     struct ah_dev_options dev;
     struct ah_model *model;
     struct ah_graph *graph;

@@ -124,15 +124,27 @@ AH_API struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_
 /* x [..., C], weight [C], bias [C] -> same shape as x */
 AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                            struct ah_tensor bias, float eps);
+/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x */
+AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                         float eps);
 /* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
 AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                         struct ah_tensor bias, bool weight_is_out_in);
 /* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
  * -> [B, T, C] */
 AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads);
+/* The same of q [B, T, C], k and v [B, T, C / heads * kv_heads] -> [B, T, C]; kv_heads divides heads, and
+ * heads / kv_heads heads of q in a row share one of k and v */
+AH_API struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
+                                               struct ah_tensor v, int heads, int kv_heads);
+/* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
+ * t * theta^(-2 i / dims) at position t; dims 0: all channels. In place on x */
+AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims);
 /* GELU, tanh form (Hugging Face's "gelu_new") */
 AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
 AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
+/* gate / (1 + e^-gate) * up, same shapes (SwiGLU's product) */
+AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
 /* a + b, same shapes; written over a, so nothing may read a afterwards */
 AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b);
 /* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their

@@ -7,3 +7,14 @@ int ah__gradient_attention(struct ah_tape *tape, const struct ah_node *node, int
     ah__tape_release(tape, dy);
     return ah__tape_add(tape, qkv, out[0]);
 }
+
+int ah__gradient_attention_qkv(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    int q = node->in[0], k = node->in[1], v = node->in[2], y = node->out[0], lse = node->out[1];
+    int out[AH_OP_MAX_OUTPUTS];
+    AH_TRY(ah__tape_emit(tape, AH_OP_ATTENTION_QKV_BWD, node->attr, ah__values(dy, q, k, v, y, lse), NULL, out));
+    ah__tape_release(tape, dy);
+    AH_TRY(ah__tape_add(tape, q, out[0]));
+    AH_TRY(ah__tape_add(tape, k, out[1]));
+    return ah__tape_add(tape, v, out[2]);
+}

@@ -201,13 +201,23 @@ struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor 
     return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){0}, ah__values(x.id, table.id));
 }
 
-struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
-                                    struct ah_tensor bias, float eps)
+static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, float eps, struct ah_values in)
 {
     if (graph->status == AH_OK && !(eps >= 0 && isfinite(eps)))
         return remember(graph, ah__fail(AH_EINPUT, "eps: found %g, expected a number of at least 0", (double)eps),
-                        "layernorm");
-    return record(graph, AH_OP_LAYERNORM, (struct ah_attr){.eps = eps}, ah__values(x.id, weight.id, bias.id));
+                        ah__op_table[op]->name);
+    return record(graph, op, (struct ah_attr){.eps = eps}, in);
+}
+
+struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                    struct ah_tensor bias, float eps)
+{
+    return record_norm(graph, AH_OP_LAYERNORM, eps, ah__values(x.id, weight.id, bias.id));
+}
+
+struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight, float eps)
+{
+    return record_norm(graph, AH_OP_RMSNORM, eps, ah__values(x.id, weight.id));
 }
 
 struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
@@ -222,6 +232,19 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
     return record(graph, AH_OP_ATTENTION, (struct ah_attr){.heads = heads}, ah__values(qkv.id));
 }
 
+struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
+                                        struct ah_tensor v, int heads, int kv_heads)
+{
+    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads};
+    return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id));
+}
+
+struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims)
+{
+    struct ah_attr attr = {.heads = heads, .theta = theta, .dims = dims};
+    return record(graph, AH_OP_ROTARY, attr, ah__values(x.id));
+}
+
 struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
 {
     return record(graph, AH_OP_GELU, (struct ah_attr){0}, ah__values(x.id));
@@ -230,6 +253,11 @@ struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
 struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x)
 {
     return record(graph, AH_OP_RELU, (struct ah_attr){0}, ah__values(x.id));
+}
+
+struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up)
+{
+    return record(graph, AH_OP_SILU_MUL, (struct ah_attr){0}, ah__values(gate.id, up.id));
 }
 
 struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b)

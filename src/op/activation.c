@@ -1,4 +1,4 @@
-/* Functions of one element. Backward is in place on the gradient that comes in. */
+/* Functions of one element, or of two at one place. Backward is in place on the gradient that comes in. */
 #include "op/rules.h"
 
 AH_OP_FLOPS_PER_ELEMENT(gelu_flops, 12.0)
@@ -34,4 +34,47 @@ const struct ah_op_row ah__op_relu_bwd = {
     AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT, .in_place = true}),
     .infer = ah__op_infer_pair,
     .flops = ah__op_one_flop,
+};
+
+static int silu_mul_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("gate", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(ah__op_expect("up", &in[1], in[0].dtype, in[0].shape));
+    out[0] = in[0];
+    return AH_OK;
+}
+
+AH_OP_FLOPS_PER_ELEMENT(silu_mul_flops, 10.0)
+
+/* y = gate / (1 + e^-gate) * up */
+const struct ah_op_row ah__op_silu_mul = {
+    .name = "silu_mul",
+    AH_OP_INPUTS({.name = "gate", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "up", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = silu_mul_infer,
+    .flops = silu_mul_flops,
+};
+
+static int silu_mul_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(ah__op_expect("gate", &in[1], in[0].dtype, in[0].shape));
+    AH_TRY(ah__op_expect("up", &in[2], in[0].dtype, in[0].shape));
+    out[0] = out[1] = in[0];
+    return AH_OK;
+}
+
+AH_OP_FLOPS_PER_ELEMENT(silu_mul_bwd_flops, 16.0)
+
+const struct ah_op_row ah__op_silu_mul_bwd = {
+    .name = "silu_mul_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "gate", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "up", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dgate", .kind = AH_OPERAND_GRADIENT, .in_place = true},
+                  {.name = "dup", .kind = AH_OPERAND_GRADIENT}),
+    .infer = silu_mul_bwd_infer,
+    .flops = silu_mul_bwd_flops,
 };

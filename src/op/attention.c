@@ -1,4 +1,4 @@
-/* Causal self-attention on queries, keys and values that lie side by side. */
+/* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. */
 #include "op/rules.h"
 
 static int attention_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
@@ -62,5 +62,76 @@ const struct ah_op_row ah__op_attention_bwd = {
     .attrs = AH_ATTR_HEADS,
     .infer = attention_bwd_infer,
     .flops = attention_bwd_flops,
+    .limit = AH_OP_LIMIT_ATTENTION_BWD,
+};
+
+/* ---- each in its own --------------------------------------------------------------------------------------------- */
+
+static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    AH_TRY(ah__op_expect_float("q", &in[0], 3, 3));
+    if (attr->heads < 1 || ah__op_last(&in[0]) % attr->heads != 0)
+        return ah__op_wrong("q", &in[0], "[B,T,C] with C a multiple of %d heads", attr->heads);
+    if (attr->kv_heads < 1 || attr->heads % attr->kv_heads != 0)
+        return ah__fail(AH_EINPUT, "heads: found %d, expected a multiple of %d heads of keys and values", attr->heads,
+                        attr->kv_heads);
+    struct ah_shape key = in[0].shape;
+    key.dim[2] = key.dim[2] / attr->heads * attr->kv_heads;
+    AH_TRY(ah__op_expect("k", &in[1], in[0].dtype, key));
+    AH_TRY(ah__op_expect("v", &in[2], in[0].dtype, key));
+    out[0] = in[0];
+    out[1].dtype = AH_F32;
+    out[1].shape = (struct ah_shape){3, {in[0].shape.dim[0], attr->heads, in[0].shape.dim[1], 0}};
+    return AH_OK;
+}
+
+static double attention_qkv_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
+{
+    (void)out, (void)attr;
+    return 2 * (double)ah__shape_count(&in[0].shape) * (double)in[0].shape.dim[1];
+}
+
+/* (q [B,T,heads * size], k and v [B,T,kv_heads * size]) -> (y like q, lse [B,heads,T]); head h reads head
+ * h / (heads / kv_heads) of keys and values */
+const struct ah_op_row ah__op_attention_qkv = {
+    .name = "attention_qkv",
+    AH_OP_INPUTS({.name = "q", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "k", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "v", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                  {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS,
+    .infer = attention_qkv_infer,
+    .flops = attention_qkv_flops,
+    .limit = AH_OP_LIMIT_ATTENTION,
+};
+
+static int attention_qkv_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    struct ah_meta forward[2];
+    AH_TRY(attention_qkv_infer(forward, &in[1], attr));
+    AH_TRY(ah__op_expect("dy", &in[0], in[1].dtype, forward[0].shape));
+    AH_TRY(ah__op_expect("y", &in[4], in[1].dtype, forward[0].shape));
+    AH_TRY(ah__op_expect("lse", &in[5], AH_F32, forward[1].shape));
+    out[0] = in[1];
+    out[1] = out[2] = in[2];
+    return AH_OK;
+}
+
+static double attention_qkv_bwd_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
+{
+    return 2.5 * attention_qkv_flops(&in[1], out, attr);
+}
+
+const struct ah_op_row ah__op_attention_qkv_bwd = {
+    .name = "attention_qkv_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "q", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "k", .kind = AH_OPERAND_ACTIVATION}, {.name = "v", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS}),
+    AH_OP_OUTPUTS({.name = "dq", .kind = AH_OPERAND_GRADIENT}, {.name = "dk", .kind = AH_OPERAND_GRADIENT},
+                  {.name = "dv", .kind = AH_OPERAND_GRADIENT}),
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS,
+    .infer = attention_qkv_bwd_infer,
+    .flops = attention_qkv_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,
 };

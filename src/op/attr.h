@@ -8,6 +8,9 @@
 /* id, type (a number or bool), name. The default is zero: text and JSON show what differs from it. */
 #define AH_ATTR_LIST(X)                                                                                                \
     X(HEADS, int, heads)                                                                                               \
+    X(KV_HEADS, int, kv_heads) /* of keys and values; each serves heads / kv_heads heads */                            \
+    X(THETA, float, theta) /* base of the wavelengths of a rotation by position */                                     \
+    X(DIMS, int, dims)    /* of a head that rotate, from its first on; 0: all */                                       \
     X(EPS, float, eps)    /* added to a variance */                                                                    \
     X(OUT_IN, bool, out_in) /* the weight is [O,I], not [I,O] */                                                       \
     X(ACC, unsigned, acc) /* bit j: output j is added to, not overwritten */

@@ -7,10 +7,14 @@
     X(EMBEDDING, embedding)                                                                                            \
     X(ADD_POSITION, add_position)                                                                                      \
     X(LAYERNORM, layernorm)                                                                                            \
+    X(RMSNORM, rmsnorm)                                                                                                \
     X(LINEAR, linear)                                                                                                  \
+    X(ROTARY, rotary)                                                                                                  \
     X(ATTENTION, attention)                                                                                            \
+    X(ATTENTION_QKV, attention_qkv)                                                                                    \
     X(GELU, gelu)                                                                                                      \
     X(RELU, relu)                                                                                                      \
+    X(SILU_MUL, silu_mul)                                                                                              \
     X(ADD, add)                                                                                                        \
     X(COPY, copy)                                                                                                      \
     X(CROSS_ENTROPY, cross_entropy)
@@ -20,12 +24,16 @@
     X(EMBEDDING_BWD, embedding_bwd)                                                                                    \
     X(POSITION_BWD, position_bwd)                                                                                      \
     X(LAYERNORM_BWD, layernorm_bwd)                                                                                    \
+    X(RMSNORM_BWD, rmsnorm_bwd)                                                                                        \
     X(LINEAR_BWD_X, linear_bwd_x)                                                                                      \
     X(LINEAR_BWD_W, linear_bwd_w)                                                                                      \
     X(LINEAR_BWD_B, linear_bwd_b)                                                                                      \
+    X(ROTARY_BWD, rotary_bwd)                                                                                          \
     X(ATTENTION_BWD, attention_bwd)                                                                                    \
+    X(ATTENTION_QKV_BWD, attention_qkv_bwd)                                                                            \
     X(GELU_BWD, gelu_bwd)                                                                                              \
-    X(RELU_BWD, relu_bwd)
+    X(RELU_BWD, relu_bwd)                                                                                              \
+    X(SILU_MUL_BWD, silu_mul_bwd)
 
 #define AH_OP_LIST(X)                                                                                                  \
     AH_OP_FORWARD_LIST(X)                                                                                              \

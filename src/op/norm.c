@@ -54,3 +54,51 @@ const struct ah_op_row ah__op_layernorm_bwd = {
     .infer = layernorm_bwd_infer,
     .flops = layernorm_bwd_flops,
 };
+
+static int rmsnorm_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(ah__op_expect("weight", &in[1], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
+    out[0] = in[0];
+    out[1] = ah__op_floats(ah__shape_rows(&in[0].shape));
+    return AH_OK;
+}
+
+AH_OP_FLOPS_PER_ELEMENT(rmsnorm_flops, 4.0)
+
+/* (x [..,C], weight [C]) -> (y, rstd [rows]) */
+const struct ah_op_row ah__op_rmsnorm = {
+    .name = "rmsnorm",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "weight", .kind = AH_OPERAND_PARAM, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION},
+                  {.name = "rstd", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
+    .attrs = AH_ATTR_EPS,
+    .infer = rmsnorm_infer,
+    .flops = rmsnorm_flops,
+};
+
+static int rmsnorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
+{
+    (void)attr;
+    AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
+    AH_TRY(ah__op_expect("x", &in[1], in[0].dtype, in[0].shape));
+    AH_TRY(ah__op_expect("weight", &in[2], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
+    AH_TRY(ah__op_expect("rstd", &in[3], AH_F32, ah_shape1(ah__shape_rows(&in[0].shape))));
+    out[0] = in[0];
+    out[1] = ah__op_floats(ah__op_last(&in[0]));
+    return AH_OK;
+}
+
+AH_OP_FLOPS_PER_ELEMENT(rmsnorm_bwd_flops, 10.0)
+
+const struct ah_op_row ah__op_rmsnorm_bwd = {
+    .name = "rmsnorm_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "weight", .kind = AH_OPERAND_PARAM}, {.name = "rstd", .kind = AH_OPERAND_STATISTICS}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "dweight", .kind = AH_OPERAND_PARAM_GRADIENT}),
+    .attrs = AH_ATTR_EPS | AH_ATTR_ACC,
+    .infer = rmsnorm_bwd_infer,
+    .flops = rmsnorm_bwd_flops,
+};

@@ -4,7 +4,7 @@
 
 struct row {
     const char *what;
-    int c, p, o, slots, ahead;
+    int c, p, o, slots, spares, ahead;
     bool embedding, head;
 };
 
@@ -53,6 +53,8 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
         {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
         {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
+        {.what = "one more spare set", .spares = 1},
+        {.what = "one spare set fewer", .spares = -1},
         {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
         {.what = "embedding moved", .embedding = true}, {.what = "head moved", .head = true},
     };
@@ -63,11 +65,12 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         plan.switches.offload_params += move->p;
         plan.switches.offload_optimizer += move->o;
         plan.switches.slots += move->slots;
+        plan.switches.spares += move->spares;
         plan.switches.refetch_ahead += move->ahead;
         plan.switches.embedding_on_host ^= move->embedding;
         plan.switches.head_on_host ^= move->head;
         if ((move->p || move->o) && possible(&plan.switches, predictor))
-            ah__plan_fit(&plan, predictor->partition, budget);
+            ah__plan_fit(&plan, predictor, budget);
         if (possible(&plan.switches, predictor))
             AH_TRY(print_row(to, move->what, plan, chosen, predictor, budget));
     }
@@ -93,7 +96,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.offload_optimizer = cpo.o;
     plan.switches.embedding_on_host = plan.switches.head_on_host = false;
     plan.switches.refetch_ahead = 1;
-    ah__plan_fit(&plan, predictor->partition, budget);
+    ah__plan_fit(&plan, predictor, budget);
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
             ah__cost_device_bytes(&model, cpo) / (1 << 20));

@@ -161,6 +161,13 @@ static int64_t host_outside_bytes(const struct sizes *sizes)
     return bytes;
 }
 
+int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    struct sizes sizes = {.set = 0};
+    measure_groups(&sizes, partition, switches);
+    return sizes.set;
+}
+
 int64_t ah__layout_slot_bytes(const struct ah_partition *partition)
 {
     return round_up(partition->groups[1].count * ah__dtype_bytes(partition->compute));

@@ -63,6 +63,9 @@ void ah__layout_free(struct ah_layout *layout);
 /* What one more slot adds to the device's total: the size of a block's parameters, or of its gradient. */
 int64_t ah__layout_slot_bytes(const struct ah_partition *partition);
 
+/* What one more spare set adds to the host's total. */
+int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
+
 /* The same two totals without placing anything, for the search. */
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
                       const struct ah_switches *switches, int64_t workspace_bytes);

@@ -28,12 +28,14 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!(given & AH_PLAN_GIVEN_AHEAD))
         fitted.switches.refetch_ahead = ah__plan_farthest_refetch(&plan->switches);
-    if (!ah__plan_fit(&fitted, predictor->partition, budget))
+    if (!ah__plan_fit(&fitted, predictor, budget))
         return over_budget(&fitted, budget);
     if (!(given & AH_PLAN_GIVEN_TILES))
         fitted.switches.tiles = 1;
     if (given & AH_PLAN_GIVEN_SLOTS)
         fitted.switches.slots = plan->switches.slots;
+    if (given & AH_PLAN_GIVEN_SPARES)
+        fitted.switches.spares = plan->switches.spares;
     *plan = fitted;
     return AH_OK;
 }

@@ -15,6 +15,7 @@ struct ah_predictor {
     const struct ah_policy *policy;
     struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
+    bool no_spares; /* the search lets every update wait for the norm: for comparison only */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */

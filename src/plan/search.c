@@ -42,7 +42,7 @@ static int min_slots(const struct ah_switches *switches, const struct ah_partiti
  * few. */
 static int max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
-    struct ah_switches on_device = {.layers = switches->layers, .ranks = switches->ranks};
+    struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
     int shared = switches->offload_optimizer < switches->layers ? min_slots(&on_device, partition) : 0;
     int least = min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
     return most > least ? most : least;
@@ -65,14 +65,30 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
            (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
 }
 
-bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
+/* Where updates wait for the norm, as many spare sets as could serve and host memory has room for. */
+static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
+    struct ah_switches *switches = &plan->switches;
+    int64_t spares = switches->offload_optimizer;
+    int64_t set_bytes = ah__layout_set_bytes(partition, switches);
+    if (budget->host_bytes && spares > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
+        spares = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
+    switches->spares = (int)spares;
+    plan->host_peak_bytes += spares * set_bytes;
+}
+
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
     int most = max_slots(switches, partition);
     switches->slots = min_slots(switches, partition);
+    switches->spares = 0;
     measure(plan, partition);
     if (!ah__plan_within(plan, budget))
         return false;
+    if (partition->step.clips && !predictor->no_spares)
+        spares_fit(plan, partition, budget);
     int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
     if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
         more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
@@ -130,7 +146,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
     struct ah_switches *switches = &plan.switches;
     int slots_before = 0;
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        if (!ah__plan_fit(&plan, predictor->partition, budget)) {
+        if (!ah__plan_fit(&plan, predictor, budget)) {
             note_least(candidates, &plan, budget);
             continue;
         }
@@ -253,7 +269,7 @@ static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_se
 {
     int64_t step_ns;
     plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
-    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor->partition, budget))
+    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, budget))
         return AH_OK;
     AH_TRY(ah__plan_choose_overtaking(&step_ns, &plan, predictor));
     report->simulated++;
@@ -303,6 +319,28 @@ static int try_tiles(struct ah_plan *best, struct ah_search_report *report, cons
     return AH_OK;
 }
 
+/* The fewest spare sets without which the step would be a thousandth longer. */
+static int trim_spares(struct ah_plan *best, const struct ah_predictor *predictor)
+{
+    enum { MUST_GAIN = 1000 };
+    int64_t step_ns, most_ns = best->step_ns + best->step_ns / MUST_GAIN;
+    struct ah_plan plan = *best;
+    int low = 0, high = best->switches.spares;
+    while (low < high) {
+        plan.switches.spares = (low + high) / 2;
+        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+        if (step_ns <= most_ns)
+            high = plan.switches.spares;
+        else
+            low = plan.switches.spares + 1;
+    }
+    plan.switches.spares = high;
+    AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
+    best->switches.spares = high;
+    best->step_ns = step_ns;
+    return AH_OK;
+}
+
 /* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys
  * nothing is not taken. */
 static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
@@ -330,6 +368,8 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
         best->step_ns = step_ns;
     }
     tried->overtaking = kept->overtaking;
+    AH_TRY(trim_spares(best, predictor));
+    tried->spares = kept->spares;
     for (tried->refetch_ahead = 1; tried->refetch_ahead < kept->refetch_ahead; tried->refetch_ahead++) {
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
         if (step_ns <= best->step_ns)

@@ -18,7 +18,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 
 /* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest
  * slots, when not even those fit. */
-bool ah__plan_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget);
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* Whether both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);

@@ -66,7 +66,8 @@ static inline int ah__saved_set(const struct ah_switches *switches, int partitio
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->checkpoint <= switches->layers && switches->offload_params >= 0 &&
-           switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers;
+           switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
+           switches->spares >= 0 && switches->spares <= switches->offload_optimizer;
 }
 
 /* Ranks and tiles, where 0 and 1 both mean one. */

@@ -157,6 +157,18 @@ static void bad_eps(struct rec *r)
 {
     ah_graph_layernorm(r->graph, r->x, none, none, -1);
 }
+static void bad_rms_eps(struct rec *r) { ah_graph_rmsnorm(r->graph, r->x, none, -1); }
+static void theta(struct rec *r) { ah_graph_rotary(r->graph, r->x, 2, 0, 0); }
+static void kv_heads(struct rec *r)
+{
+    struct ah_tensor k = ah_graph_linear(r->graph, r->x, matrix(r->graph, "k", C, C), none, false);
+    struct ah_tensor v = ah_graph_linear(r->graph, r->x, matrix(r->graph, "v", C, C), none, false);
+    ah_graph_attention_qkv(r->graph, r->x, k, v, 4, 3);
+}
+static void gate_shape(struct rec *r)
+{
+    ah_graph_silu_mul(r->graph, r->x, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false));
+}
 static void heads(struct rec *r)
 {
     ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3);
@@ -186,6 +198,10 @@ static void wrong_calls(void **state)
         {twice_the_same, "add: inputs 0 and 1 are the same value"},
         {unknown_value, "relu: input 0: found 77, expected a value of this graph"},
         {bad_eps, "layernorm: eps: found -1"},
+        {bad_rms_eps, "rmsnorm: eps: found -1"},
+        {theta, "rotary: theta: found 0, expected a number above 0"},
+        {kv_heads, "attention_qkv: heads: found 4, expected a multiple of 3 heads of keys and values"},
+        {gate_shape, "silu_mul: up is F32 [2,4,24], expected F32 [2,4,8]"},
         {heads, "attention: qkv is F32 [2,4,24], expected [B,T,3C] with C a multiple of 3 heads"},
         {dead_result, "relu: its result %4 is never used"},
         {dead_param, "a parameter a is never used"},

@@ -93,28 +93,40 @@ static const struct ah_meta absent;
 #define W(a, b) {AH_F32, {2, {a, b, 0, 0}}}
 #define N(a) {AH_F32, {1, {a, 0, 0, 0}}}
 #define F3(a, b, c) {AH_F32, {3, {a, b, c, 0}}}
+#define KV1 {.heads = 3, .kv_heads = 1}
+#define KV F3(2, 4, 2)
 #define IDS {AH_I32, {2, {2, 4, 0, 0}}}
 
 static const struct rule rules[] = {
     {AH_OP_EMBEDDING, {0}, {W(10, 6), IDS}, {X}, 0},
     {AH_OP_ADD_POSITION, {0}, {X, W(5, 6)}, {X}, 48},
     {AH_OP_LAYERNORM, {0}, {X, N(6), N(6)}, {X, N(8), N(8)}, 8 * 48},
+    {AH_OP_RMSNORM, {0}, {X, N(6)}, {X, N(8)}, 4 * 48},
     {AH_OP_LINEAR, {0}, {X, W(6, 5), N(5)}, {F3(2, 4, 5)}, 2 * 8 * 30 + 40},
     {AH_OP_LINEAR, {.out_in = true}, {X, W(5, 6)}, {F3(2, 4, 5)}, 2 * 8 * 30},
     {AH_OP_ATTENTION, {.heads = 2}, {F3(2, 4, 18)}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
+    {AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {X}, {X}, 3 * 48},
+    {AH_OP_ROTARY, {.heads = 2, .theta = 1e4F, .dims = 2}, {X}, {X}, 3 * 32},
+    {AH_OP_ATTENTION_QKV, {.heads = 2, .kv_heads = 2}, {X, X, X}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
+    {AH_OP_ATTENTION_QKV, KV1, {X, KV, KV}, {X, F3(2, 3, 4)}, 2 * 2 * 4 * 4 * 6},
     {AH_OP_GELU, {0}, {X}, {X}, 12 * 48},
     {AH_OP_RELU, {0}, {X}, {X}, 48},
+    {AH_OP_SILU_MUL, {0}, {X, X}, {X}, 10 * 48},
     {AH_OP_ADD, {0}, {X, X}, {X}, 48},
     {AH_OP_CROSS_ENTROPY, {0}, {F3(2, 4, 10), IDS}, {N(1), F3(2, 4, 10)}, 5 * 80},
     {AH_OP_EMBEDDING_BWD, {0}, {X, IDS}, {W(10, 6)}, 48},
     {AH_OP_POSITION_BWD, {0}, {X}, {W(5, 6)}, 48},
     {AH_OP_LAYERNORM_BWD, {0}, {X, X, N(6), N(8), N(8)}, {X, N(6), N(6)}, 14 * 48},
+    {AH_OP_RMSNORM_BWD, {0}, {X, X, N(6), N(8)}, {X, N(6)}, 10 * 48},
+    {AH_OP_ROTARY_BWD, {.heads = 3, .theta = 1e4F}, {X}, {X}, 3 * 48},
     {AH_OP_LINEAR_BWD_X, {0}, {F3(2, 4, 5), W(6, 5)}, {X}, 2 * 8 * 30},
     {AH_OP_LINEAR_BWD_X, {.out_in = true}, {F3(2, 4, 5), W(5, 6)}, {X}, 2 * 8 * 30},
     {AH_OP_LINEAR_BWD_W, {0}, {F3(2, 4, 5), X}, {W(6, 5)}, 2 * 8 * 30},
     {AH_OP_LINEAR_BWD_W, {.out_in = true}, {F3(2, 4, 5), X}, {W(5, 6)}, 2 * 8 * 30},
     {AH_OP_LINEAR_BWD_B, {0}, {F3(2, 4, 5)}, {N(5)}, 40},
     {AH_OP_ATTENTION_BWD, {.heads = 2}, {X, F3(2, 4, 18), X, F3(2, 2, 4)}, {F3(2, 4, 18)}, 5 * 2 * 4 * 4 * 6},
+    {AH_OP_ATTENTION_QKV_BWD, KV1, {X, X, KV, KV, X, F3(2, 3, 4)}, {X, KV, KV}, 5 * 2 * 4 * 4 * 6},
+    {AH_OP_SILU_MUL_BWD, {0}, {X, X, X}, {X, X}, 16 * 48},
     {AH_OP_GELU_BWD, {0}, {X, X}, {X}, 20 * 48},
     {AH_OP_RELU_BWD, {0}, {X, X}, {X}, 48},
     {AH_OP_COPY, {0}, {X}, {X}, 0},
@@ -188,6 +200,30 @@ static void messages(void **state)
                  "dtable is F32 [10,7], expected F32 [10,6]");
 }
 
+static void expect_refused(enum ah_op op, struct ah_attr attr, const char *words)
+{
+    struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0}, in[AH_OP_MAX_INPUTS] = {X, X, X};
+    assert_fails(ah__op_table[op]->infer(out, in, &attr), AH_EINPUT, words);
+}
+
+static void attributes(void **state)
+{
+    (void)state;
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.theta = 1},
+                   "x is F32 [2,4,6], expected [B,T,C] with C a multiple of 0 heads");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 4, .theta = 1}, "a multiple of 4 heads");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 2, .theta = 1}, "3 of 3 channels of a head rotate");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 2, .theta = 1, .dims = 4}, "4 of 3 channels");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 2, .theta = 1, .dims = -2}, "-2 of 3 channels");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3}, "theta: found 0, expected a number above 0");
+    expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.kv_heads = 1}, "a multiple of 0 heads");
+    expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3},
+                   "heads: found 3, expected a multiple of 0 heads of keys and values");
+    expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3, .kv_heads = 2}, "a multiple of 2 heads of keys");
+    expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3, .kv_heads = 1},
+                   "k is F32 [2,4,6], expected F32 [2,4,2]");
+}
+
 static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, unsigned acc,
                          int64_t bytes)
 {
@@ -231,5 +267,6 @@ static void shapes(void **state)
 }
 
 AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers),
-              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(bytes),
+              cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(attributes),
+              cmocka_unit_test(bytes),
               cmocka_unit_test(shapes))

@@ -50,6 +50,42 @@ static struct ah_tensor parallel(struct ah_graph *graph, struct ah_tensor x, int
     return ah_graph_add_inplace(graph, sum, x);
 }
 
+static struct ah_tensor rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x)
+{
+    return ah_graph_rmsnorm(graph, x, ah_graph_param(graph, name, ah_shape1(C), AH_INIT_ONES, 0), 1e-5f);
+}
+
+static struct ah_tensor plain_linear(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t in,
+                                     int64_t out)
+{
+    struct ah_tensor weight = ah_graph_param(graph, name, ah_shape2(out, in), AH_INIT_NORMAL, 0.02f);
+    return ah_graph_linear(graph, x, weight, (struct ah_tensor){-1}, true);
+}
+
+/* 4 heads of 4 channels that share 2 heads of keys and values. */
+struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    struct ah_tensor y = rmsnorm(graph, "norm_1", x);
+    struct ah_tensor q = ah_graph_rotary(graph, plain_linear(graph, "q", y, C, C), 4, 1e4f, 0);
+    struct ah_tensor k = ah_graph_rotary(graph, plain_linear(graph, "k", y, C, C / 2), 2, 1e4f, 0);
+    y = ah_graph_attention_qkv(graph, q, k, plain_linear(graph, "v", y, C, C / 2), 4, 2);
+    x = ah_graph_add_inplace(graph, plain_linear(graph, "o", y, C, C), x);
+    y = rmsnorm(graph, "norm_2", x);
+    struct ah_tensor gate = plain_linear(graph, "gate", y, C, 3 * C), up = plain_linear(graph, "up", y, C, 3 * C);
+    y = plain_linear(graph, "down", ah_graph_silu_mul(graph, gate, up), 3 * C, C);
+    return ah_graph_add_inplace(graph, y, x);
+}
+
+/* Rotated where it entered, and both sides of one product made of it. */
+static struct ah_tensor rotary_first(struct ah_graph *graph, struct ah_tensor x, int number)
+{
+    (void)number;
+    x = ah_graph_rotary(graph, x, 2, 100, 6);
+    struct ah_tensor y = plain_linear(graph, "y", x, C, C);
+    return ah_graph_silu_mul(graph, rmsnorm(graph, "norm", x), y);
+}
+
 /* Written over the block's input: the sums must change sides. */
 static struct ah_tensor over_input(struct ah_graph *graph, struct ah_tensor x, int number)
 {
@@ -123,6 +159,8 @@ const struct model_case model_cases[] = {
     {"plain", plain, 0, 0},
     {"single", single, 0, 1},
     {"read_often", read_often, 0, 2},
+    {"llama", model_llama, 0, 0},
+    {"rotary_first", rotary_first, 1, 1},
 };
 const int model_case_count = AH_LENGTH(model_cases);
 

@@ -20,6 +20,8 @@ extern const int model_case_count;
 struct ah_tensor model_linear(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t in, int64_t out);
 struct ah_tensor model_norm(struct ah_graph *graph, const char *name, struct ah_tensor x);
 struct ah_tensor model_attention(struct ah_graph *graph, struct ah_tensor x, int heads);
+/* A block of rmsnorm, rotary, grouped attention and silu_mul. */
+struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int number);
 
 /* Embedding, `layers` blocks in scopes h.0, h.1, ..., norm and head; returns what ah_graph_finish() does. */
 int model_record(struct ah_graph *graph, model_block block, int layers, bool tied);

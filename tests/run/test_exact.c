@@ -3,6 +3,7 @@
 #include "tiny.h"
 
 #include "base/alloc.h"
+#include "partition/models.h"
 #include "plan/predict.h"
 #include "run/internal.h"
 #include "sched/check.h"
@@ -106,25 +107,30 @@ static void one_plan(struct tiny *tiny, const struct outcome *expected, struct a
     same(expected, &outcome, &plan);
 }
 
-static void every_plan(const char *config, const char *policy, double clip)
+static void every_plan_of(struct tiny *tiny, const char *policy)
 {
-    struct tiny tiny;
     struct outcome expected;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    tiny_init(&tiny, config, clip);
-    train(&expected, &tiny, &resident, &options);
+    train(&expected, tiny, &resident, &options);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
     int clipped = 0;
     for (int i = 0; i < TINY_STEPS; i++)
         clipped += expected.factor[i] < 1;
-    assert_true(clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
+    assert_true(tiny->clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
     struct ah_plan plan = {.switches.layers = TINY_LAYERS};
     for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS;
              plan.switches.offload_optimizer++)
             for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
                  plan.switches.offload_params++)
-                one_plan(&tiny, &expected, plan, policy);
+                one_plan(tiny, &expected, plan, policy);
+}
+
+static void every_plan(const char *config, const char *policy, double clip)
+{
+    struct tiny tiny;
+    tiny_init(&tiny, config, clip);
+    every_plan_of(&tiny, policy);
     tiny_fini(&tiny);
 }
 
@@ -186,6 +192,16 @@ static void untied_equals_resident(void **state)
 {
     (void)state;
     every_plan(tiny_untied, "autohete", 0);
+}
+
+/* Blocks of rmsnorm, rotary, grouped attention and silu_mul. */
+static void llama_equals_resident(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, false), 0);
+    every_plan_of(&tiny, "autohete");
+    tiny_fini(&tiny);
 }
 
 /* Evaluations and drains between steps leave no trace, and a stop in the middle goes on to the same bits. */
@@ -256,7 +272,9 @@ static void init_depends_on_the_seed_alone(void **state)
     tiny_fini(&tiny);
 }
 
-AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident), cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
+AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident),
+              cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
               cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident),
+              cmocka_unit_test(llama_equals_resident),
               cmocka_unit_test(stretches_equal_one_run),
               cmocka_unit_test(init_depends_on_the_seed_alone))

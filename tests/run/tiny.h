@@ -20,21 +20,30 @@ static const char tiny_untied[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 67
 
 struct tiny {
     double clip; /* limit of the gradient norm, 0: none */
-    struct ah_model *model;
+    struct ah_model *model; /* null: the graph was recorded by hand */
     struct ah_graph *graph;
     struct ah_partition *partition;
 };
 
+/* Of any recorded graph, which goes to the tiny. */
+static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, double clip)
+{
+    struct ah_step_options step = {.clips = clip > 0};
+    *tiny = (struct tiny){.clip = clip, .graph = graph};
+    assert_ok(ah_partition_new(&tiny->partition, graph, &step));
+}
+
 static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
 {
     char path[160];
-    struct ah_step_options step = {.clips = clip > 0};
-    tiny->clip = clip;
+    struct ah_model *model;
+    struct ah_graph *graph;
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
-    assert_ok(ah_model_load(&tiny->model, path));
-    assert_ok(ah_model_record(&tiny->graph, tiny->model, 2, 17, AH_F32));
-    assert_ok(ah_partition_new(&tiny->partition, tiny->graph, &step));
+    assert_ok(ah_model_load(&model, path));
+    assert_ok(ah_model_record(&graph, model, 2, 17, AH_F32));
+    tiny_init_graph(tiny, graph, clip);
+    tiny->model = model;
 }
 
 static inline void tiny_fini(struct tiny *tiny)

@@ -164,21 +164,21 @@ static AH_TARGET void scale_rows(float *x, const float *factor, int rows, int wi
             v_store(x + r * width + c, v_mul(v_load(x + r * width + c), v_set(factor[r])));
 }
 
-static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const element *key, int queries,
-                             int keys, bool first, bool diagonal)
+static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const element *key,
+                             const element *value, int queries, int keys, bool first, bool diagonal)
 {
     int head = job->head_size, width = round16(head);
-    int64_t stride = 3 * job->channels;
-    struct mm scores = {.c = s->score, .ldc = TILE, .b = s->query, .ldb = TILE, .m = keys, .n = round16(queries),
-                        .k = head, .part = diagonal ? MM_COLS_FROM_ROW : MM_ALL};
+    int64_t stride = job->kv_stride;
+    struct mm scores = {.c = s->score, .ldc = TILE, .a = s->key, .a_row = width, .a_term = 1, .b = s->query,
+                        .ldb = TILE, .m = keys, .n = round16(queries), .k = head,
+                        .part = diagonal ? MM_COLS_FROM_ROW : MM_ALL};
     pack(s->key, key, stride, keys, head);
-    scores.a = s->key, scores.a_row = width, scores.a_term = 1;
     mm(&scores);
     for (int q = 0; q < queries; q += LANES)
         softmax_step(s, keys, q, diagonal);
     if (!first)
         scale_rows(s->out, s->shrink, queries, width);
-    pack(s->value, key + job->channels, stride, keys, head);
+    pack(s->value, value, stride, keys, head);
     struct mm values = {.c = s->out, .ldc = width, .a = s->score, .a_row = 1, .a_term = TILE, .b = s->value,
                         .ldb = width, .m = queries, .n = width, .k = keys, .add = !first,
                         .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL};
@@ -188,17 +188,19 @@ static AH_TARGET void attend(const struct ah_attention *job, struct attention_ti
 static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch)
 {
     struct attention_tile *s = (struct attention_tile *)(void *)scratch;
-    int64_t start = tile * TILE, stride = 3 * job->channels, row = batch * job->seq;
+    int64_t start = tile * TILE, row = batch * job->seq;
     int queries = job->seq - start < TILE ? (int)(job->seq - start) : TILE, size = job->head_size;
-    const element *qkv = job->qkv, *query = qkv + (row + start) * stride + head * size;
-    const element *key = qkv + row * stride + job->channels + head * size;
-    pack_transposed(s->query, query, stride, queries, size, job->scale);
+    int64_t shared = row * job->kv_stride + head / job->group * size;
+    const element *query = (const element *)job->q + (row + start) * job->q_stride + head * size;
+    const element *key = (const element *)job->k + shared, *value = (const element *)job->v + shared;
+    pack_transposed(s->query, query, job->q_stride, queries, size, job->scale);
     for (int q = 0; q < TILE; q++) {
         s->most[q] = -INFINITY;
         s->total[q] = 0.0F;
     }
     for (int64_t at = 0; at <= start; at += TILE)
-        attend(job, s, key + at * stride, queries, at == start ? queries : TILE, at == 0, at == start);
+        attend(job, s, key + at * job->kv_stride, value + at * job->kv_stride, queries, at == start ? queries : TILE,
+               at == 0, at == start);
     for (int q = 0; q < queries; q++) {
         element *y = (element *)job->y + (row + start + q) * job->channels + head * size;
         v16 factor = v_set(1.0F / s->total[q]);
@@ -225,8 +227,9 @@ static AH_TARGET void queries_load(const struct ah_attention *job, struct attent
 {
     int size = job->head_size;
     int64_t at = row * job->channels + head * size;
-    const element *qkv = job->qkv, *dout = (const element *)job->dy + at, *out = (const element *)job->y + at;
-    pack(s->query, qkv + row * 3 * job->channels + head * size, 3 * job->channels, queries, size);
+    const element *query = (const element *)job->q + row * job->q_stride + head * size;
+    const element *dout = (const element *)job->dy + at, *out = (const element *)job->y + at;
+    pack(s->query, query, job->q_stride, queries, size);
     pack(s->dout, dout, job->channels, queries, size);
     for (int q = 0; q < queries; q++) {
         const element *dy = dout + q * job->channels, *y = out + q * job->channels;
@@ -273,10 +276,15 @@ static AH_TARGET void rows_put(element *to, int64_t stride, const float *from, i
         }
 }
 
-/* The five products of one pair of tiles, `first` for the tile of keys; the gradient of the queries is written to
- * dquery or added there. */
-static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, float *dquery, bool add,
-                           int queries, int keys, bool first, bool diagonal)
+/* Where the gradients of a pair of tiles are made: written there, or added. */
+struct attention_sums {
+    float *dquery, *dkey, *dvalue;
+    bool add_query, add_key;
+};
+
+/* The five products of one pair of tiles. */
+static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, const struct attention_sums *to,
+                           int queries, int keys, bool diagonal)
 {
     int size = job->head_size, width = round16(size), padded = round16(keys);
     enum mm_part cols = diagonal ? MM_COLS_UP_TO_ROW : MM_ALL, below = diagonal ? MM_TERMS_FROM_ROW : MM_ALL;
@@ -285,12 +293,12 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
          .m = queries, .n = padded, .k = size, .part = cols},
         {.c = s->dscore, .ldc = TILE, .a = s->dout, .a_row = width, .a_term = 1, .b = s->value_t, .ldb = TILE,
          .m = queries, .n = padded, .k = size, .part = cols},
-        {.c = s->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width,
-         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
-        {.c = s->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width,
-         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
-        {.c = dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width,
-         .m = queries, .n = width, .k = keys, .add = add, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
+        {.c = to->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = to->add_key, .part = below},
+        {.c = to->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = to->add_key, .part = below},
+        {.c = to->dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width,
+         .m = queries, .n = width, .k = keys, .add = to->add_query, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
     };
     mm(&product[0]);
     mm(&product[1]);
@@ -299,41 +307,51 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
         mm(&product[i]);
 }
 
-/* The tile of keys at `at` with all tiles of queries that see it. Queries' gradients are sums over tiles of keys: made
- * in dqkv, or in `sums` where a store there would round each time. */
+/* The tile of keys at `at` with all tiles of queries that see it. */
 static AH_TARGET void queries_bwd(const struct ah_attention *job, struct attention_pair *s, int64_t batch, int head,
-                                  int64_t at, int keys, float *sums)
+                                  int64_t at, int keys, struct attention_sums to)
 {
-    int64_t row = batch * job->seq, stride = 3 * job->channels, lse = (batch * job->heads + head) * job->seq;
+    int64_t row = batch * job->seq, lse = (batch * job->heads + head) * job->seq;
     int size = job->head_size;
-    element *dqkv = job->dqkv;
+    bool add_key = to.add_key;
+    float *dquery = to.dquery;
     for (int64_t from = at; from < job->seq; from += TILE) {
         int queries = job->seq - from < TILE ? (int)(job->seq - from) : TILE;
-        float *dquery = ROUNDED ? sums + from * round16(size) : s->dquery;
-        bool diagonal = from == at, add = ROUNDED && at > 0, accumulate = job->accumulate || (!ROUNDED && at > 0);
+        bool diagonal = from == at;
+        element *dq = (element *)job->dq + (row + from) * job->q_stride + head * size;
+        to.dquery = ROUNDED ? dquery + from * round16(size) : dquery;
+        to.add_key = add_key || !diagonal;
         queries_load(job, s, row + from, lse + from, head, queries);
-        pair(job, s, dquery, add, queries, keys, diagonal, diagonal);
+        pair(job, s, &to, queries, keys, diagonal);
         if (!ROUNDED || diagonal)
-            rows_put(dqkv + (row + from) * stride + head * size, stride, dquery, queries, size, accumulate);
+            rows_put(dq, job->q_stride, to.dquery, queries, size, job->add_q || (!ROUNDED && at > 0));
     }
 }
 
+/* Gradients of queries are sums over tiles of keys, and those of keys and values sums over the heads that share them.
+ * They are made in the gradients themselves, or in `sums` where a store there would round each time. */
 static AH_TARGET void attention_bwd(const struct ah_attention *job, int64_t batch, int head, float *scratch,
                                     float *sums)
 {
     struct attention_pair *s = (struct attention_pair *)(void *)scratch;
-    const element *qkv = job->qkv;
-    element *dqkv = job->dqkv;
-    int64_t row = batch * job->seq, stride = 3 * job->channels;
-    int size = job->head_size;
+    int size = job->head_size, width = round16(size);
+    int64_t row = batch * job->seq, stride = job->kv_stride;
+    bool later = head % job->group > 0, apart = ROUNDED && job->group > 1, last = (head + 1) % job->group == 0;
     for (int64_t at = 0; at < job->seq; at += TILE) {
         int keys = job->seq - at < TILE ? (int)(job->seq - at) : TILE;
-        int64_t key = (row + at) * stride + job->channels + head * size, value = key + job->channels;
-        pack(s->key, qkv + key, stride, keys, size);
-        pack_transposed(s->key_t, qkv + key, stride, keys, size, 1.0F);
-        pack_transposed(s->value_t, qkv + value, stride, keys, size, 1.0F);
-        queries_bwd(job, s, batch, head, at, keys, sums);
-        rows_put(dqkv + key, stride, s->dkey, keys, size, job->accumulate);
-        rows_put(dqkv + value, stride, s->dvalue, keys, size, job->accumulate);
+        int64_t shared = (row + at) * stride + head / job->group * size;
+        const element *key = (const element *)job->k + shared, *value = (const element *)job->v + shared;
+        struct attention_sums to = {.dquery = ROUNDED ? sums : s->dquery, .add_query = ROUNDED && at > 0,
+                                    .dkey = apart ? sums + (job->seq + at) * width : s->dkey,
+                                    .dvalue = apart ? sums + (2 * job->seq + at) * width : s->dvalue,
+                                    .add_key = apart && later};
+        pack(s->key, key, stride, keys, size);
+        pack_transposed(s->key_t, key, stride, keys, size, 1.0F);
+        pack_transposed(s->value_t, value, stride, keys, size, 1.0F);
+        queries_bwd(job, s, batch, head, at, keys, to);
+        if (apart && !last)
+            continue;
+        rows_put((element *)job->dk + shared, stride, to.dkey, keys, size, job->add_k || (!apart && later));
+        rows_put((element *)job->dv + shared, stride, to.dvalue, keys, size, job->add_v || (!apart && later));
     }
 }

@@ -16,7 +16,8 @@ struct ah_extent {
 struct ah_cpu_program {
     struct ah_prepared prepared;
     struct ah_extent extent[AH_SPACE_COUNT]; /* what the operands of all calls cover */
-    struct ah_cpu_call *calls;               /* as many as the program has */
+    struct ah_cpu_call *calls;
+    int count; /* of calls */
 };
 
 /* For a pool of `threads`; its workspace_bytes depend on them. AH_EDEVICE names the call, the operand, what it is and

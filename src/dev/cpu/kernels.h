@@ -12,22 +12,24 @@ enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_MAX_HEAD = 256 };
 
 /* One attention call; pointers are strided views, the gradients null in forward. */
 struct ah_attention {
-    const void *qkv; /* [B,T,3C] */
-    void *y;         /* [B,T,C] */
-    float *lse;      /* [B,H,T] */
-    const void *dy;  /* [B,T,C] */
-    void *dqkv;      /* [B,T,3C] */
+    const void *q, *k, *v; /* [B,T,stride], from the first channel of head 0 */
+    void *y;               /* [B,T,C] */
+    float *lse;            /* [B,H,T] */
+    const void *dy;        /* [B,T,C] */
+    void *dq, *dk, *dv;    /* as q, k, v */
     int64_t seq, channels;
+    int64_t q_stride, kv_stride; /* from one token to the next */
     int heads, head_size;
+    int group; /* heads in a row that share a head of k and v */
     float scale;
-    bool accumulate; /* into dqkv */
+    bool add_q, add_k, add_v; /* into dq, dk, dv */
 };
 
 /* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer is at the strip. */
 struct ah_strip {
     const void *dy, *x; /* x is null for a plain column sum */
-    const float *mean, *rstd;
-    float *dweight, *dbias;
+    const float *mean, *rstd; /* of x; without mean it is 0 */
+    float *dweight, *dbias;   /* dbias may be null beside dweight */
     int64_t rows, stride, cols;
     bool add_weight, add_bias;
 };
@@ -40,17 +42,26 @@ struct ah_kernels {
     void (*gelu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
     void (*relu)(void *y, const void *x, int64_t n);
     void (*relu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
+    void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
+    /* dgate may be dy. */
+    void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
+    /* One token in place: of each head of `size` channels the first 2 * half, by the angles of half pairs. */
+    void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
     void (*add_to)(float *sum, const void *x, int64_t n);
     void (*layernorm)(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
                       int64_t rows, int64_t cols, float eps);
     void (*layernorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *mean,
                           const float *rstd, int64_t rows, int64_t cols, bool accumulate);
+    void (*rmsnorm)(void *y, float *rstd, const void *x, const void *weight, int64_t rows, int64_t cols, float eps);
+    void (*rmsnorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *rstd, int64_t rows,
+                        int64_t cols, bool accumulate);
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
-    /* One tile of queries of one (batch, head) / one whole (batch, head). `sums`: ah__attention_sums() floats, read by
-     * what rounds its results. */
+    /* One tile of queries of one (batch, head) / one whole (batch, head). The heads of a group are to come in order:
+     * all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for what
+     * rounds its results. */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch, float *sums);
 };
@@ -60,10 +71,10 @@ extern const struct ah_kernels ah__kernels_avx512_bf16, ah__kernels_avx2_bf16, a
 /* The table in use; `dtype` is AH_F32 or AH_BF16. */
 const struct ah_kernels *ah__kernels(enum ah_dtype dtype);
 
-/* The gradient of all queries of one (batch, head), rows padded to 16. */
+/* The gradient of all queries of one (batch, head), rows padded to 16; of keys and values too when heads share them. */
 static inline int64_t ah__attention_sums(const struct ah_attention *job)
 {
-    return job->seq * ((job->head_size + 15) / 16 * 16);
+    return job->seq * ((job->head_size + 15) / 16 * 16) * (job->group > 1 ? 3 : 1);
 }
 
 struct ah_bound;
@@ -80,6 +91,7 @@ struct ah_cpu_call {
     struct ah_pieces pieces;      /* of the work as a whole, or of its last step */
     struct ah_pieces first;       /* of a step before it */
     bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
+    void *owned;                  /* made by prepare with ah__new(), freed with the program; or null */
     union {
         void (*unary)(void *y, const void *x, int64_t n);
         void (*unary_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
@@ -92,6 +104,9 @@ struct ah_cpu_call {
             struct ah_attention job;
             int64_t batch, tiles;
         } attention;
+        struct {
+            int64_t seq, size, half;
+        } rotary; /* owned: [seq][2][half] floats, cosines and sines */
         struct ah_strip strip;
     } as; /* pointers in it are null */
 };
@@ -143,9 +158,8 @@ static inline void *ah__out_at(const struct ah_bound *bound, int output, int64_t
 struct ah_pieces ah__strip_pieces(int64_t cols);
 void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, const struct ah_pieces *pieces);
 
-extern const struct ah_cpu_operator ah__cpu_embedding, ah__cpu_add_position, ah__cpu_layernorm, ah__cpu_linear,
-    ah__cpu_attention, ah__cpu_gelu, ah__cpu_relu, ah__cpu_add, ah__cpu_copy, ah__cpu_cross_entropy,
-    ah__cpu_embedding_bwd, ah__cpu_position_bwd, ah__cpu_layernorm_bwd, ah__cpu_linear_bwd_x, ah__cpu_linear_bwd_w,
-    ah__cpu_linear_bwd_b, ah__cpu_attention_bwd, ah__cpu_gelu_bwd, ah__cpu_relu_bwd;
+#define AH_CPU_DECLARE(id, name) extern const struct ah_cpu_operator ah__cpu_##name;
+AH_OP_LIST(AH_CPU_DECLARE)
+#undef AH_CPU_DECLARE
 
 #endif

@@ -1,4 +1,5 @@
-/* Causal attention over the pool: forward in pieces of one query tile, backward in pieces of one (batch, head). */
+/* Causal attention over the pool: forward in pieces of one query tile, backward in pieces of one (batch, head of k and
+ * v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
 #include "dev/cpu/kernels.h"
 
 #include <math.h>
@@ -9,25 +10,34 @@ struct attention_run {
     struct ah_attention job;
 };
 
-static int attention_geometry(struct ah_cpu_call *call, const struct ah_shape *qkv)
+/* `packed`: q, k and v side by side in tokens of 3 * channels. */
+static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_heads, bool packed)
 {
     int heads = call->call->attr.heads;
-    int64_t channels = qkv->dim[2] / 3;
+    int64_t channels = y->dim[2];
     if (heads < 1 || channels % heads != 0 || channels / heads > AH_ATTENTION_MAX_HEAD)
         return ah__fail(AH_EDEVICE, "%lld channels in %d heads, expected heads of at most %d channels each",
                         (long long)channels, heads, AH_ATTENTION_MAX_HEAD);
-    struct ah_attention job = {.seq = qkv->dim[1], .channels = channels, .heads = heads,
-                               .head_size = (int)(channels / heads), .accumulate = call->adds[0]};
+    struct ah_attention job = {.seq = y->dim[1], .channels = channels, .heads = heads,
+                               .head_size = (int)(channels / heads), .group = heads / kv_heads};
+    job.q_stride = packed ? 3 * channels : channels;
+    job.kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job.head_size;
+    job.add_q = call->adds[0];
+    job.add_k = call->adds[packed ? 0 : 1];
+    job.add_v = call->adds[packed ? 0 : 2];
     job.scale = 1.0F / sqrtf((float)job.head_size);
     call->as.attention.job = job;
-    call->as.attention.batch = qkv->dim[0];
+    call->as.attention.batch = y->dim[0];
     call->as.attention.tiles = (job.seq + AH_ATTENTION_TILE - 1) / AH_ATTENTION_TILE;
     return AH_OK;
 }
 
-static int attention_prepare(struct ah_cpu_call *call)
+/* What rounds its results keeps its sums in a workspace. */
+static int sums_prepare(struct ah_cpu_call *call)
 {
-    return attention_geometry(call, ah__call_in(call, 0));
+    if (call->dtype != AH_F32)
+        call->workspace_bytes = call->threads * ah__attention_sums(&call->as.attention.job) * (int64_t)sizeof(float);
+    return AH_OK;
 }
 
 /* The tiles of a head follow each other, so that its keys and values stay in the caches. */
@@ -39,25 +49,14 @@ static void forward_piece(void *context, int index, int worker)
                                          ah__pool_scratch(run->bound->pool, worker));
 }
 
-static int attention_run(const struct ah_bound *bound)
+static int forward_run(const struct ah_bound *bound, struct attention_run *run)
 {
     const struct ah_cpu_call *call = bound->call;
-    struct attention_run run = {.bound = bound, .job = call->as.attention.job};
-    run.job.qkv = bound->in[0];
-    run.job.y = bound->out[0];
-    run.job.lse = bound->out[1];
-    ah__pool_run(bound->pool, forward_piece, (int)(call->as.attention.batch * run.job.heads * call->as.attention.tiles),
-                 &run);
-    return AH_OK;
-}
-
-const struct ah_cpu_operator ah__cpu_attention = {attention_prepare, attention_run};
-
-static int attention_bwd_prepare(struct ah_cpu_call *call)
-{
-    AH_TRY(attention_geometry(call, ah__call_in(call, 1)));
-    if (call->dtype != AH_F32)
-        call->workspace_bytes = call->threads * ah__attention_sums(&call->as.attention.job) * (int64_t)sizeof(float);
+    run->bound = bound;
+    run->job.y = bound->out[0];
+    run->job.lse = bound->out[1];
+    ah__pool_run(bound->pool, forward_piece,
+                 (int)(call->as.attention.batch * run->job.heads * call->as.attention.tiles), run);
     return AH_OK;
 }
 
@@ -65,22 +64,100 @@ static void backward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
     const struct ah_bound *b = run->bound;
+    int group = run->job.group, shared = run->job.heads / group, first = index % shared * group;
     float *sums = (float *)(void *)b->workspace;
-    b->call->kernels->attention_bwd(&run->job, index / run->job.heads, index % run->job.heads,
-                                    ah__pool_scratch(b->pool, worker),
-                                    sums ? sums + worker * ah__attention_sums(&run->job) : NULL);
+    sums = sums ? sums + worker * ah__attention_sums(&run->job) : NULL;
+    for (int head = first; head < first + group; head++)
+        b->call->kernels->attention_bwd(&run->job, index / shared, head, ah__pool_scratch(b->pool, worker), sums);
+}
+
+static int backward_run(const struct ah_bound *bound, struct attention_run *run, int y)
+{
+    run->bound = bound;
+    run->job.dy = bound->in[0];
+    run->job.y = (void *)(uintptr_t)bound->in[y];
+    run->job.lse = (float *)(uintptr_t)bound->in[y + 1];
+    ah__pool_run(bound->pool, backward_piece,
+                 (int)(bound->call->as.attention.batch * (run->job.heads / run->job.group)), run);
+    return AH_OK;
+}
+
+/* ---- side by side ------------------------------------------------------------------------------------------------ */
+
+static int attention_prepare(struct ah_cpu_call *call)
+{
+    return geometry(call, ah__call_out(call, 0), call->call->attr.heads, true);
+}
+
+static int attention_bwd_prepare(struct ah_cpu_call *call)
+{
+    AH_TRY(geometry(call, ah__call_in(call, 0), call->call->attr.heads, true));
+    return sums_prepare(call);
+}
+
+static struct attention_run packed(const struct ah_bound *bound, int qkv)
+{
+    struct attention_run run = {.job = bound->call->as.attention.job};
+    run.job.q = bound->in[qkv];
+    run.job.k = ah__in_at(bound, qkv, run.job.channels);
+    run.job.v = ah__in_at(bound, qkv, 2 * run.job.channels);
+    return run;
+}
+
+static int attention_run(const struct ah_bound *bound)
+{
+    struct attention_run run = packed(bound, 0);
+    return forward_run(bound, &run);
 }
 
 static int attention_bwd_run(const struct ah_bound *bound)
 {
-    struct attention_run run = {.bound = bound, .job = bound->call->as.attention.job};
-    run.job.dy = bound->in[0];
-    run.job.qkv = bound->in[1];
-    run.job.y = (void *)(uintptr_t)bound->in[2];
-    run.job.lse = (float *)(uintptr_t)bound->in[3];
-    run.job.dqkv = bound->out[0];
-    ah__pool_run(bound->pool, backward_piece, (int)(bound->call->as.attention.batch * run.job.heads), &run);
-    return AH_OK;
+    struct attention_run run = packed(bound, 1);
+    run.job.dq = bound->out[0];
+    run.job.dk = ah__out_at(bound, 0, run.job.channels);
+    run.job.dv = ah__out_at(bound, 0, 2 * run.job.channels);
+    return backward_run(bound, &run, 2);
 }
 
+const struct ah_cpu_operator ah__cpu_attention = {attention_prepare, attention_run};
 const struct ah_cpu_operator ah__cpu_attention_bwd = {attention_bwd_prepare, attention_bwd_run};
+
+/* ---- each in its own --------------------------------------------------------------------------------------------- */
+
+static int attention_qkv_prepare(struct ah_cpu_call *call)
+{
+    return geometry(call, ah__call_out(call, 0), call->call->attr.kv_heads, false);
+}
+
+static int attention_qkv_bwd_prepare(struct ah_cpu_call *call)
+{
+    AH_TRY(geometry(call, ah__call_in(call, 0), call->call->attr.kv_heads, false));
+    return sums_prepare(call);
+}
+
+static struct attention_run apart(const struct ah_bound *bound, int q)
+{
+    struct attention_run run = {.job = bound->call->as.attention.job};
+    run.job.q = bound->in[q];
+    run.job.k = bound->in[q + 1];
+    run.job.v = bound->in[q + 2];
+    return run;
+}
+
+static int attention_qkv_run(const struct ah_bound *bound)
+{
+    struct attention_run run = apart(bound, 0);
+    return forward_run(bound, &run);
+}
+
+static int attention_qkv_bwd_run(const struct ah_bound *bound)
+{
+    struct attention_run run = apart(bound, 1);
+    run.job.dq = bound->out[0];
+    run.job.dk = bound->out[1];
+    run.job.dv = bound->out[2];
+    return backward_run(bound, &run, 4);
+}
+
+const struct ah_cpu_operator ah__cpu_attention_qkv = {attention_qkv_prepare, attention_qkv_run};
+const struct ah_cpu_operator ah__cpu_attention_qkv_bwd = {attention_qkv_bwd_prepare, attention_qkv_bwd_run};

@@ -60,6 +60,23 @@ static void copy_piece(void *context, int index, int worker)
     memcpy(ah__out_at(b, 0, at), ah__in_at(b, 0, at), (size_t)(n * ah__dtype_bytes(b->call->dtype)));
 }
 
+static void silu_mul_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->kernels->silu_mul(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n);
+}
+
+static void silu_mul_bwd_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
+    b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at),
+                                   ah__in_at(b, 1, at), ah__in_at(b, 2, at), n);
+}
+
 static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))
 {
     struct ah_bound own = *bound;
@@ -87,6 +104,16 @@ static int copy_run(const struct ah_bound *bound)
     return run_pieces(bound, copy_piece);
 }
 
+static int silu_mul_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, silu_mul_piece);
+}
+
+static int silu_mul_bwd_run(const struct ah_bound *bound)
+{
+    return run_pieces(bound, silu_mul_bwd_piece);
+}
+
 static int plain_prepare(struct ah_cpu_call *call)
 {
     elementwise_prepare(call);
@@ -95,6 +122,8 @@ static int plain_prepare(struct ah_cpu_call *call)
 
 UNARY(gelu)
 UNARY(relu)
+const struct ah_cpu_operator ah__cpu_silu_mul = {plain_prepare, silu_mul_run};
+const struct ah_cpu_operator ah__cpu_silu_mul_bwd = {plain_prepare, silu_mul_bwd_run};
 const struct ah_cpu_operator ah__cpu_add = {plain_prepare, add_run};
 const struct ah_cpu_operator ah__cpu_copy = {plain_prepare, copy_run};
 

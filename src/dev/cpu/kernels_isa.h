@@ -98,6 +98,45 @@ AH_INLINE v16 relu_slope(v16 x)
 ACTIVATION(gelu)
 ACTIVATION(relu)
 
+static AH_TARGET void silu_mul(void *to, const void *gates, const void *ups, int64_t n)
+{
+    const element *gate = gates, *up = ups;
+    element *y = to;
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = e_load_most(gate + i, n - i);
+        v16 silu = v_div(g, v_add(v_set(1.0F), v_exp(v_sub(v_set(0.0F), g))));
+        e_store_most(y + i, v_mul(silu, e_load_most(up + i, n - i)), n - i);
+    }
+}
+
+/* With s = 1 / (1 + e^-g): the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
+static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradient, const void *gates, const void *ups,
+                                   int64_t n)
+{
+    const element *dy = gradient, *gate = gates, *up = ups;
+    element *dgate = to_gate, *dup = to_up;
+    for (int64_t i = 0; i < n; i += LANES) {
+        v16 g = e_load_most(gate + i, n - i), d = e_load_most(dy + i, n - i);
+        v16 e = v_exp(v_sub(v_set(0.0F), g));
+        v16 s = v_div(v_set(1.0F), v_add(v_set(1.0F), e));
+        v16 silu = v_mul(g, s), slope = v_fma(silu, v_mul(e, s), s);
+        e_store_most(dgate + i, v_mul(v_mul(d, e_load_most(up + i, n - i)), slope), n - i);
+        e_store_most(dup + i, v_mul(d, silu), n - i);
+    }
+}
+
+static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t size, int64_t half)
+{
+    element *x = over;
+    for (int head = 0; head < heads; head++, x += size)
+        for (int64_t i = 0; i < half; i += LANES) {
+            v16 c = v_load_most(cosine + i, half - i), s = v_load_most(sine + i, half - i);
+            v16 a = e_load_most(x + i, half - i), b = e_load_most(x + half + i, half - i);
+            e_store_most(x + i, v_sub(v_mul(a, c), v_mul(b, s)), half - i);
+            e_store_most(x + half + i, v_add(v_mul(b, c), v_mul(a, s)), half - i);
+        }
+}
+
 static AH_TARGET void add(void *to, const void *left, const void *right, int64_t n)
 {
     const element *a = left, *b = right;
@@ -175,6 +214,8 @@ static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, 
 #define AH_KERNELS                                                                                                     \
     {                                                                                                                  \
         .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .relu = relu, .relu_bwd = relu_bwd, .add = add,          \
-        .add_to = add_to, .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .strip = strip,                      \
+        .add_to = add_to, .silu_mul = silu_mul, .silu_mul_bwd = silu_mul_bwd, .rotary = rotary,                        \
+        .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm, .rmsnorm_bwd = rmsnorm_bwd,        \
+        .strip = strip,                                                                                                \
         .cross_entropy = cross_entropy, .attention = attention, .attention_bwd = attention_bwd,                        \
     }

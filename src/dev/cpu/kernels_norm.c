@@ -1,4 +1,4 @@
-/* Layer normalisation, and sums over rows cut into strips of columns. */
+/* Normalisation of rows, and sums over rows cut into strips of columns. */
 #include "dev/cpu/kernels.h"
 
 enum { ROW_ELEMENTS = 16384, STRIP_WIDE = 64, STRIP_NARROW = 16, STRIPS_WANTED = 8 };
@@ -47,7 +47,7 @@ static void strip_piece(void *context, int index, int worker)
     struct ah_strip strip = *job->whole;
     int64_t col = index * job->pieces->size, bytes = col * ah__dtype_bytes(job->bound->call->dtype);
     strip.dy = (const char *)strip.dy + bytes;
-    strip.dbias += col;
+    strip.dbias = strip.dbias ? strip.dbias + col : NULL;
     if (strip.x) {
         strip.x = (const char *)strip.x + bytes;
         strip.dweight += col;
@@ -104,3 +104,57 @@ static int layernorm_bwd_run(const struct ah_bound *bound)
 }
 
 const struct ah_cpu_operator ah__cpu_layernorm_bwd = {layernorm_bwd_prepare, layernorm_bwd_run};
+
+/* ---- without mean ------------------------------------------------------------------------------------------------ */
+
+static void rmsnorm_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    const struct ah_cpu_call *call = b->call;
+    int64_t row = index * call->pieces.size, at = row * call->cols;
+    call->kernels->rmsnorm(ah__out_at(b, 0, at), (float *)b->out[1] + row, ah__in_at(b, 0, at), b->in[1],
+                           ah__pieces_length(&call->pieces, index), call->cols, call->call->attr.eps);
+}
+
+static int rmsnorm_run(const struct ah_bound *bound)
+{
+    struct ah_bound own = *bound;
+    ah__pool_run(bound->pool, rmsnorm_piece, bound->call->pieces.count, &own);
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_rmsnorm = {layernorm_prepare, rmsnorm_run};
+
+static int rmsnorm_bwd_prepare(struct ah_cpu_call *call)
+{
+    layernorm_prepare(call);
+    call->as.strip = (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols,
+                                       .add_weight = call->adds[1]};
+    call->first = ah__strip_pieces(call->cols);
+    return AH_OK;
+}
+
+static void rmsnorm_bwd_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    const struct ah_bound *b = context;
+    const struct ah_cpu_call *call = b->call;
+    int64_t row = index * call->pieces.size, at = row * call->cols;
+    call->kernels->rmsnorm_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), b->in[2],
+                               (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index),
+                               call->cols, call->adds[0]);
+}
+
+static int rmsnorm_bwd_run(const struct ah_bound *bound)
+{
+    const struct ah_cpu_call *call = bound->call;
+    struct ah_bound own = *bound;
+    struct ah_strip strip = call->as.strip;
+    strip.dy = bound->in[0], strip.x = bound->in[1], strip.rstd = bound->in[3], strip.dweight = bound->out[1];
+    ah__strip_run(bound, &strip, &call->first); /* first, as for layernorm */
+    ah__pool_run(bound->pool, rmsnorm_bwd_piece, call->pieces.count, &own);
+    return AH_OK;
+}
+
+const struct ah_cpu_operator ah__cpu_rmsnorm_bwd = {rmsnorm_bwd_prepare, rmsnorm_bwd_run};

@@ -43,6 +43,21 @@ static AH_TARGET float row_deviation(const element *x, int64_t n, float mean)
     return sums_total(sum);
 }
 
+static AH_TARGET void rmsnorm(void *to, float *rstd, const void *from, const void *weights, int64_t rows, int64_t cols,
+                              float eps)
+{
+    const element *x = from, *weight = weights;
+    element *y = to;
+    for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
+        rstd[row] = 1.0F / sqrtf(row_deviation(x, cols, 0.0F) / (float)cols + eps);
+        v16 scale = v_set(rstd[row]);
+        for (int64_t i = 0; i < cols; i += LANES) {
+            v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
+            e_store_most(y + i, v_mul(normal, e_load_most(weight + i, cols - i)), cols - i);
+        }
+    }
+}
+
 static AH_TARGET void layernorm(void *to, float *mean, float *rstd, const void *from, const void *weights,
                                 const void *biases, int64_t rows, int64_t cols, float eps)
 {
@@ -99,6 +114,43 @@ static AH_TARGET void layernorm_bwd(void *to, const void *dy, const void *x, con
                           cols, accumulate);
 }
 
+/* With g = dy * weight and n = x * rstd: dx = rstd * (g - n * mean(g n)). */
+static AH_TARGET void rmsnorm_bwd_row(element *dx, const element *dy, const element *x, const element *weight,
+                                      float rstd, int64_t cols, bool accumulate)
+{
+    v16 sum[SUMS], scale = v_set(rstd);
+    for (int u = 0; u < SUMS; u++)
+        sum[u] = v_set(0.0F);
+    int64_t i = 0;
+    for (; i + SUMS * LANES <= cols; i += SUMS * LANES)
+#pragma GCC unroll 4
+        for (int u = 0; u < SUMS; u++) {
+            v16 g = v_mul(e_load(dy + i + u * LANES), e_load(weight + i + u * LANES));
+            sum[u] = v_fma(g, v_mul(e_load(x + i + u * LANES), scale), sum[u]);
+        }
+    for (; i < cols; i += LANES) {
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        sum[0] = v_fma(g, v_mul(e_load_most(x + i, cols - i), scale), sum[0]);
+    }
+    v16 mean = v_set(-sums_total(sum) / (float)cols);
+    for (i = 0; i < cols; i += LANES) {
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
+        v16 before = accumulate ? e_load_most(dx + i, cols - i) : v_set(0.0F);
+        e_store_most(dx + i, v_fma(v_fma(normal, mean, g), scale, before), cols - i);
+    }
+}
+
+static AH_TARGET void rmsnorm_bwd(void *to, const void *dy, const void *x, const void *weight, const float *rstd,
+                                  int64_t rows, int64_t cols, bool accumulate)
+{
+    const element *gradient = dy, *input = x;
+    element *dx = to;
+    for (int64_t row = 0; row < rows; row++)
+        rmsnorm_bwd_row(dx + row * cols, gradient + row * cols, input + row * cols, weight, rstd[row], cols,
+                        accumulate);
+}
+
 /* Adds rows [from, to) of the strip's columns at `col` into sums held in float, short enough to lose little. */
 AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int64_t from, int64_t to, int64_t col,
                           int lanes, const int vectors, const bool with_x)
@@ -107,7 +159,7 @@ AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int6
     for (int u = 0; u < vectors; u++)
         weight[u] = bias[u] = v_set(0.0F);
     for (int64_t row = from; row < to; row++) {
-        v16 centre = v_set(with_x ? s->mean[row] : 0.0F), scale = v_set(with_x ? s->rstd[row] : 0.0F);
+        v16 centre = v_set(with_x && s->mean ? s->mean[row] : 0.0F), scale = v_set(with_x ? s->rstd[row] : 0.0F);
 #pragma GCC unroll 4
         for (int u = 0; u < vectors; u++) {
             int64_t at = row * s->stride + col + u * LANES;
@@ -142,7 +194,8 @@ AH_INLINE void strip_columns(const struct ah_strip *s, int64_t col, int lanes, c
         }
     }
     for (int u = 0; u < vectors; u++) {
-        strip_store(s->dbias + col + u * LANES, bias_sum[u], lanes, s->add_bias);
+        if (s->dbias)
+            strip_store(s->dbias + col + u * LANES, bias_sum[u], lanes, s->add_bias);
         if (with_x)
             strip_store(s->dweight + col + u * LANES, weight_sum[u], lanes, s->add_weight);
     }

@@ -3,25 +3,9 @@
 #include "dev/cpu/kernels.h"
 
 static const struct ah_cpu_operator *const operators[AH_OP_COUNT] = {
-    [AH_OP_EMBEDDING] = &ah__cpu_embedding,
-    [AH_OP_ADD_POSITION] = &ah__cpu_add_position,
-    [AH_OP_LAYERNORM] = &ah__cpu_layernorm,
-    [AH_OP_LINEAR] = &ah__cpu_linear,
-    [AH_OP_ATTENTION] = &ah__cpu_attention,
-    [AH_OP_GELU] = &ah__cpu_gelu,
-    [AH_OP_RELU] = &ah__cpu_relu,
-    [AH_OP_ADD] = &ah__cpu_add,
-    [AH_OP_COPY] = &ah__cpu_copy,
-    [AH_OP_CROSS_ENTROPY] = &ah__cpu_cross_entropy,
-    [AH_OP_EMBEDDING_BWD] = &ah__cpu_embedding_bwd,
-    [AH_OP_POSITION_BWD] = &ah__cpu_position_bwd,
-    [AH_OP_LAYERNORM_BWD] = &ah__cpu_layernorm_bwd,
-    [AH_OP_LINEAR_BWD_X] = &ah__cpu_linear_bwd_x,
-    [AH_OP_LINEAR_BWD_W] = &ah__cpu_linear_bwd_w,
-    [AH_OP_LINEAR_BWD_B] = &ah__cpu_linear_bwd_b,
-    [AH_OP_ATTENTION_BWD] = &ah__cpu_attention_bwd,
-    [AH_OP_GELU_BWD] = &ah__cpu_gelu_bwd,
-    [AH_OP_RELU_BWD] = &ah__cpu_relu_bwd,
+#define ENTRY(id, name) [AH_OP_##id] = &ah__cpu_##name,
+    AH_OP_LIST(ENTRY)
+#undef ENTRY
 };
 
 const struct ah_kernels *ah__kernels(enum ah_dtype dtype)
@@ -145,8 +129,6 @@ static int calls_prepare(struct ah_cpu_program *out, const struct ah_program *pr
         const struct ah_call *call = &program->calls[i];
         if ((unsigned)call->op >= AH_OP_COUNT)
             return ah__fail(AH_EDEVICE, "cpu: call %d: operator %d does not exist", i, (int)call->op);
-        if (!operators[call->op])
-            return ah__fail(AH_EDEVICE, "cpu: call %d, %s: no kernels for it", i, ah__op_table[call->op]->name);
         if (call_prepare(&out->calls[i], call, threads) != AH_OK)
             return ah__fail_prefix(AH_EDEVICE, "cpu: call %d, %s", i, ah__op_table[call->op]->name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
@@ -166,8 +148,10 @@ int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *pr
     AH_TRY(ah__new(&made, 1, sizeof *made));
     made->prepared.program = program;
     int status = ah__new(&made->calls, (size_t)program->count, sizeof *made->calls);
-    if (status == AH_OK)
+    if (status == AH_OK) {
+        made->count = program->count;
         status = calls_prepare(made, program, threads);
+    }
     if (status != AH_OK) {
         ah__cpu_program_free(made);
         return status;
@@ -180,6 +164,8 @@ void ah__cpu_program_free(struct ah_cpu_program *program)
 {
     if (!program)
         return;
+    for (int i = 0; i < program->count; i++)
+        ah__free(program->calls[i].owned);
     ah__free(program->calls);
     ah__free(program);
 }
@@ -206,7 +192,7 @@ int ah__cpu_program_run(const struct ah_cpu_program *program, struct ah_pool *po
     for (int i = 0; i < AH_SPACE_COUNT; i++)
         if (program->extent[i].to > 0 && !base[i])
             return ah__fail(AH_EINTERNAL, "cpu: the program uses space %d, which is not bound", i);
-    for (int i = 0; i < program->prepared.program->count; i++)
+    for (int i = 0; i < program->count; i++)
         AH_TRY(call_run(&program->calls[i], pool, base));
     return AH_OK;
 }

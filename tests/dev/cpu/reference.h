@@ -49,6 +49,37 @@ static inline void reference_layernorm(const struct reference *r)
     }
 }
 
+static inline void reference_rmsnorm(const struct reference *r)
+{
+    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), cols = reference_last(&r->call->in[0]);
+    for (int64_t row = 0; row < rows; row++) {
+        const double *x = r->in[0] + row * cols;
+        double square = 0;
+        for (int64_t i = 0; i < cols; i++)
+            square += x[i] * x[i] / (double)cols;
+        r->out[1][row] = 1 / sqrt(square + (double)r->call->attr.eps);
+        for (int64_t i = 0; i < cols; i++)
+            r->out[0][row * cols + i] = x[i] * r->out[1][row] * r->in[1][i];
+    }
+}
+
+static inline void reference_rotary(const struct reference *r)
+{
+    const struct ah_shape *x = &r->call->in[0].meta.shape;
+    const struct ah_attr *attr = &r->call->attr;
+    int64_t size = x->dim[2] / attr->heads, dims = attr->dims ? attr->dims : size;
+    for (int64_t i = 0; i < ah__shape_count(x); i++) {
+        int64_t t = i / x->dim[2] % x->dim[1], c = i % size, pair = c % (dims / 2);
+        double angle = (double)t * pow((double)attr->theta, -2.0 * (double)pair / (double)dims);
+        if (c >= dims)
+            r->out[0][i] = r->in[0][i];
+        else if (c < dims / 2)
+            r->out[0][i] = r->in[0][i] * cos(angle) - r->in[0][i + dims / 2] * sin(angle);
+        else
+            r->out[0][i] = r->in[0][i] * cos(angle) + r->in[0][i - dims / 2] * sin(angle);
+    }
+}
+
 static inline void reference_linear(const struct reference *r)
 {
     int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), in = reference_last(&r->call->in[0]);
@@ -99,6 +130,19 @@ static inline void reference_attention(const struct reference *r)
     }
 }
 
+static inline void reference_attention_qkv(const struct reference *r)
+{
+    const struct ah_shape *q = &r->call->in[0].meta.shape;
+    int64_t seq = q->dim[1], channels = q->dim[2], stride = reference_last(&r->call->in[1]);
+    int64_t heads = r->call->attr.heads, group = heads / r->call->attr.kv_heads, size = channels / heads;
+    for (int64_t i = 0; i < q->dim[0] * heads * seq; i++) {
+        int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
+        int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
+        r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride, t,
+                                        size);
+    }
+}
+
 static inline void reference_gelu(const struct reference *r)
 {
     for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++) {
@@ -111,6 +155,12 @@ static inline void reference_relu(const struct reference *r)
 {
     for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
         r->out[0][i] = r->in[0][i] > 0 ? r->in[0][i] : 0;
+}
+
+static inline void reference_silu_mul(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = r->in[0][i] / (1 + exp(-r->in[0][i])) * r->in[1][i];
 }
 
 static inline void reference_add(const struct reference *r)
@@ -149,6 +199,8 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_ATTENTION] = reference_attention, [AH_OP_GELU] = reference_gelu,
     [AH_OP_RELU] = reference_relu,           [AH_OP_ADD] = reference_add,
     [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
+    [AH_OP_RMSNORM] = reference_rmsnorm,     [AH_OP_ROTARY] = reference_rotary,
+    [AH_OP_SILU_MUL] = reference_silu_mul,   [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
 };
 
 #endif

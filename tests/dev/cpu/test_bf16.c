@@ -18,6 +18,10 @@ static const struct op_case bf16_cases[] = {
     {"layernorm of 20", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20), S1(20)}, {0}, 0},
     {"layernorm of 1", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(3, 1), S1(1), S1(1)}, {0}, 0},
     {"layernorm of 173", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173), S1(173)}, {0}, 0},
+    {"rmsnorm of 21", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 7, 21), S1(21)}, {0}, 0},
+    {"rmsnorm of 173", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173)}, {0}, 0},
+    {"rotary", AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {S3(2, 30, 3 * 40)}, {0}, 0},
+    {"rotary of some", AH_OP_ROTARY, {.heads = 5, .theta = 500, .dims = 6}, {S3(3, 77, 5 * 19)}, {0}, 0},
     {"linear", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0},
     {"linear without bias", AH_OP_LINEAR, {0}, {S3(2, 7, 21), S2(21, 13)}, {0}, 0},
     {"linear out_in", AH_OP_LINEAR, {.out_in = true}, {S3(2, 7, 20), S2(13, 20), S1(13)}, {0}, 0},
@@ -28,6 +32,13 @@ static const struct op_case bf16_cases[] = {
     {"attention of 200", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 200, 64 * 3)}, {0}, 0},
     {"attention of 128, head 256", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 128, 256 * 3)}, {0}, 0},
     {"attention of 1", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 1, 8 * 3)}, {0}, 0},
+    {"attention_qkv of 150",
+     AH_OP_ATTENTION_QKV,
+     {.heads = 6, .kv_heads = 2},
+     {S3(2, 150, 6 * 40), S3(2, 150, 2 * 40), S3(2, 150, 2 * 40)},
+     {0},
+     0},
+    {"silu_mul", AH_OP_SILU_MUL, {0}, {S1(40007), S1(40007)}, {0}, 0},
     {"gelu", AH_OP_GELU, {0}, {S1(40007)}, {0}, 0},
     {"relu", AH_OP_RELU, {0}, {S1(40007)}, {0}, 0},
     {"add", AH_OP_ADD, {0}, {S3(2, 7, 21), S3(2, 7, 21)}, {0}, 0},
@@ -37,6 +48,8 @@ static const struct op_case bf16_cases[] = {
     {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(3, 70, 137), S2(3, 70)}, S2(50, 137), 50},
     {"position_bwd", AH_OP_POSITION_BWD, {0}, {S3(5, 30, 71)}, S2(33, 71), 0},
     {"layernorm_bwd", AH_OP_LAYERNORM_BWD, {0}, {S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)}, {0}, 0},
+    {"rmsnorm_bwd", AH_OP_RMSNORM_BWD, {0}, {S2(300, 203), S2(300, 203), S1(203), S1(300)}, {0}, 0},
+    {"rotary_bwd", AH_OP_ROTARY_BWD, {.heads = 3, .theta = 1e4F, .dims = 38}, {S3(2, 30, 3 * 41)}, {0}, 0},
     {"linear_bwd_x", AH_OP_LINEAR_BWD_X, {0}, {S2(100, 77), S2(90, 77)}, {0}, 0},
     {"linear_bwd_x out_in", AH_OP_LINEAR_BWD_X, {.out_in = true}, {S2(9, 13), S2(13, 20)}, {0}, 0},
     {"linear_bwd_w", AH_OP_LINEAR_BWD_W, {0}, {S2(601, 53), S2(601, 90)}, {0}, 0},
@@ -54,6 +67,19 @@ static const struct op_case bf16_cases[] = {
      {S3(3, 17, 35), S3(3, 17, 105), S3(3, 17, 35), S3(3, 5, 17)},
      {0},
      0},
+    {"attention_qkv_bwd of 150",
+     AH_OP_ATTENTION_QKV_BWD,
+     {.heads = 6, .kv_heads = 2},
+     {S3(2, 150, 120), S3(2, 150, 120), S3(2, 150, 40), S3(2, 150, 40), S3(2, 150, 120), S3(2, 6, 150)},
+     {0},
+     0},
+    {"attention_qkv_bwd of 17, as many heads",
+     AH_OP_ATTENTION_QKV_BWD,
+     {.heads = 5, .kv_heads = 5},
+     {S3(3, 17, 35), S3(3, 17, 35), S3(3, 17, 35), S3(3, 17, 35), S3(3, 17, 35), S3(3, 5, 17)},
+     {0},
+     0},
+    {"silu_mul_bwd", AH_OP_SILU_MUL_BWD, {0}, {S1(50005), S1(50005), S1(50005)}, {0}, 0},
     {"gelu_bwd", AH_OP_GELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
     {"relu_bwd", AH_OP_RELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
 };
@@ -78,7 +104,7 @@ static void pair_init(struct op_data *half, struct op_data *full, const struct o
 /* Whether fp32 sums have another order than in fp32. */
 static bool sums_differently(enum ah_op op)
 {
-    return ah__op_table[op]->limit == AH_OP_LIMIT_PRODUCT || op == AH_OP_ATTENTION_BWD;
+    return ah__op_table[op]->limit == AH_OP_LIMIT_PRODUCT || ah__op_table[op]->limit == AH_OP_LIMIT_ATTENTION_BWD;
 }
 
 static void outputs_compare(const struct op_case *c, int output, const struct op_data *half, const struct op_data *full)
@@ -126,8 +152,10 @@ static void operators_round_once(void **state)
             case_check(p.pool, &c);
             for (int output = 0; output < row->outputs; output++)
                 c.attr.acc |= (unsigned)(row->out[output].kind == AH_OPERAND_PARAM_GRADIENT) << output;
-            if (c.op == AH_OP_LINEAR_BWD_X || c.op == AH_OP_ATTENTION_BWD || c.op == AH_OP_LAYERNORM_BWD)
+            if (c.op == AH_OP_LINEAR_BWD_X || c.op == AH_OP_LAYERNORM_BWD || c.op == AH_OP_RMSNORM_BWD)
                 c.attr.acc |= 1;
+            if (row->limit == AH_OP_LIMIT_ATTENTION_BWD)
+                c.attr.acc = (1U << row->outputs) - 1;
             if (c.attr.acc)
                 case_check(p.pool, &c);
         }

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""Golden values of operators of Llama and its like, written by hand in PyTorch (Debian's python3-torch is enough), in
+double precision, with the conventions of Hugging Face's models (LlamaRMSNorm, rotate_half, repeat_kv).
+
+Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a
+line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in);
+behind the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
+
+    tests/golden/operators.py
+"""
+import math
+import pathlib
+import torch
+
+
+def rmsnorm(a, x, weight):
+    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + a["eps"]))
+
+
+def rotate_half(x):
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+
+
+def rotary(a, x):
+    x = x.reshape(*x.shape[:2], a["heads"], -1)
+    dims = a["dims"] or x.shape[-1]
+    inverse = 1.0 / a["theta"] ** (torch.arange(0, dims, 2, dtype=torch.float64) / dims)
+    angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), inverse)
+    angles = torch.cat((angles, angles), dim=-1)[None, :, None]
+    turned, rest = x[..., :dims], x[..., dims:]
+    turned = turned * angles.cos() + rotate_half(turned) * angles.sin()
+    return torch.cat((turned, rest), dim=-1).flatten(2)
+
+
+def silu_mul(a, gate, up):
+    return torch.nn.functional.silu(gate) * up
+
+
+def attention_qkv(a, q, k, v):
+    B, T, H, KV = q.shape[0], q.shape[1], a["heads"], a["kv_heads"]
+    q, k, v = (t.reshape(B, T, n, -1).transpose(1, 2) for t, n in ((q, H), (k, KV), (v, KV)))
+    k, v = (t.repeat_interleave(H // KV, dim=1) for t in (k, v))
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool), 1), -math.inf)
+    return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
+
+
+CASES = [
+    ("rmsnorm", rmsnorm, dict(eps=1e-5), dict(x=(2, 3, 19), weight=(19,))),
+    ("rmsnorm_small", rmsnorm, dict(eps=1e-1), dict(x=(3, 5), weight=(5,))),
+    ("rotary", rotary, dict(heads=3, theta=1e4), dict(x=(1, 7, 3 * 6))),
+    ("rotary_partial", rotary, dict(heads=2, theta=500.0, dims=4), dict(x=(2, 5, 2 * 7))),
+    ("silu_mul", silu_mul, dict(), dict(gate=(3, 23), up=(3, 23))),
+    ("attention_mha", attention_qkv, dict(heads=2, kv_heads=2), dict(q=(1, 5, 10), k=(1, 5, 10), v=(1, 5, 10))),
+    ("attention_gqa", attention_qkv, dict(heads=4, kv_heads=2), dict(q=(1, 7, 12), k=(1, 7, 6), v=(1, 7, 6))),
+    ("attention_mqa", attention_qkv, dict(heads=3, kv_heads=1), dict(q=(2, 3, 15), k=(2, 3, 5), v=(2, 3, 5))),
+]
+
+
+def run(function, attributes, shapes):
+    a = dict(dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0), **attributes)
+    a["eps"] = float(torch.tensor(a["eps"], dtype=torch.float32))  # as the attribute holds it
+    inputs = {name: torch.randn(shape).double().requires_grad_() for name, shape in shapes.items()}
+    y = function(a, *inputs.values())
+    dy = torch.randn(y.shape).double()
+    y.backward(dy)
+    tensors = dict(inputs, y=y, dy=dy, **{"d" + name: t.grad for name, t in inputs.items()})
+    return a, tensors
+
+
+torch.manual_seed(1)
+with open(pathlib.Path(__file__).parent / "operators.bin", "wb") as f:
+    data = b""
+    for name, function, attributes, shapes in CASES:
+        a, tensors = run(function, attributes, shapes)
+        values = (a["heads"], a["kv_heads"], a["theta"], a["dims"], a["eps"])
+        f.write(("case %s %s " % (name, function.__name__) + "%d %d %.9g %d %.9g\n" % values).encode())
+        for tensor, t in tensors.items():
+            f.write(("tensor %s %s\n" % (tensor, " ".join(map(str, t.shape)))).encode())
+            data += t.detach().numpy().astype("<f4").tobytes()
+    f.write(b"data\n" + data)

@@ -56,7 +56,7 @@ static inline enum ah_dtype input_dtype(enum ah_op op, int input, enum ah_dtype 
     enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
     if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS)
         return AH_I32;
-    return kind == AH_OPERAND_STATISTICS ? AH_F32 : compute;
+    return kind == AH_OPERAND_STATISTICS || kind == AH_OPERAND_SCALE ? AH_F32 : compute;
 }
 
 static inline int64_t operand_bytes(const struct ah_operand *operand)

@@ -92,7 +92,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     case FIELD_BOOL:
         return ah__json_add_bool(tree, field->key, *(const bool *)from);
     case FIELD_LANE:
-        return ah__json_add_string(tree, field->key, ah_lane_name(*(const int *)from));
+        return ah__json_add_string(tree, field->key, ah_lane_name((enum ah_lane)*(const int *)from));
     case FIELD_POLICY:
         return ah__json_add_string(tree, field->key, from);
     case FIELD_HASH:
@@ -149,7 +149,7 @@ static int read_lane(int *to, const struct ah_json *json, const char *key)
     const char *name;
     AH_TRY(ah__json_string(&name, json, key));
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
-        if (strcmp(name, ah_lane_name(lane)) == 0) {
+        if (strcmp(name, ah_lane_name((enum ah_lane)lane)) == 0) {
             *to = lane;
             return AH_OK;
         }

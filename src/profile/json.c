@@ -97,7 +97,8 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
     AH_TRY(ah__json_add_int(tree, "notify_ns", costs->lanes.notify_ns));
     AH_TRY(add_object(&object, tree, "slowdown"));
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        AH_TRY(add_doubles(object, ah_lane_name(i), ah__lane_names, costs->lanes.slowdown[i], AH_LANE_COUNT));
+        AH_TRY(add_doubles(object, ah_lane_name((enum ah_lane)i), ah__lane_names, costs->lanes.slowdown[i],
+                           AH_LANE_COUNT));
     return AH_OK;
 }
 
@@ -175,13 +176,14 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         for (int j = 0; j < AH_LANE_COUNT; j++)
             costs->lanes.slowdown[i][j] = 1;
-        if (!ah__json_has(&object, ah_lane_name(i)))
+        if (!ah__json_has(&object, ah_lane_name((enum ah_lane)i)))
             continue;
-        AH_TRY(ah__json_object(&row, &object, ah_lane_name(i)));
+        AH_TRY(ah__json_object(&row, &object, ah_lane_name((enum ah_lane)i)));
         AH_TRY(only(&row, ah__lane_names, AH_LANE_COUNT));
         for (int j = 0; j < AH_LANE_COUNT; j++)
-            if (ah__json_has(&row, ah_lane_name(j)))
-                AH_TRY(ah__json_double(&costs->lanes.slowdown[i][j], &row, ah_lane_name(j), 1, most_slowdown));
+            if (ah__json_has(&row, ah_lane_name((enum ah_lane)j)))
+                AH_TRY(ah__json_double(&costs->lanes.slowdown[i][j], &row, ah_lane_name((enum ah_lane)j), 1,
+                                       most_slowdown));
     }
     return AH_OK;
 }

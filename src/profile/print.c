@@ -85,10 +85,10 @@ static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
     int lanes = profile->ranks > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
     ah__buf_printf(buf, "\nslowdown of   while");
     for (int b = 0; b < lanes; b++)
-        ah__buf_printf(buf, " %8s", ah_lane_name(b));
+        ah__buf_printf(buf, " %8s", ah_lane_name((enum ah_lane)b));
     ah__buf_printf(buf, "   launch us\n");
     for (int a = 0; a < lanes; a++) {
-        ah__buf_printf(buf, "%-19s", ah_lane_name(a));
+        ah__buf_printf(buf, "%-19s", ah_lane_name((enum ah_lane)a));
         for (int b = 0; b < lanes; b++)
             if (a == b)
                 ah__buf_printf(buf, " %8s", "-");

@@ -65,7 +65,7 @@ static void rows(struct ah_buf *buf, const struct ah_timeline *timeline)
             continue;
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
                             "{\"name\": \"%s\"}}",
-                       PID, lane, ah_lane_name(lane));
+                       PID, lane, ah_lane_name((enum ah_lane)lane));
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
                             "{\"sort_index\": %d}}",
                        PID, lane, lane);

@@ -19,7 +19,7 @@ int ah_timeline_print(const struct ah_timeline *timeline, FILE *to)
         struct ah_view_lane sum;
         ah__view_lane(&sum, timeline, &view, (enum ah_lane)lane);
         if (sum.items > 0)
-            fprintf(to, "  %-8s %6.1f %% %8d %12.3f ms\n", ah_lane_name(lane),
+            fprintf(to, "  %-8s %6.1f %% %8d %12.3f ms\n", ah_lane_name((enum ah_lane)lane),
                     100.0 * (double)sum.busy_ns / (double)width_ns, sum.items, ms(sum.longest_gap_ns));
     }
     char peak[32], budget[32];

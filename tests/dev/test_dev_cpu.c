@@ -68,7 +68,7 @@ static void names_every_lane(void **state)
 {
     (void)state;
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        assert_non_null(ah_lane_name(i));
+        assert_non_null(ah_lane_name((enum ah_lane)i));
     assert_string_equal(ah_lane_name(AH_LANE_D2H), "d2h");
 }
 

@@ -57,7 +57,7 @@ AH_API const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host
 const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host)
 {
     ah__plugin_forward(host);
-    (void)ops, (void)faulty_open;
+    (void)ops, (void)faulty_open, (void)faulty;
 #if defined(FAULT_NONE)
     return NULL;
 #else

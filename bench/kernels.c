@@ -362,7 +362,7 @@ static double program_time(const struct bench *b, const struct ah_program *progr
 {
     double time[ROUNDS_MOST];
     struct ah_cpu_program *ready;
-    check(ah__cpu_program_new(&ready, program));
+    check(ah__cpu_program_new(&ready, program, ah__pool_threads(b->pool)));
     for (int round = -1; round < b->rounds; round++) {
         double start = seconds();
         check(ah__cpu_program_run(ready, b->pool, b->base));

@@ -95,7 +95,7 @@ int ah__tape_param_end(struct ah_tape *tape, int param, int grad)
 
 int ah__tape_param(struct ah_tape *tape, enum ah_op op, struct ah_attr attr, struct ah_values in, int param)
 {
-    struct ah_meta meta = tape->diff->graph->values[param].meta;
+    struct ah_meta meta = {AH_F32, tape->diff->graph->values[param].meta.shape};
     int out[AH_OP_MAX_OUTPUTS];
     ah__tape_param_begin(tape, &attr, 0, param);
     AH_TRY(ah__tape_emit(tape, op, attr, in, &meta, out));

@@ -34,7 +34,7 @@ static int embedding_bwd_infer(struct ah_meta *out, const struct ah_meta *in, co
     (void)attr;
     AH_TRY(ah__op_expect_float("dx", &in[0], 3, 3));
     AH_TRY(ah__op_expect("ids", &in[1], AH_I32, ah_shape2(in[0].shape.dim[0], in[0].shape.dim[1])));
-    return ah__op_expect("dtable", &out[0], in[0].dtype, ah_shape2(out[0].shape.dim[0], ah__op_last(&in[0])));
+    return ah__op_expect("dtable", &out[0], AH_F32, ah_shape2(out[0].shape.dim[0], ah__op_last(&in[0])));
 }
 
 const struct ah_op_row ah__op_embedding_bwd = {
@@ -81,7 +81,7 @@ static int position_bwd_infer(struct ah_meta *out, const struct ah_meta *in, con
 {
     (void)attr;
     AH_TRY(ah__op_expect_float("dx", &in[0], 3, 3));
-    return ah__op_expect("dtable", &out[0], in[0].dtype, ah_shape2(out[0].shape.dim[0], ah__op_last(&in[0])));
+    return ah__op_expect("dtable", &out[0], AH_F32, ah_shape2(out[0].shape.dim[0], ah__op_last(&in[0])));
 }
 
 /* Rows of dtable from T on are zero. */

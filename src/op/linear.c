@@ -97,7 +97,7 @@ static int linear_bwd_w_infer(struct ah_meta *out, const struct ah_meta *in, con
     AH_TRY(ah__op_expect_float("x", &in[1], x.rank, x.rank));
     x.dim[x.rank - 1] = ah__op_last(&in[1]);
     AH_TRY(ah__op_expect("x", &in[1], in[0].dtype, x));
-    out[0].dtype = in[0].dtype;
+    out[0].dtype = AH_F32;
     out[0].shape = weight_shape(ah__op_last(&in[1]), ah__op_last(&in[0]), attr);
     return AH_OK;
 }
@@ -128,8 +128,7 @@ static int linear_bwd_b_infer(struct ah_meta *out, const struct ah_meta *in, con
 {
     (void)attr;
     AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
-    out[0].dtype = in[0].dtype;
-    out[0].shape = ah_shape1(ah__op_last(&in[0]));
+    out[0] = ah__op_floats(ah__op_last(&in[0]));
     return AH_OK;
 }
 

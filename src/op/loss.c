@@ -68,9 +68,9 @@ static int linear_cross_entropy_infer(struct ah_meta *out, const struct ah_meta 
     int64_t vocab = in[1].shape.dim[0];
     out[0] = ah__op_floats(1);
     int64_t chunk = chunk_rows(ah__shape_rows(&in[0].shape), vocab, ah__op_last(&in[0]));
-    out[1] = (struct ah_meta){AH_F32, ah_shape2(chunk, vocab)};
+    out[1] = (struct ah_meta){in[0].dtype, ah_shape2(chunk, vocab)};
     out[2] = in[0];
-    out[3] = in[1];
+    out[3] = (struct ah_meta){AH_F32, in[1].shape};
     return AH_OK;
 }
 
@@ -92,7 +92,7 @@ static double linear_cross_entropy_bytes(const struct ah_meta *in, const struct 
     int64_t rows = ah__shape_rows(&in[0].shape), chunk = out[1].shape.dim[0];
     double chunks = (double)((rows + chunk - 1) / chunk), weight = (double)ah__meta_bytes(&in[1]);
     double gradient = (double)ah__meta_bytes(&out[3]), first = attr->acc >> 3 & 1 ? 0 : gradient;
-    double logits = (double)rows * (double)in[1].shape.dim[0] * (double)sizeof(float);
+    double logits = (double)rows * (double)in[1].shape.dim[0] * (double)ah__dtype_bytes(out[1].dtype);
     double bytes = chunks * weight + 3 * logits + (double)ah__meta_bytes(&in[0]) + (double)ah__meta_bytes(&in[2]);
     if (out[2].shape.rank)
         bytes += chunks * weight + logits + (double)ah__meta_bytes(&out[2]);

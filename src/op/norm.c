@@ -37,7 +37,7 @@ static int layernorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, co
     AH_TRY(ah__op_expect("mean", &in[3], AH_F32, ah_shape1(ah__shape_rows(&in[0].shape))));
     AH_TRY(ah__op_expect("rstd", &in[4], AH_F32, in[3].shape));
     out[0] = in[0];
-    out[1] = out[2] = in[2];
+    out[1] = out[2] = ah__op_floats(ah__op_last(&in[0]));
     return AH_OK;
 }
 
@@ -87,7 +87,7 @@ static int rmsnorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, cons
     AH_TRY(ah__op_expect("weight", &in[2], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
     AH_TRY(ah__op_expect("rstd", &in[3], AH_F32, ah_shape1(ah__shape_rows(&in[0].shape))));
     out[0] = in[0];
-    out[1] = in[2];
+    out[1] = ah__op_floats(ah__op_last(&in[0]));
     return AH_OK;
 }
 

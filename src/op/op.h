@@ -34,7 +34,8 @@ enum ah_operand_kind {
     AH_OPERAND_STATISTICS,     /* F32 beside the result, for backward only */
     AH_OPERAND_LOSS,
     AH_OPERAND_GRADIENT,       /* of an activation */
-    AH_OPERAND_PARAM_GRADIENT, /* of a parameter: attr.acc may say that it is added to */
+    AH_OPERAND_PARAM_GRADIENT, /* of a parameter, F32 whatever the compute dtype: it is summed over all tokens;
+                                  attr.acc may say that it is added to */
     AH_OPERAND_SCALE,          /* F32 [1] that is multiplied by */
     AH_OPERAND_SCRATCH,        /* an output that nothing reads: room that the operator needs while it runs */
 };

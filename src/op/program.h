@@ -10,8 +10,8 @@ enum ah_space {
     AH_SPACE_NONE = 0,    /* absent optional operand */
     AH_SPACE_PARAM,       /* parameters of the partition's own group */
     AH_SPACE_SHARED,      /* parameters of the group it shares (tied embedding) */
-    AH_SPACE_GRAD,        /* gradients, laid out as PARAM */
-    AH_SPACE_SHARED_GRAD, /* gradients, laid out as SHARED */
+    AH_SPACE_GRAD,        /* F32 gradients of PARAM, each at the offset of its parameter counted in elements */
+    AH_SPACE_SHARED_GRAD, /* the same of SHARED */
     AH_SPACE_INPUT,       /* activation that enters (token ids for the embedding) */
     AH_SPACE_OUTPUT,      /* activation that leaves */
     AH_SPACE_SAVED,       /* what backward reads besides INPUT */

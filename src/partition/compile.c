@@ -150,8 +150,9 @@ static void place_params(struct compiling *c)
     for (size_t i = 0; i < section->grad_count; i++) {
         int recorded = section->recorded[section->grads[i].param];
         const struct ah_param *param = &c->partition->params[c->param_of[recorded]];
+        int64_t bytes = ah__dtype_bytes(section->graph->values[section->grads[i].value].meta.dtype);
         place(c, section->grads[i].value, param->group == c->number ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD,
-              param->offset * element);
+              param->offset * bytes);
     }
 }
 
@@ -316,9 +317,8 @@ static int compile(struct compiling *c)
     code->output_bytes = bytes_of(c, c->section->output);
     code->boundary_bytes = dout_bytes > din_bytes ? dout_bytes : din_bytes;
     code->uses_shared = reads_space(&code->program[AH_PROGRAM_FORWARD], AH_SPACE_SHARED);
-    code->backward_needs_params =
-        reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_PARAM) ||
-        reads_space(&code->program[AH_PROGRAM_BACKWARD], AH_SPACE_SHARED);
+    const struct ah_program *backward = &code->program[AH_PROGRAM_BACKWARD];
+    code->backward_needs_params = reads_space(backward, AH_SPACE_PARAM) || reads_space(backward, AH_SPACE_SHARED);
     return AH_OK;
 }
 

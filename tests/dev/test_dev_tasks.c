@@ -234,8 +234,44 @@ static void prepare_names_what_it_cannot_run(void **state)
     ah_dev_close(dev);
 }
 
+/* What a program asked for besides its operands must lie in the device's region like them. */
+static void a_workspace_outside_the_region_is_refused(void **state)
+{
+    (void)state;
+    enum { SEQ = 3, HEAD = 4, WORKSPACE = 2 * SEQ * 16 * 4 }; /* of two threads, rows of 16 floats */
+    const struct ah_shape y = {3, {1, SEQ, HEAD, 0}}, qkv = {3, {1, SEQ, 3 * HEAD, 0}}, lse = {3, {1, 1, SEQ, 0}};
+    struct ah_call call = {.op = AH_OP_ATTENTION_BWD, .attr.heads = 1,
+                           .in = {operand(AH_BF16, y), operand(AH_BF16, qkv), operand(AH_BF16, y),
+                                  operand(AH_F32, lse)},
+                           .out = {operand(AH_BF16, qkv)}};
+    call.out[0].offset = 1024;
+    struct ah_program program = {.count = 1, .calls = &call};
+    struct rig rig = rig_open();
+    struct ah_prepared *prepared;
+    assert_ok(rig.dev->ops->prepare(rig.dev, &program, &prepared));
+    assert_int_equal(prepared->workspace_bytes, WORKSPACE);
+    char *const wrong[] = {NULL, rig.host, rig.device + BYTES - WORKSPACE + 64};
+    for (size_t i = 0; i <= AH_LENGTH(wrong); i++) {
+        struct ah_work work = work_of(AH_LANE_COMPUTE, AH_TASK_PROGRAM);
+        work.task[0].as.program.prepared = prepared;
+        work.task[0].as.program.base[AH_SPACE_WORK] = rig.device;
+        work.task[0].as.program.base[AH_SPACE_WORKSPACE] = i == 0 ? rig.device + BYTES - WORKSPACE : wrong[i - 1];
+        if (i == 0)
+            assert_ok(ah__dev_run(rig.dev, &work, NULL));
+        else
+            assert_fails(ah__dev_run(rig.dev, &work, NULL), AH_EINTERNAL, "call 0, workspace 0");
+        if (i > 0) {
+            assert_ok(rig.dev->ops->memory_release(rig.dev));
+            rig_memory(&rig);
+        }
+    }
+    rig.dev->ops->prepared_free(rig.dev, prepared);
+    ah_dev_close(rig.dev);
+}
+
 AH_TEST_SUITE("dev/tasks", cmocka_unit_test(casts_run_on_both_sides),
               cmocka_unit_test(one_rank_gathers_and_reduces_what_it_has),
               cmocka_unit_test(the_scale_is_read_when_the_update_runs),
               cmocka_unit_test(tasks_on_the_wrong_lane_or_side_are_refused),
-              cmocka_unit_test(prepare_names_what_it_cannot_run))
+              cmocka_unit_test(prepare_names_what_it_cannot_run),
+              cmocka_unit_test(a_workspace_outside_the_region_is_refused))

@@ -186,10 +186,15 @@ int model_record(struct ah_graph *graph, model_block block, int layers, bool tie
     return ah_graph_finish(graph, ah_graph_linear_cross_entropy(graph, x, head, targets));
 }
 
-struct ah_graph *model_graph(model_block block, int layers, bool tied)
+struct ah_graph *model_graph_in(enum ah_dtype compute, model_block block, int layers, bool tied)
 {
     struct ah_graph *graph;
-    assert_ok(ah_graph_new(&graph, AH_F32));
+    assert_ok(ah_graph_new(&graph, compute));
     assert_ok(model_record(graph, block, layers, tied));
     return graph;
+}
+
+struct ah_graph *model_graph(model_block block, int layers, bool tied)
+{
+    return model_graph_in(AH_F32, block, layers, tied);
 }

@@ -25,7 +25,8 @@ struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int num
 
 /* Embedding, `layers` blocks in scopes h.0, h.1, ..., norm and head; returns what ah_graph_finish() does. */
 int model_record(struct ah_graph *graph, model_block block, int layers, bool tied);
-/* The same, which must succeed; the caller frees. */
+/* The same, which must succeed; the caller frees. In fp32 unless told. */
 struct ah_graph *model_graph(model_block block, int layers, bool tied);
+struct ah_graph *model_graph_in(enum ah_dtype compute, model_block block, int layers, bool tied);
 
 #endif

@@ -85,8 +85,10 @@ void rig_run(struct rig *rig, int number, const struct ah_program *program)
         }
     }
     struct ah_cpu_program *made;
-    assert_ok(ah__cpu_program_new(&made, program));
+    assert_ok(ah__cpu_program_new(&made, program, 1));
+    base[AH_SPACE_WORKSPACE] = room(made->prepared.workspace_bytes);
     assert_ok(ah__cpu_program_run(made, rig->pool, base));
+    free(base[AH_SPACE_WORKSPACE]);
     ah__cpu_program_free(made);
 }
 

@@ -9,7 +9,7 @@
 #include "models.h"
 #include "partition/compile.h"
 
-enum { MOST_VALUES = 256, CELL_BYTES = 4 };
+enum { MOST_VALUES = 256, CELL_BYTES = 2 };
 
 struct memory {
     uint64_t *cell[AH_SPACE_COUNT];
@@ -149,7 +149,8 @@ static void find_params(struct check *check)
             const struct ah_param *param = &check->partition->params[i];
             if (strcmp(param->name, name) == 0)
                 check->param[p] = (struct ah_operand){param->group == check->number ? AH_SPACE_PARAM : AH_SPACE_SHARED,
-                                                      param->offset * 4, {AH_F32, param->shape}};
+                                                      param->offset * ah__dtype_bytes(check->partition->compute),
+                                                      {check->partition->compute, param->shape}};
         }
     }
 }
@@ -163,6 +164,8 @@ static struct ah_operand grad_operand(const struct check *check, size_t param)
 {
     struct ah_operand operand = check->param[param];
     operand.space = operand.space == AH_SPACE_PARAM ? AH_SPACE_GRAD : AH_SPACE_SHARED_GRAD;
+    operand.offset = operand.offset / ah__dtype_bytes(operand.meta.dtype) * 4; /* gradients are fp32 */
+    operand.meta.dtype = AH_F32;
     return operand;
 }
 
@@ -175,10 +178,11 @@ static void poison(struct check *check, enum ah_space space)
 static void memory_init(struct check *check)
 {
     const struct ah_code *code = check->code;
-    int64_t own = check->partition->groups[check->number].count * 4, shared = check->partition->groups[0].count * 4;
+    int64_t own = check->partition->groups[check->number].count, shared = check->partition->groups[0].count;
+    int64_t element = ah__dtype_bytes(check->partition->compute);
     int64_t bytes[AH_SPACE_COUNT] = {
-        [AH_SPACE_PARAM] = own,    [AH_SPACE_GRAD] = own,
-        [AH_SPACE_SHARED] = shared, [AH_SPACE_SHARED_GRAD] = shared,
+        [AH_SPACE_PARAM] = own * element, [AH_SPACE_GRAD] = own * 4,
+        [AH_SPACE_SHARED] = shared * element, [AH_SPACE_SHARED_GRAD] = shared * 4,
         [AH_SPACE_INPUT] = code->input_bytes, [AH_SPACE_OUTPUT] = code->output_bytes,
         [AH_SPACE_SAVED] = code->saved_bytes, [AH_SPACE_BOUNDARY] = code->boundary_bytes,
         [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4, [AH_SPACE_LOSS] = 4,
@@ -323,9 +327,9 @@ static void check_partition(const struct ah_graph *graph, int number)
 static void no_overlap(void **state)
 {
     (void)state;
-    for (int i = 0; i < model_case_count; i++)
+    for (int i = 0; i < 2 * model_case_count; i++)
         for (int tied = 0; tied < 2; tied++) {
-            struct ah_graph *graph = model_graph(model_cases[i].block, 2, tied);
+            struct ah_graph *graph = model_graph_in(i % 2 ? AH_BF16 : AH_F32, model_cases[i / 2].block, 2, tied);
             for (int number = 0; number < 4; number += number == 1 ? 2 : 1)
                 check_partition(graph, number);
             ah_graph_free(graph);

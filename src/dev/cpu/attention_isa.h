@@ -93,27 +93,31 @@ static inline int round16(int n)
 }
 
 /* to[rows, round16(cols)] = from[rows, cols] with zeros behind. */
-static AH_TARGET void pack(float *to, const float *from, int64_t stride, int rows, int cols)
+static AH_TARGET void pack(float *to, const element *from, int64_t stride, int rows, int cols)
 {
     int width = round16(cols);
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < cols; c += LANES)
-            v_store(to + r * width + c, v_load_most(from + r * stride + c, cols - c));
+            v_store(to + r * width + c, e_load_most(from + r * stride + c, cols - c));
+}
+
+/* One 16 x 16 tile of what follows, cut to what exists. */
+AH_INLINE void transpose_part(float *to, const element *from, int64_t stride, int rows, int cols, v16 scale)
+{
+    float block[LANES * LANES] = {0}, turned[LANES * LANES];
+    for (int i = 0; i < rows && i < LANES; i++)
+        v_store(block + i * LANES, e_load_most(from + i * stride, cols));
+    v_transpose(turned, LANES, block, LANES, scale);
+    for (int j = 0; j < cols && j < LANES; j++)
+        v_store(to + j * TILE, v_load(turned + j * LANES));
 }
 
 /* to[cols, TILE] = transpose of from[rows, cols], times scale, with zeros up to round16(rows). */
-static AH_TARGET void pack_transposed(float *to, const float *from, int64_t stride, int rows, int cols, float scale)
+static AH_TARGET void pack_transposed(float *to, const element *from, int64_t stride, int rows, int cols, float scale)
 {
     for (int r = 0; r < rows; r += LANES)
-        for (int c = 0; c < cols; c += LANES) {
-            if (r + LANES <= rows && c + LANES <= cols) {
-                v_transpose(to + c * TILE + r, TILE, from + r * stride + c, stride, v_set(scale));
-                continue;
-            }
-            for (int i = r; i < r + LANES; i++)
-                for (int j = c; j < c + LANES && j < cols; j++)
-                    to[j * TILE + i] = i < rows ? from[i * stride + j] * scale : 0.0F;
-        }
+        for (int c = 0; c < cols; c += LANES)
+            transpose_part(to + c * TILE + r, from + r * stride + c, stride, rows - r, cols - c, v_set(scale));
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
@@ -121,7 +125,7 @@ static AH_TARGET void pack_transposed(float *to, const float *from, int64_t stri
 /* Scratch of a query tile. Scores are kept transposed, queries along the lanes, so that the softmax needs no sums over
  * lanes. */
 struct attention_tile {
-    float query[HEAD * TILE], value[TILE * HEAD], out[TILE * HEAD], score[TILE * TILE];
+    float query[HEAD * TILE], key[TILE * HEAD], value[TILE * HEAD], out[TILE * HEAD], score[TILE * TILE];
     float most[TILE], total[TILE], shrink[TILE];
 };
 _Static_assert(sizeof(struct attention_tile) <= AH_POOL_SCRATCH * sizeof(float), "scratch of a worker");
@@ -160,13 +164,15 @@ static AH_TARGET void scale_rows(float *x, const float *factor, int rows, int wi
             v_store(x + r * width + c, v_mul(v_load(x + r * width + c), v_set(factor[r])));
 }
 
-static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const float *key,
-                             const float *value, int queries, int keys, bool first, bool diagonal)
+static AH_TARGET void attend(const struct ah_attention *job, struct attention_tile *s, const element *key,
+                             const element *value, int queries, int keys, bool first, bool diagonal)
 {
     int head = job->head_size, width = round16(head);
     int64_t stride = job->kv_stride;
-    struct mm scores = {.c = s->score, .ldc = TILE, .a = key, .a_row = stride, .a_term = 1, .b = s->query, .ldb = TILE,
-                        .m = keys, .n = round16(queries), .k = head, .part = diagonal ? MM_COLS_FROM_ROW : MM_ALL};
+    struct mm scores = {.c = s->score, .ldc = TILE, .a = s->key, .a_row = width, .a_term = 1, .b = s->query,
+                        .ldb = TILE, .m = keys, .n = round16(queries), .k = head,
+                        .part = diagonal ? MM_COLS_FROM_ROW : MM_ALL};
+    pack(s->key, key, stride, keys, head);
     mm(&scores);
     for (int q = 0; q < queries; q += LANES)
         softmax_step(s, keys, q, diagonal);
@@ -185,20 +191,21 @@ static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, i
     int64_t start = tile * TILE, row = batch * job->seq;
     int queries = job->seq - start < TILE ? (int)(job->seq - start) : TILE, size = job->head_size;
     int64_t shared = row * job->kv_stride + head / job->group * size;
-    const float *query = job->q + (row + start) * job->q_stride + head * size;
+    const element *query = (const element *)job->q + (row + start) * job->q_stride + head * size;
+    const element *key = (const element *)job->k + shared, *value = (const element *)job->v + shared;
     pack_transposed(s->query, query, job->q_stride, queries, size, job->scale);
     for (int q = 0; q < TILE; q++) {
         s->most[q] = -INFINITY;
         s->total[q] = 0.0F;
     }
     for (int64_t at = 0; at <= start; at += TILE)
-        attend(job, s, job->k + shared + at * job->kv_stride, job->v + shared + at * job->kv_stride, queries,
-               at == start ? queries : TILE, at == 0, at == start);
+        attend(job, s, key + at * job->kv_stride, value + at * job->kv_stride, queries, at == start ? queries : TILE,
+               at == 0, at == start);
     for (int q = 0; q < queries; q++) {
-        float *y = job->y + (row + start + q) * job->channels + head * size;
+        element *y = (element *)job->y + (row + start + q) * job->channels + head * size;
         v16 factor = v_set(1.0F / s->total[q]);
         for (int c = 0; c < size; c += LANES)
-            v_store_most(y + c, v_mul(v_load(s->out + q * round16(size) + c), factor), size - c);
+            e_store_most(y + c, v_mul(v_load(s->out + q * round16(size) + c), factor), size - c);
         job->lse[(batch * job->heads + head) * job->seq + start + q] =
             (float)((double)s->most[q] + log((double)s->total[q]));
     }
@@ -220,13 +227,15 @@ static AH_TARGET void queries_load(const struct ah_attention *job, struct attent
 {
     int size = job->head_size;
     int64_t at = row * job->channels + head * size;
-    pack(s->query, job->q + row * job->q_stride + head * size, job->q_stride, queries, size);
-    pack(s->dout, job->dy + at, job->channels, queries, size);
+    const element *query = (const element *)job->q + row * job->q_stride + head * size;
+    const element *dout = (const element *)job->dy + at, *out = (const element *)job->y + at;
+    pack(s->query, query, job->q_stride, queries, size);
+    pack(s->dout, dout, job->channels, queries, size);
     for (int q = 0; q < queries; q++) {
-        const float *dy = job->dy + at + q * job->channels, *y = job->y + at + q * job->channels;
+        const element *dy = dout + q * job->channels, *y = out + q * job->channels;
         v16 sum = v_set(0.0F);
         for (int c = 0; c < size; c += LANES)
-            sum = v_fma(v_load_most(dy + c, size - c), v_load_most(y + c, size - c), sum);
+            sum = v_fma(e_load_most(dy + c, size - c), e_load_most(y + c, size - c), sum);
         s->dot[q] = v_sum(sum);
         s->lse[q] = job->lse[lse_at + q];
     }
@@ -255,21 +264,27 @@ static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attenti
     }
 }
 
-static AH_TARGET void rows_put(float *to, int64_t stride, const float *from, int rows, int cols, bool accumulate)
+static AH_TARGET void rows_put(element *to, int64_t stride, const float *from, int rows, int cols, bool accumulate)
 {
     int width = round16(cols);
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < cols; c += LANES) {
             v16 x = v_load(from + r * width + c);
             if (accumulate)
-                x = v_add(v_load_most(to + r * stride + c, cols - c), x);
-            v_store_most(to + r * stride + c, x, cols - c);
+                x = v_add(e_load_most(to + r * stride + c, cols - c), x);
+            e_store_most(to + r * stride + c, x, cols - c);
         }
 }
 
+/* Where the gradients of a pair of tiles are made: written there, or added. */
+struct attention_sums {
+    float *dquery, *dkey, *dvalue;
+    bool add_query, add_key;
+};
+
 /* The five products of one pair of tiles. */
-static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, int queries, int keys, bool first,
-                           bool diagonal)
+static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair *s, const struct attention_sums *to,
+                           int queries, int keys, bool diagonal)
 {
     int size = job->head_size, width = round16(size), padded = round16(keys);
     enum mm_part cols = diagonal ? MM_COLS_UP_TO_ROW : MM_ALL, below = diagonal ? MM_TERMS_FROM_ROW : MM_ALL;
@@ -278,12 +293,12 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
          .m = queries, .n = padded, .k = size, .part = cols},
         {.c = s->dscore, .ldc = TILE, .a = s->dout, .a_row = width, .a_term = 1, .b = s->value_t, .ldb = TILE,
          .m = queries, .n = padded, .k = size, .part = cols},
-        {.c = s->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width,
-         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
-        {.c = s->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width,
-         .m = keys, .n = width, .k = queries, .add = !first, .part = below},
-        {.c = s->dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width,
-         .m = queries, .n = width, .k = keys, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
+        {.c = to->dvalue, .ldc = width, .a = s->prob, .a_row = 1, .a_term = TILE, .b = s->dout, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = to->add_key, .part = below},
+        {.c = to->dkey, .ldc = width, .a = s->dscore, .a_row = 1, .a_term = TILE, .b = s->query, .ldb = width,
+         .m = keys, .n = width, .k = queries, .add = to->add_key, .part = below},
+        {.c = to->dquery, .ldc = width, .a = s->dscore, .a_row = TILE, .a_term = 1, .b = s->key, .ldb = width,
+         .m = queries, .n = width, .k = keys, .add = to->add_query, .part = diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL},
     };
     mm(&product[0]);
     mm(&product[1]);
@@ -292,26 +307,51 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
         mm(&product[i]);
 }
 
-static AH_TARGET void attention_bwd(const struct ah_attention *job, int64_t batch, int head, float *scratch)
+/* The tile of keys at `at` with all tiles of queries that see it. */
+static AH_TARGET void queries_bwd(const struct ah_attention *job, struct attention_pair *s, int64_t batch, int head,
+                                  int64_t at, int keys, struct attention_sums to)
+{
+    int64_t row = batch * job->seq, lse = (batch * job->heads + head) * job->seq;
+    int size = job->head_size;
+    bool add_key = to.add_key;
+    float *dquery = to.dquery;
+    for (int64_t from = at; from < job->seq; from += TILE) {
+        int queries = job->seq - from < TILE ? (int)(job->seq - from) : TILE;
+        bool diagonal = from == at;
+        element *dq = (element *)job->dq + (row + from) * job->q_stride + head * size;
+        to.dquery = ROUNDED ? dquery + from * round16(size) : dquery;
+        to.add_key = add_key || !diagonal;
+        queries_load(job, s, row + from, lse + from, head, queries);
+        pair(job, s, &to, queries, keys, diagonal);
+        if (!ROUNDED || diagonal)
+            rows_put(dq, job->q_stride, to.dquery, queries, size, job->add_q || (!ROUNDED && at > 0));
+    }
+}
+
+/* Gradients of queries are sums over tiles of keys, and those of keys and values sums over the heads that share them.
+ * They are made in the gradients themselves, or in `sums` where a store there would round each time. */
+static AH_TARGET void attention_bwd(const struct ah_attention *job, int64_t batch, int head, float *scratch,
+                                    float *sums)
 {
     struct attention_pair *s = (struct attention_pair *)(void *)scratch;
-    int64_t row = batch * job->seq, stride = job->kv_stride, lse = (batch * job->heads + head) * job->seq;
-    int size = job->head_size;
-    bool later = head % job->group > 0;
+    int size = job->head_size, width = round16(size);
+    int64_t row = batch * job->seq, stride = job->kv_stride;
+    bool later = head % job->group > 0, apart = ROUNDED && job->group > 1, last = (head + 1) % job->group == 0;
     for (int64_t at = 0; at < job->seq; at += TILE) {
         int keys = job->seq - at < TILE ? (int)(job->seq - at) : TILE;
         int64_t shared = (row + at) * stride + head / job->group * size;
-        pack(s->key, job->k + shared, stride, keys, size);
-        pack_transposed(s->key_t, job->k + shared, stride, keys, size, 1.0F);
-        pack_transposed(s->value_t, job->v + shared, stride, keys, size, 1.0F);
-        for (int64_t from = at; from < job->seq; from += TILE) {
-            int queries = job->seq - from < TILE ? (int)(job->seq - from) : TILE;
-            queries_load(job, s, row + from, lse + from, head, queries);
-            pair(job, s, queries, keys, from == at, from == at);
-            rows_put(job->dq + (row + from) * job->q_stride + head * size, job->q_stride, s->dquery, queries, size,
-                     at > 0 || job->add_q);
-        }
-        rows_put(job->dk + shared, stride, s->dkey, keys, size, later || job->add_k);
-        rows_put(job->dv + shared, stride, s->dvalue, keys, size, later || job->add_v);
+        const element *key = (const element *)job->k + shared, *value = (const element *)job->v + shared;
+        struct attention_sums to = {.dquery = ROUNDED ? sums : s->dquery, .add_query = ROUNDED && at > 0,
+                                    .dkey = apart ? sums + (job->seq + at) * width : s->dkey,
+                                    .dvalue = apart ? sums + (2 * job->seq + at) * width : s->dvalue,
+                                    .add_key = apart && later};
+        pack(s->key, key, stride, keys, size);
+        pack_transposed(s->key_t, key, stride, keys, size, 1.0F);
+        pack_transposed(s->value_t, value, stride, keys, size, 1.0F);
+        queries_bwd(job, s, batch, head, at, keys, to);
+        if (apart && !last)
+            continue;
+        rows_put((element *)job->dk + shared, stride, to.dkey, keys, size, job->add_k || (!apart && later));
+        rows_put((element *)job->dv + shared, stride, to.dvalue, keys, size, job->add_v || (!apart && later));
     }
 }

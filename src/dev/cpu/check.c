@@ -90,7 +90,9 @@ static int operands_check(struct ah_cpu *cpu, const struct ah_task *task)
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             AH_TRY(operand_check(cpu, task->as.program.base, &call->out[j], "output", j, i));
     }
-    return AH_OK;
+    int64_t floats = task->as.program.prepared->workspace_bytes / (int64_t)sizeof(float);
+    struct ah_operand workspace = {AH_SPACE_WORKSPACE, 0, {AH_F32, ah_shape1(floats)}};
+    return floats ? operand_check(cpu, task->as.program.base, &workspace, "workspace", 0, 0) : AH_OK;
 }
 
 /* The device region has no holes, so that what a space's operands cover lies in it when they all do. */

@@ -20,8 +20,9 @@ struct ah_cpu_program {
     int count; /* of calls */
 };
 
-/* AH_EDEVICE names the call, the operand, what it is and what the device runs; AH_ENOMEM. */
-int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program);
+/* For a pool of `threads`; its workspace_bytes depend on them. AH_EDEVICE names the call, the operand, what it is and
+ * what the device runs; AH_ENOMEM. */
+int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program, int threads);
 void ah__cpu_program_free(struct ah_cpu_program *program); /* null is fine */
 /* On a thread that has entered the pool. Allocates nothing of ours. AH_EDEVICE when a library call fails or an id is
  * out of range. */

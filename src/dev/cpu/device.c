@@ -68,8 +68,7 @@ static int cpu_wait_any(struct ah_dev *dev, struct ah_done *done)
 static int cpu_prepare(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out)
 {
     struct ah_cpu_program *made;
-    (void)dev;
-    AH_TRY(ah__cpu_program_new(&made, program));
+    AH_TRY(ah__cpu_program_new(&made, program, cpu_of(dev)->threads));
     *out = &made->prepared;
     return AH_OK;
 }

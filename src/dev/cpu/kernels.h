@@ -12,10 +12,11 @@ enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_MAX_HEAD = 256 };
 
 /* One attention call; pointers are strided views, the gradients null in forward. */
 struct ah_attention {
-    const float *q, *k, *v; /* [B,T,stride], from the first channel of head 0 */
-    float *y, *lse;         /* [B,T,C], [B,H,T] */
-    const float *dy;        /* [B,T,C] */
-    float *dq, *dk, *dv;    /* as q, k, v */
+    const void *q, *k, *v; /* [B,T,stride], from the first channel of head 0 */
+    void *y;               /* [B,T,C] */
+    float *lse;            /* [B,H,T] */
+    const void *dy;        /* [B,T,C] */
+    void *dq, *dk, *dv;    /* as q, k, v */
     int64_t seq, channels;
     int64_t q_stride, kv_stride; /* from one token to the next */
     int heads, head_size;
@@ -26,44 +27,55 @@ struct ah_attention {
 
 /* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer is at the strip. */
 struct ah_strip {
-    const float *dy, *x; /* x is null for a plain column sum */
+    const void *dy, *x; /* x is null for a plain column sum */
     const float *mean, *rstd; /* of x; without mean it is 0 */
     float *dweight, *dbias;   /* dbias may be null beside dweight */
     int64_t rows, stride, cols;
     bool add_weight, add_bias;
 };
 
+/* Of one instruction set and one compute dtype: what is `void *` here are elements of that dtype. Arithmetic is in
+ * float, and every result is rounded once, when it is stored. */
 struct ah_kernels {
     void (*exp)(float *y, const float *x, int64_t n);
-    void (*gelu)(float *y, const float *x, int64_t n);
-    void (*gelu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
-    void (*relu)(float *y, const float *x, int64_t n);
-    void (*relu_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
-    void (*silu_mul)(float *y, const float *gate, const float *up, int64_t n);
+    void (*gelu)(void *y, const void *x, int64_t n);
+    void (*gelu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
+    void (*relu)(void *y, const void *x, int64_t n);
+    void (*relu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
+    void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
     /* dgate may be dy. */
-    void (*silu_mul_bwd)(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t n);
+    void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
     /* One token in place: of each head of `size` channels the first 2 * half, by the angles of half pairs. */
-    void (*rotary)(float *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half);
-    void (*add)(float *y, const float *a, const float *b, int64_t n);
-    void (*layernorm)(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias,
+    void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half);
+    void (*add)(void *y, const void *a, const void *b, int64_t n);
+    void (*add_to)(float *sum, const void *x, int64_t n);
+    void (*layernorm)(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
                       int64_t rows, int64_t cols, float eps);
-    void (*layernorm_bwd)(float *dx, const float *dy, const float *x, const float *weight, const float *mean,
+    void (*layernorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *mean,
                           const float *rstd, int64_t rows, int64_t cols, bool accumulate);
-    void (*rmsnorm)(float *y, float *rstd, const float *x, const float *weight, int64_t rows, int64_t cols, float eps);
-    void (*rmsnorm_bwd)(float *dx, const float *dy, const float *x, const float *weight, const float *rstd,
-                        int64_t rows, int64_t cols, bool accumulate);
+    void (*rmsnorm)(void *y, float *rstd, const void *x, const void *weight, int64_t rows, int64_t cols, float eps);
+    void (*rmsnorm_bwd)(void *dx, const void *dy, const void *x, const void *weight, const float *rstd, int64_t rows,
+                        int64_t cols, bool accumulate);
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
-    double (*cross_entropy)(float *dlogits, const float *logits, int64_t cols, int64_t target, float scale);
+    double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
     /* One tile of queries of one (batch, head) / one whole (batch, head). The heads of a group are to come in order:
-     * all but the first add to dk and dv. */
+     * all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for what
+     * rounds its results. */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch);
-    void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch);
+    void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch, float *sums);
 };
 
 extern const struct ah_kernels ah__kernels_avx512, ah__kernels_avx2, ah__kernels_plain;
-/* The table in use. */
-const struct ah_kernels *ah__kernels(void);
+extern const struct ah_kernels ah__kernels_avx512_bf16, ah__kernels_avx2_bf16, ah__kernels_plain_bf16;
+/* The table in use; `dtype` is AH_F32 or AH_BF16. */
+const struct ah_kernels *ah__kernels(enum ah_dtype dtype);
+
+/* The gradient of all queries of one (batch, head), rows padded to 16; of keys and values too when heads share them. */
+static inline int64_t ah__attention_sums(const struct ah_attention *job)
+{
+    return job->seq * ((job->head_size + 15) / 16 * 16) * (job->group > 1 ? 3 : 1);
+}
 
 struct ah_bound;
 
@@ -72,14 +84,17 @@ struct ah_cpu_call {
     int (*run)(const struct ah_bound *bound);
     const struct ah_call *call;
     const struct ah_kernels *kernels;
+    enum ah_dtype dtype;          /* the compute dtype: of parameters, activations and their gradients */
+    int threads;                  /* of the pool that will run it */
+    int64_t workspace_bytes;      /* scratch while it runs */
     int64_t rows, cols;           /* of the matrix the operator goes over */
     struct ah_pieces pieces;      /* of the work as a whole, or of its last step */
     struct ah_pieces first;       /* of a step before it */
     bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
     void *owned;                  /* made by prepare with ah__new(), freed with the program; or null */
     union {
-        void (*unary)(float *y, const float *x, int64_t n);
-        void (*unary_bwd)(float *dx, const float *dy, const float *x, int64_t n, bool accumulate);
+        void (*unary)(void *y, const void *x, int64_t n);
+        void (*unary_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
         struct {
             int64_t seq, batch;
         } position;
@@ -105,9 +120,11 @@ struct ah_bound {
     const struct ah_cpu_call *call;
     const void *in[AH_OP_MAX_INPUTS];
     void *out[AH_OP_MAX_OUTPUTS];
+    char *workspace;
 };
 
-/* `prepare` finds the call's kernels, `adds` and operands filled in, and the operands as the operator table wants them.
+/* `prepare` finds the call's kernels, dtype, threads, `adds` and operands filled in, and the operands as the operator
+ * table wants them.
  * AH_EDEVICE for what the kernels cannot do. */
 struct ah_cpu_operator {
     int (*prepare)(struct ah_cpu_call *call);
@@ -129,10 +146,29 @@ static inline int64_t ah__shape_last(const struct ah_shape *shape)
     return shape->dim[shape->rank - 1];
 }
 
+/* Element `at` of an operand in the compute dtype. */
+static inline const void *ah__in_at(const struct ah_bound *bound, int input, int64_t at)
+{
+    return (const char *)bound->in[input] + at * ah__dtype_bytes(bound->call->dtype);
+}
+
+static inline void *ah__out_at(const struct ah_bound *bound, int output, int64_t at)
+{
+    return (char *)bound->out[output] + at * ah__dtype_bytes(bound->call->dtype);
+}
+
+/* Operands of a product, in the compute dtype; it goes into an output from element `at` on. */
+struct ah_product {
+    const void *a, *b, *bias; /* bias may be null */
+    int output;
+    int64_t at;
+};
+/* `gemm`: everything but its addresses. AH_EDEVICE when a library call fails. */
+int ah__cpu_product(const struct ah_bound *bound, const struct ah_gemm *gemm, const struct ah_product *product);
+
 /* The column sums of a whole matrix, strip by strip over the pool. */
 struct ah_pieces ah__strip_pieces(int64_t cols);
-void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole,
-                   const struct ah_pieces *pieces);
+void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, const struct ah_pieces *pieces);
 
 #define AH_CPU_DECLARE(id, name) extern const struct ah_cpu_operator ah__cpu_##name;
 AH_OP_LIST(AH_CPU_DECLARE)

@@ -32,6 +32,14 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     return AH_OK;
 }
 
+/* What rounds its results keeps its sums in a workspace. */
+static int sums_prepare(struct ah_cpu_call *call)
+{
+    if (call->dtype != AH_F32)
+        call->workspace_bytes = call->threads * ah__attention_sums(&call->as.attention.job) * (int64_t)sizeof(float);
+    return AH_OK;
+}
+
 /* The tiles of a head follow each other, so that its keys and values stay in the caches. */
 static void forward_piece(void *context, int index, int worker)
 {
@@ -55,17 +63,19 @@ static int forward_run(const struct ah_bound *bound, struct attention_run *run)
 static void backward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
+    const struct ah_bound *b = run->bound;
     int group = run->job.group, shared = run->job.heads / group, first = index % shared * group;
+    float *sums = (float *)(void *)b->workspace;
+    sums = sums ? sums + worker * ah__attention_sums(&run->job) : NULL;
     for (int head = first; head < first + group; head++)
-        run->bound->call->kernels->attention_bwd(&run->job, index / shared, head,
-                                                 ah__pool_scratch(run->bound->pool, worker));
+        b->call->kernels->attention_bwd(&run->job, index / shared, head, ah__pool_scratch(b->pool, worker), sums);
 }
 
 static int backward_run(const struct ah_bound *bound, struct attention_run *run, int y)
 {
     run->bound = bound;
     run->job.dy = bound->in[0];
-    run->job.y = (float *)(uintptr_t)bound->in[y];
+    run->job.y = (void *)(uintptr_t)bound->in[y];
     run->job.lse = (float *)(uintptr_t)bound->in[y + 1];
     ah__pool_run(bound->pool, backward_piece,
                  (int)(bound->call->as.attention.batch * (run->job.heads / run->job.group)), run);
@@ -81,30 +91,31 @@ static int attention_prepare(struct ah_cpu_call *call)
 
 static int attention_bwd_prepare(struct ah_cpu_call *call)
 {
-    return geometry(call, ah__call_in(call, 0), call->call->attr.heads, true);
+    AH_TRY(geometry(call, ah__call_in(call, 0), call->call->attr.heads, true));
+    return sums_prepare(call);
 }
 
-static struct attention_run packed(const struct ah_bound *bound, const float *qkv)
+static struct attention_run packed(const struct ah_bound *bound, int qkv)
 {
     struct attention_run run = {.job = bound->call->as.attention.job};
-    run.job.q = qkv;
-    run.job.k = qkv + run.job.channels;
-    run.job.v = qkv + 2 * run.job.channels;
+    run.job.q = bound->in[qkv];
+    run.job.k = ah__in_at(bound, qkv, run.job.channels);
+    run.job.v = ah__in_at(bound, qkv, 2 * run.job.channels);
     return run;
 }
 
 static int attention_run(const struct ah_bound *bound)
 {
-    struct attention_run run = packed(bound, bound->in[0]);
+    struct attention_run run = packed(bound, 0);
     return forward_run(bound, &run);
 }
 
 static int attention_bwd_run(const struct ah_bound *bound)
 {
-    struct attention_run run = packed(bound, bound->in[1]);
+    struct attention_run run = packed(bound, 1);
     run.job.dq = bound->out[0];
-    run.job.dk = run.job.dq + run.job.channels;
-    run.job.dv = run.job.dk + run.job.channels;
+    run.job.dk = ah__out_at(bound, 0, run.job.channels);
+    run.job.dv = ah__out_at(bound, 0, 2 * run.job.channels);
     return backward_run(bound, &run, 2);
 }
 
@@ -120,7 +131,8 @@ static int attention_qkv_prepare(struct ah_cpu_call *call)
 
 static int attention_qkv_bwd_prepare(struct ah_cpu_call *call)
 {
-    return geometry(call, ah__call_in(call, 0), call->call->attr.kv_heads, false);
+    AH_TRY(geometry(call, ah__call_in(call, 0), call->call->attr.kv_heads, false));
+    return sums_prepare(call);
 }
 
 static struct attention_run apart(const struct ah_bound *bound, int q)

@@ -33,7 +33,7 @@ static void unary_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->as.unary((float *)b->out[0] + at, (const float *)b->in[0] + at, n);
+    b->call->as.unary(ah__out_at(b, 0, at), ah__in_at(b, 0, at), n);
 }
 
 static void unary_bwd_piece(void *context, int index, int worker)
@@ -41,8 +41,7 @@ static void unary_bwd_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->as.unary_bwd((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at, n,
-                          b->call->adds[0]);
+    b->call->as.unary_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n, b->call->adds[0]);
 }
 
 static void add_piece(void *context, int index, int worker)
@@ -50,7 +49,7 @@ static void add_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->add((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at, n);
+    b->call->kernels->add(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n);
 }
 
 static void copy_piece(void *context, int index, int worker)
@@ -58,7 +57,7 @@ static void copy_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    memcpy((float *)b->out[0] + at, (const float *)b->in[0] + at, (size_t)n * sizeof(float));
+    memcpy(ah__out_at(b, 0, at), ah__in_at(b, 0, at), (size_t)(n * ah__dtype_bytes(b->call->dtype)));
 }
 
 static void silu_mul_piece(void *context, int index, int worker)
@@ -66,7 +65,7 @@ static void silu_mul_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->silu_mul((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at, n);
+    b->call->kernels->silu_mul(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), n);
 }
 
 static void silu_mul_bwd_piece(void *context, int index, int worker)
@@ -74,8 +73,8 @@ static void silu_mul_bwd_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->silu_mul_bwd((float *)b->out[0] + at, (float *)b->out[1] + at, (const float *)b->in[0] + at,
-                                   (const float *)b->in[1] + at, (const float *)b->in[2] + at, n);
+    b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at),
+                                   ah__in_at(b, 1, at), ah__in_at(b, 2, at), n);
 }
 
 static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))
@@ -158,13 +157,12 @@ static void embedding_piece(void *context, int index, int worker)
 {
     (void)worker;
     const struct ah_bound *b = context;
-    const float *table = b->in[0];
     const int32_t *ids = b->in[1];
-    float *x = b->out[0];
     int64_t cols = b->call->cols, from = index * b->call->pieces.size;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t i = from; i < to; i++)
-        memcpy(x + i * cols, table + ids[i] * cols, (size_t)cols * sizeof *x);
+        memcpy(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, ids[i] * cols),
+               (size_t)(cols * ah__dtype_bytes(b->call->dtype)));
 }
 
 static int embedding_run(const struct ah_bound *bound)
@@ -200,12 +198,9 @@ static void embedding_bwd_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const int32_t *ids = b->in[1];
     int64_t cols = b->call->cols, col = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    const float *dx = (const float *)b->in[0] + col;
     float *table = (float *)b->out[0] + col;
-    for (int64_t i = 0; i < b->call->rows; i++) {
-        float *row = table + ids[i] * cols;
-        b->call->kernels->add(row, row, dx + i * cols, n);
-    }
+    for (int64_t i = 0; i < b->call->rows; i++)
+        b->call->kernels->add_to(table + ids[i] * cols, ah__in_at(b, 0, i * cols + col), n);
 }
 
 static int embedding_bwd_run(const struct ah_bound *bound)
@@ -236,8 +231,8 @@ static void add_position_piece(void *context, int index, int worker)
     int64_t cols = b->call->cols, seq = b->call->as.position.seq, from = index * b->call->pieces.size;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t i = from; i < to; i++)
-        b->call->kernels->add((float *)b->out[0] + i * cols, (const float *)b->in[0] + i * cols,
-                              (const float *)b->in[1] + i % seq * cols, cols);
+        b->call->kernels->add(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, i * cols), ah__in_at(b, 1, i % seq * cols),
+                              cols);
 }
 
 static int add_position_run(const struct ah_bound *bound)
@@ -268,7 +263,7 @@ static void position_bwd_piece(void *context, int index, int worker)
         if (!b->call->adds[0])
             memset(row, 0, (size_t)cols * sizeof *row);
         for (int64_t i = 0; i < b->call->as.position.batch && t < seq; i++)
-            b->call->kernels->add(row, row, (const float *)b->in[0] + (i * seq + t) * cols, cols);
+            b->call->kernels->add_to(row, ah__in_at(b, 0, (i * seq + t) * cols), cols);
     }
 }
 

@@ -1,7 +1,34 @@
-/* The kernels of one instruction set, included by kernels_avx512.c, kernels_avx2.c and kernels_plain.c after AH_SIMD is
- * defined. Everything is written in 16-lane vectors with explicit fused operations, so that all give equal bits. */
+/* The kernels of one instruction set and one compute dtype, included by kernels_avx512.c and its like after AH_SIMD is
+ * defined, and AH_BF16_ELEMENTS for bf16. Everything is written in 16-lane vectors of floats with explicit fused
+ * operations, so that all instruction sets give equal bits; the dtype is only what is loaded and stored. */
 #include "dev/cpu/kernels.h"
 #include "dev/host/simd.h"
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+/* Of parameters, activations and their gradients. ROUNDED: a store loses bits, so that nothing is summed in memory. */
+#ifdef AH_BF16_ELEMENTS
+enum { ROUNDED = 1 };
+typedef uint16_t element;
+#define E_NAME(name) name##_bf16
+#else
+enum { ROUNDED = 0 };
+typedef float element;
+#define E_NAME(name) name
+#endif
+
+AH_INLINE v16 e_load(const element *p) { return E_NAME(v_load)(p); }
+AH_INLINE v16 e_load_first(const element *p, int n) { return E_NAME(v_load_first)(p, n); }
+AH_INLINE v16 e_load_most(const element *p, int64_t n) { return E_NAME(v_load_most)(p, n); }
+AH_INLINE void e_store(element *p, v16 a) { E_NAME(v_store)(p, a); }
+AH_INLINE void e_store_first(element *p, v16 a, int n) { E_NAME(v_store_first)(p, a, n); }
+AH_INLINE void e_store_most(element *p, v16 a, int64_t n) { E_NAME(v_store_most)(p, a, n); }
+AH_INLINE float e_one(const element *p)
+{
+    float lane[LANES];
+    v_store(lane, e_load_first(p, 1));
+    return lane[0];
+}
 
 #include "dev/cpu/attention_isa.h"
 #include "dev/cpu/norm_isa.h"
@@ -48,85 +75,103 @@ AH_INLINE v16 relu_slope(v16 x)
 }
 
 #define ACTIVATION(name)                                                                                               \
-    static AH_TARGET void name(float *y, const float *x, int64_t n)                                                    \
+    static AH_TARGET void name(void *to, const void *from, int64_t n)                                                  \
     {                                                                                                                  \
+        const element *x = from;                                                                                       \
+        element *y = to;                                                                                               \
         int64_t i = 0;                                                                                                 \
         for (; i + LANES <= n; i += LANES)                                                                             \
-            v_store(y + i, name##_of(v_load(x + i)));                                                                  \
+            e_store(y + i, name##_of(e_load(x + i)));                                                                  \
         if (i < n)                                                                                                     \
-            v_store_first(y + i, name##_of(v_load_first(x + i, (int)(n - i))), (int)(n - i));                          \
+            e_store_first(y + i, name##_of(e_load_first(x + i, (int)(n - i))), (int)(n - i));                          \
     }                                                                                                                  \
-    static AH_TARGET void name##_bwd(float *dx, const float *dy, const float *x, int64_t n, bool accumulate)           \
+    static AH_TARGET void name##_bwd(void *to, const void *gradient, const void *from, int64_t n, bool accumulate)     \
     {                                                                                                                  \
+        const element *dy = gradient, *x = from;                                                                       \
+        element *dx = to;                                                                                              \
         for (int64_t i = 0; i < n; i += LANES) {                                                                       \
-            v16 before = accumulate ? v_load_most(dx + i, n - i) : v_set(0.0F);                                        \
-            v16 slope = name##_slope(v_load_most(x + i, n - i));                                                       \
-            v_store_most(dx + i, v_fma(v_load_most(dy + i, n - i), slope, before), n - i);                             \
+            v16 before = accumulate ? e_load_most(dx + i, n - i) : v_set(0.0F);                                        \
+            v16 slope = name##_slope(e_load_most(x + i, n - i));                                                       \
+            e_store_most(dx + i, v_fma(e_load_most(dy + i, n - i), slope, before), n - i);                             \
         }                                                                                                              \
     }
 ACTIVATION(gelu)
 ACTIVATION(relu)
 
-static AH_TARGET void silu_mul(float *y, const float *gate, const float *up, int64_t n)
+static AH_TARGET void silu_mul(void *to, const void *gates, const void *ups, int64_t n)
 {
+    const element *gate = gates, *up = ups;
+    element *y = to;
     for (int64_t i = 0; i < n; i += LANES) {
-        v16 g = v_load_most(gate + i, n - i);
+        v16 g = e_load_most(gate + i, n - i);
         v16 silu = v_div(g, v_add(v_set(1.0F), v_exp(v_sub(v_set(0.0F), g))));
-        v_store_most(y + i, v_mul(silu, v_load_most(up + i, n - i)), n - i);
+        e_store_most(y + i, v_mul(silu, e_load_most(up + i, n - i)), n - i);
     }
 }
 
 /* With s = 1 / (1 + e^-g): the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
-static AH_TARGET void silu_mul_bwd(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
+static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradient, const void *gates, const void *ups,
                                    int64_t n)
 {
+    const element *dy = gradient, *gate = gates, *up = ups;
+    element *dgate = to_gate, *dup = to_up;
     for (int64_t i = 0; i < n; i += LANES) {
-        v16 g = v_load_most(gate + i, n - i), d = v_load_most(dy + i, n - i);
+        v16 g = e_load_most(gate + i, n - i), d = e_load_most(dy + i, n - i);
         v16 e = v_exp(v_sub(v_set(0.0F), g));
         v16 s = v_div(v_set(1.0F), v_add(v_set(1.0F), e));
         v16 silu = v_mul(g, s), slope = v_fma(silu, v_mul(e, s), s);
-        v_store_most(dgate + i, v_mul(v_mul(d, v_load_most(up + i, n - i)), slope), n - i);
-        v_store_most(dup + i, v_mul(d, silu), n - i);
+        e_store_most(dgate + i, v_mul(v_mul(d, e_load_most(up + i, n - i)), slope), n - i);
+        e_store_most(dup + i, v_mul(d, silu), n - i);
     }
 }
 
-static AH_TARGET void rotary(float *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half)
+static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t size, int64_t half)
 {
+    element *x = over;
     for (int head = 0; head < heads; head++, x += size)
         for (int64_t i = 0; i < half; i += LANES) {
             v16 c = v_load_most(cosine + i, half - i), s = v_load_most(sine + i, half - i);
-            v16 a = v_load_most(x + i, half - i), b = v_load_most(x + half + i, half - i);
-            v_store_most(x + i, v_sub(v_mul(a, c), v_mul(b, s)), half - i);
-            v_store_most(x + half + i, v_add(v_mul(b, c), v_mul(a, s)), half - i);
+            v16 a = e_load_most(x + i, half - i), b = e_load_most(x + half + i, half - i);
+            e_store_most(x + i, v_sub(v_mul(a, c), v_mul(b, s)), half - i);
+            e_store_most(x + half + i, v_add(v_mul(b, c), v_mul(a, s)), half - i);
         }
 }
 
-static AH_TARGET void add(float *y, const float *a, const float *b, int64_t n)
+static AH_TARGET void add(void *to, const void *left, const void *right, int64_t n)
 {
+    const element *a = left, *b = right;
+    element *y = to;
     for (int64_t i = 0; i < n; i += LANES)
-        v_store_most(y + i, v_add(v_load_most(a + i, n - i), v_load_most(b + i, n - i)), n - i);
+        e_store_most(y + i, v_add(e_load_most(a + i, n - i), e_load_most(b + i, n - i)), n - i);
+}
+
+static AH_TARGET void add_to(float *sum, const void *from, int64_t n)
+{
+    const element *x = from;
+    for (int64_t i = 0; i < n; i += LANES)
+        v_store_most(sum + i, v_add(v_load_most(sum + i, n - i), e_load_most(x + i, n - i)), n - i);
 }
 
 /* ---- softmax cross-entropy --------------------------------------------------------------------------------------- */
 
-static AH_TARGET float row_largest(const float *x, int64_t n)
+static AH_TARGET float row_largest(const element *x, int64_t n)
 {
-    v16 most[SUMS];
+    v16 most[SUMS], first = v_set(e_one(x));
     for (int u = 0; u < SUMS; u++)
-        most[u] = v_set(x[0]);
+        most[u] = first;
     int64_t i = 0;
     for (; i + SUMS * LANES <= n; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++)
-            most[u] = v_max(most[u], v_load(x + i + u * LANES));
+            most[u] = v_max(most[u], e_load(x + i + u * LANES));
     for (; i < n; i += LANES)
-        most[0] = v_max(most[0], n - i >= LANES ? v_load(x + i)
-                                                : v_first((int)(n - i), v_load_first(x + i, (int)(n - i)), most[0]));
+        most[0] = v_max(most[0], n - i >= LANES ? e_load(x + i)
+                                                : v_first((int)(n - i), e_load_first(x + i, (int)(n - i)), most[0]));
     return v_largest(v_max(v_max(most[0], most[1]), v_max(most[2], most[3])));
 }
 
-/* y = e^(x - shift); gives the sum. */
-static AH_TARGET float row_exp(float *y, const float *x, int64_t n, float shift)
+/* The sum of e^(x - shift). Where y keeps them unrounded, the terms are left there. */
+static AH_TARGET float row_exp(element *y, const element *x, int64_t n, float shift)
 {
     v16 sum[SUMS], less = v_set(shift);
     for (int u = 0; u < SUMS; u++)
@@ -135,34 +180,42 @@ static AH_TARGET float row_exp(float *y, const float *x, int64_t n, float shift)
     for (; i + SUMS * LANES <= n; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++) {
-            v16 e = v_exp(v_sub(v_load(x + i + u * LANES), less));
-            v_store(y + i + u * LANES, e);
+            v16 e = v_exp(v_sub(e_load(x + i + u * LANES), less));
+            if (!ROUNDED)
+                e_store(y + i + u * LANES, e);
             sum[u] = v_add(sum[u], e);
         }
     for (; i < n; i += LANES) {
         int lanes = n - i >= LANES ? LANES : (int)(n - i);
-        v16 e = v_first(lanes, v_exp(v_sub(v_load_first(x + i, lanes), less)), v_set(0.0F));
-        v_store_first(y + i, e, lanes);
+        v16 e = v_first(lanes, v_exp(v_sub(e_load_first(x + i, lanes), less)), v_set(0.0F));
+        if (!ROUNDED)
+            e_store_first(y + i, e, lanes);
         sum[0] = v_add(sum[0], e);
     }
     return sums_total(sum);
 }
 
-static AH_TARGET double cross_entropy(float *dlogits, const float *logits, int64_t cols, int64_t target, float scale)
+static AH_TARGET double cross_entropy(void *to, const void *from, int64_t cols, int64_t target, float scale)
 {
-    float most = row_largest(logits, cols), at_target = logits[target];
+    const element *logits = from;
+    element *dlogits = to;
+    float most = row_largest(logits, cols), at_target = e_one(logits + target);
     float sum = row_exp(dlogits, logits, cols, most);
-    v16 factor = v_set(scale / sum);
-    for (int64_t i = 0; i < cols; i += LANES)
-        v_store_most(dlogits + i, v_mul(v_load_most(dlogits + i, cols - i), factor), cols - i);
-    dlogits[target] -= scale;
+    v16 factor = v_set(scale / sum), less = v_set(most);
+    for (int64_t i = 0; i < cols; i += LANES) {
+        v16 e = ROUNDED ? v_exp(v_sub(e_load_most(logits + i, cols - i), less)) : e_load_most(dlogits + i, cols - i);
+        e_store_most(dlogits + i, v_mul(e, factor), cols - i);
+    }
+    v16 of_target = v_mul(v_exp(v_sub(v_set(at_target), less)), factor);
+    e_store_first(dlogits + target, v_sub(of_target, v_set(scale)), 1);
     return log((double)sum) + (double)most - (double)at_target;
 }
 
 #define AH_KERNELS                                                                                                     \
     {                                                                                                                  \
         .exp = exp_array, .gelu = gelu, .gelu_bwd = gelu_bwd, .relu = relu, .relu_bwd = relu_bwd, .add = add,          \
-        .silu_mul = silu_mul, .silu_mul_bwd = silu_mul_bwd, .rotary = rotary, .layernorm = layernorm,                  \
-        .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm, .rmsnorm_bwd = rmsnorm_bwd, .strip = strip,                \
+        .add_to = add_to, .silu_mul = silu_mul, .silu_mul_bwd = silu_mul_bwd, .rotary = rotary,                        \
+        .layernorm = layernorm, .layernorm_bwd = layernorm_bwd, .rmsnorm = rmsnorm, .rmsnorm_bwd = rmsnorm_bwd,        \
+        .strip = strip,                                                                                                \
         .cross_entropy = cross_entropy, .attention = attention, .attention_bwd = attention_bwd,                        \
     }

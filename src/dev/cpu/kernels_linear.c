@@ -1,4 +1,5 @@
 /* Linear layers: three products and a column sum. */
+#include "dev/cpu/gemm_bf16.h"
 #include "dev/cpu/kernels.h"
 
 /* rows x in -> rows x out; the weight is [in, out], or [out, in] when attr.out_in. */
@@ -22,6 +23,34 @@ static int gemm_prepare(struct ah_cpu_call *call, struct ah_gemm gemm)
     return AH_OK;
 }
 
+static int bf16_product(struct ah_pool *pool, const struct ah_gemm *g, const struct ah_product *p, void *c, bool c_fp32)
+{
+    struct ah_gemm_bf16 gemm = {.trans_a = g->trans_a, .trans_b = g->trans_b, .accumulate = g->accumulate,
+                                .c_fp32 = c_fp32, .m = g->m, .n = g->n, .k = g->k, .a = p->a, .b = p->b, .c = c,
+                                .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc, .bias = p->bias};
+    return ah__cpu_gemm_bf16(pool, &gemm);
+}
+
+int ah__cpu_product(const struct ah_bound *bound, const struct ah_gemm *gemm, const struct ah_product *product)
+{
+    enum ah_dtype dtype = bound->call->call->out[product->output].meta.dtype;
+    void *c = (char *)bound->out[product->output] + product->at * ah__dtype_bytes(dtype);
+    if (bound->call->dtype == AH_BF16)
+        return bf16_product(bound->pool, gemm, product, c, dtype == AH_F32);
+    struct ah_gemm whole = *gemm;
+    whole.a = product->a;
+    whole.b = product->b;
+    whole.bias = product->bias;
+    whole.c = c;
+    return ah__cpu_gemm(bound->pool, &whole);
+}
+
+/* Output 0 is the product of a and b, and the bias where there is one. */
+static int gemm_run(const struct ah_bound *bound, const void *a, const void *b, const void *bias)
+{
+    return ah__cpu_product(bound, &bound->call->as.gemm, &(struct ah_product){.a = a, .b = b, .bias = bias});
+}
+
 static int linear_prepare(struct ah_cpu_call *call)
 {
     struct sizes s = sizes_of(call, ah__call_in(call, 0), ah__call_out(call, 0));
@@ -31,10 +60,7 @@ static int linear_prepare(struct ah_cpu_call *call)
 
 static int linear_run(const struct ah_bound *bound)
 {
-    struct ah_gemm gemm = bound->call->as.gemm;
-    gemm.a = bound->in[0], gemm.b = bound->in[1], gemm.bias = bound->in[2];
-    gemm.c = bound->out[0];
-    return ah__cpu_gemm(bound->pool, &gemm);
+    return gemm_run(bound, bound->in[0], bound->in[1], bound->in[2]);
 }
 
 const struct ah_cpu_operator ah__cpu_linear = {linear_prepare, linear_run};
@@ -48,10 +74,7 @@ static int linear_bwd_x_prepare(struct ah_cpu_call *call)
 
 static int linear_bwd_x_run(const struct ah_bound *bound)
 {
-    struct ah_gemm gemm = bound->call->as.gemm;
-    gemm.a = bound->in[0], gemm.b = bound->in[1];
-    gemm.c = bound->out[0];
-    return ah__cpu_gemm(bound->pool, &gemm);
+    return gemm_run(bound, bound->in[0], bound->in[1], NULL);
 }
 
 const struct ah_cpu_operator ah__cpu_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_run};
@@ -71,12 +94,8 @@ static int linear_bwd_w_prepare(struct ah_cpu_call *call)
 
 static int linear_bwd_w_run(const struct ah_bound *bound)
 {
-    struct ah_gemm gemm = bound->call->as.gemm;
-    bool out_in = bound->call->call->attr.out_in;
-    const float *dy = bound->in[0], *x = bound->in[1];
-    gemm.a = out_in ? dy : x, gemm.b = out_in ? x : dy;
-    gemm.c = bound->out[0];
-    return ah__cpu_gemm(bound->pool, &gemm);
+    const void *dy = bound->in[0], *x = bound->in[1];
+    return bound->call->call->attr.out_in ? gemm_run(bound, dy, x, NULL) : gemm_run(bound, x, dy, NULL);
 }
 
 const struct ah_cpu_operator ah__cpu_linear_bwd_w = {linear_bwd_w_prepare, linear_bwd_w_run};
@@ -96,7 +115,7 @@ static int linear_bwd_b_run(const struct ah_bound *bound)
     struct ah_strip strip = bound->call->as.strip;
     strip.dy = bound->in[0];
     strip.dbias = bound->out[0];
-    ah__strip_run(bound->pool, bound->call->kernels, &strip, &bound->call->pieces);
+    ah__strip_run(bound, &strip, &bound->call->pieces);
     return AH_OK;
 }
 

@@ -23,8 +23,8 @@ static void loss_piece(void *context, int index, int worker)
     float scale = 1.0F / (float)b->call->rows;
     double sum = 0;
     for (int64_t row = from; row < to; row++)
-        sum += b->call->kernels->cross_entropy((float *)b->out[1] + row * cols, (const float *)b->in[0] + row * cols,
-                                               cols, targets[row], scale);
+        sum += b->call->kernels->cross_entropy(ah__out_at(b, 1, row * cols), ah__in_at(b, 0, row * cols), cols,
+                                               targets[row], scale);
     ah__pool_partials(b->pool)[index] = sum;
 }
 
@@ -85,9 +85,9 @@ static void chunk_loss_piece(void *context, int index, int worker)
     int64_t to = from + ah__pieces_length(&c->pieces, index);
     double sum = 0;
     for (int64_t row = from; row < to; row++) {
-        float *logits = (float *)c->bound->out[1] + row * vocab;
+        void *logits = ah__out_at(c->bound, 1, row * vocab);
         if (targets[row] == AH_TARGET_IGNORED)
-            memset(logits, 0, (size_t)vocab * sizeof *logits);
+            memset(logits, 0, (size_t)(vocab * ah__dtype_bytes(call->dtype)));
         else
             sum += call->kernels->cross_entropy(logits, logits, vocab, targets[row], c->scale);
     }
@@ -105,31 +105,28 @@ static double chunk_loss(struct chunk *c)
     return sum;
 }
 
-static int product(const struct ah_bound *bound, struct ah_gemm gemm, const float *a, const void *b, float *out)
+static int product(const struct ah_bound *bound, struct ah_gemm gemm, const void *a, const void *b, int output,
+                   int64_t at)
 {
     gemm.grid = ah__cpu_gemm_grid(gemm.m, gemm.n);
-    gemm.a = a;
-    gemm.b = b;
-    gemm.c = out;
-    return ah__cpu_gemm(bound->pool, &gemm);
+    return ah__cpu_product(bound, &gemm, &(struct ah_product){.a = a, .b = b, .output = output, .at = at});
 }
 
 static int chunk_run(struct chunk *c, double *sum)
 {
     const struct ah_bound *bound = c->bound;
     int64_t at = c->from * bound->call->cols;
-    const float *x = (const float *)bound->in[0] + at;
-    float *logits = bound->out[1];
+    const void *x = ah__in_at(bound, 0, at), *logits = bound->out[1];
     struct ah_gemm forward = bound->call->as.head.logits, dx = bound->call->as.head.dx;
     struct ah_gemm dweight = bound->call->as.head.dweight;
     forward.m = dx.m = dweight.k = c->rows;
     dweight.accumulate |= c->from > 0;
-    AH_TRY(product(bound, forward, x, bound->in[1], logits));
+    AH_TRY(product(bound, forward, x, bound->in[1], 1, 0));
     *sum += chunk_loss(c);
     if (bound->out[2])
-        AH_TRY(product(bound, dx, logits, bound->in[1], (float *)bound->out[2] + at));
+        AH_TRY(product(bound, dx, logits, bound->in[1], 2, at));
     if (bound->out[3])
-        AH_TRY(product(bound, dweight, logits, x, bound->out[3]));
+        AH_TRY(product(bound, dweight, logits, x, 3, 0));
     return AH_OK;
 }
 

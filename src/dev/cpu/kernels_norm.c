@@ -18,8 +18,8 @@ static void layernorm_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
-    call->kernels->layernorm((float *)b->out[0] + at, (float *)b->out[1] + row, (float *)b->out[2] + row,
-                             (const float *)b->in[0] + at, b->in[1], b->in[2], ah__pieces_length(&call->pieces, index),
+    call->kernels->layernorm(ah__out_at(b, 0, at), (float *)b->out[1] + row, (float *)b->out[2] + row,
+                             ah__in_at(b, 0, at), b->in[1], b->in[2], ah__pieces_length(&call->pieces, index),
                              call->cols, call->call->attr.eps);
 }
 
@@ -35,7 +35,7 @@ const struct ah_cpu_operator ah__cpu_layernorm = {layernorm_prepare, layernorm_r
 /* ---- column sums ------------------------------------------------------------------------------------------------- */
 
 struct strips {
-    const struct ah_kernels *kernels;
+    const struct ah_bound *bound;
     const struct ah_strip *whole;
     const struct ah_pieces *pieces;
 };
@@ -45,15 +45,15 @@ static void strip_piece(void *context, int index, int worker)
     (void)worker;
     const struct strips *job = context;
     struct ah_strip strip = *job->whole;
-    int64_t col = index * job->pieces->size;
-    strip.dy += col;
+    int64_t col = index * job->pieces->size, bytes = col * ah__dtype_bytes(job->bound->call->dtype);
+    strip.dy = (const char *)strip.dy + bytes;
     strip.dbias = strip.dbias ? strip.dbias + col : NULL;
     if (strip.x) {
-        strip.x += col;
+        strip.x = (const char *)strip.x + bytes;
         strip.dweight += col;
     }
     strip.cols = ah__pieces_length(job->pieces, index);
-    job->kernels->strip(&strip);
+    job->bound->call->kernels->strip(&strip);
 }
 
 struct ah_pieces ah__strip_pieces(int64_t cols)
@@ -61,11 +61,10 @@ struct ah_pieces ah__strip_pieces(int64_t cols)
     return ah__pieces(cols, cols >= STRIPS_WANTED * STRIP_WIDE ? STRIP_WIDE : STRIP_NARROW);
 }
 
-void ah__strip_run(struct ah_pool *pool, const struct ah_kernels *kernels, const struct ah_strip *whole,
-                   const struct ah_pieces *pieces)
+void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, const struct ah_pieces *pieces)
 {
-    struct strips job = {.kernels = kernels, .whole = whole, .pieces = pieces};
-    ah__pool_run(pool, strip_piece, pieces->count, &job);
+    struct strips job = {.bound = bound, .whole = whole, .pieces = pieces};
+    ah__pool_run(bound->pool, strip_piece, pieces->count, &job);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
@@ -85,8 +84,8 @@ static void layernorm_bwd_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
-    call->kernels->layernorm_bwd((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at,
-                                 b->in[2], (const float *)b->in[3] + row, (const float *)b->in[4] + row,
+    call->kernels->layernorm_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), b->in[2],
+                                 (const float *)b->in[3] + row, (const float *)b->in[4] + row,
                                  ah__pieces_length(&call->pieces, index), call->cols, call->adds[0]);
 }
 
@@ -99,7 +98,7 @@ static int layernorm_bwd_run(const struct ah_bound *bound)
     strip.mean = bound->in[3], strip.rstd = bound->in[4];
     strip.dweight = bound->out[1], strip.dbias = bound->out[2];
     /* The sums come first, so that dx may be written over dy. */
-    ah__strip_run(bound->pool, call->kernels, &strip, &call->first);
+    ah__strip_run(bound, &strip, &call->first);
     ah__pool_run(bound->pool, layernorm_bwd_piece, call->pieces.count, &own);
     return AH_OK;
 }
@@ -114,7 +113,7 @@ static void rmsnorm_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
-    call->kernels->rmsnorm((float *)b->out[0] + at, (float *)b->out[1] + row, (const float *)b->in[0] + at, b->in[1],
+    call->kernels->rmsnorm(ah__out_at(b, 0, at), (float *)b->out[1] + row, ah__in_at(b, 0, at), b->in[1],
                            ah__pieces_length(&call->pieces, index), call->cols, call->call->attr.eps);
 }
 
@@ -142,8 +141,8 @@ static void rmsnorm_bwd_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
-    call->kernels->rmsnorm_bwd((float *)b->out[0] + at, (const float *)b->in[0] + at, (const float *)b->in[1] + at,
-                               b->in[2], (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index),
+    call->kernels->rmsnorm_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), b->in[2],
+                               (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index),
                                call->cols, call->adds[0]);
 }
 
@@ -153,7 +152,7 @@ static int rmsnorm_bwd_run(const struct ah_bound *bound)
     struct ah_bound own = *bound;
     struct ah_strip strip = call->as.strip;
     strip.dy = bound->in[0], strip.x = bound->in[1], strip.rstd = bound->in[3], strip.dweight = bound->out[1];
-    ah__strip_run(bound->pool, call->kernels, &strip, &call->first); /* first, as for layernorm */
+    ah__strip_run(bound, &strip, &call->first); /* first, as for layernorm */
     ah__pool_run(bound->pool, rmsnorm_bwd_piece, call->pieces.count, &own);
     return AH_OK;
 }

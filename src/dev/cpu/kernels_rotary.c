@@ -53,7 +53,7 @@ static void rotary_piece(void *context, int index, int worker)
     int64_t to = from + ah__pieces_length(&call->pieces, index);
     for (int64_t row = from; row < to; row++) {
         const float *cosine = (const float *)call->owned + row % call->as.rotary.seq * 2 * half;
-        call->kernels->rotary((float *)b->out[0] + row * call->cols, cosine, cosine + half, call->call->attr.heads,
+        call->kernels->rotary(ah__out_at(b, 0, row * call->cols), cosine, cosine + half, call->call->attr.heads,
                               call->as.rotary.size, half);
     }
 }

@@ -7,7 +7,7 @@ AH_INLINE float sums_total(const v16 sum[SUMS])
     return v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
 }
 
-static AH_TARGET float row_sum(const float *x, int64_t n)
+static AH_TARGET float row_sum(const element *x, int64_t n)
 {
     v16 sum[SUMS];
     for (int u = 0; u < SUMS; u++)
@@ -16,14 +16,14 @@ static AH_TARGET float row_sum(const float *x, int64_t n)
     for (; i + SUMS * LANES <= n; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++)
-            sum[u] = v_add(sum[u], v_load(x + i + u * LANES));
+            sum[u] = v_add(sum[u], e_load(x + i + u * LANES));
     for (; i < n; i += LANES)
-        sum[0] = v_add(sum[0], v_load_most(x + i, n - i));
+        sum[0] = v_add(sum[0], e_load_most(x + i, n - i));
     return sums_total(sum);
 }
 
 /* Sum of (x - mean)^2. */
-static AH_TARGET float row_deviation(const float *x, int64_t n, float mean)
+static AH_TARGET float row_deviation(const element *x, int64_t n, float mean)
 {
     v16 sum[SUMS], centre = v_set(mean);
     for (int u = 0; u < SUMS; u++)
@@ -32,48 +32,52 @@ static AH_TARGET float row_deviation(const float *x, int64_t n, float mean)
     for (; i + SUMS * LANES <= n; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++) {
-            v16 d = v_sub(v_load(x + i + u * LANES), centre);
+            v16 d = v_sub(e_load(x + i + u * LANES), centre);
             sum[u] = v_fma(d, d, sum[u]);
         }
     for (; i < n; i += LANES) {
         int lanes = n - i >= LANES ? LANES : (int)(n - i);
-        v16 d = v_first(lanes, v_sub(v_load_first(x + i, lanes), centre), v_set(0.0F));
+        v16 d = v_first(lanes, v_sub(e_load_first(x + i, lanes), centre), v_set(0.0F));
         sum[0] = v_fma(d, d, sum[0]);
     }
     return sums_total(sum);
 }
 
-static AH_TARGET void rmsnorm(float *y, float *rstd, const float *x, const float *weight, int64_t rows, int64_t cols,
+static AH_TARGET void rmsnorm(void *to, float *rstd, const void *from, const void *weights, int64_t rows, int64_t cols,
                               float eps)
 {
+    const element *x = from, *weight = weights;
+    element *y = to;
     for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
         rstd[row] = 1.0F / sqrtf(row_deviation(x, cols, 0.0F) / (float)cols + eps);
         v16 scale = v_set(rstd[row]);
         for (int64_t i = 0; i < cols; i += LANES) {
-            v16 normal = v_mul(v_load_most(x + i, cols - i), scale);
-            v_store_most(y + i, v_mul(normal, v_load_most(weight + i, cols - i)), cols - i);
+            v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
+            e_store_most(y + i, v_mul(normal, e_load_most(weight + i, cols - i)), cols - i);
         }
     }
 }
 
-static AH_TARGET void layernorm(float *y, float *mean, float *rstd, const float *x, const float *weight,
-                                const float *bias, int64_t rows, int64_t cols, float eps)
+static AH_TARGET void layernorm(void *to, float *mean, float *rstd, const void *from, const void *weights,
+                                const void *biases, int64_t rows, int64_t cols, float eps)
 {
+    const element *x = from, *weight = weights, *bias = biases;
+    element *y = to;
     for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
         mean[row] = row_sum(x, cols) / (float)cols;
         rstd[row] = 1.0F / sqrtf(row_deviation(x, cols, mean[row]) / (float)cols + eps);
         v16 centre = v_set(mean[row]), scale = v_set(rstd[row]);
         for (int64_t i = 0; i < cols; i += LANES) {
-            v16 normal = v_mul(v_sub(v_load_most(x + i, cols - i), centre), scale);
-            v_store_most(y + i, v_fma(normal, v_load_most(weight + i, cols - i), v_load_most(bias + i, cols - i)),
+            v16 normal = v_mul(v_sub(e_load_most(x + i, cols - i), centre), scale);
+            e_store_most(y + i, v_fma(normal, e_load_most(weight + i, cols - i), e_load_most(bias + i, cols - i)),
                          cols - i);
         }
     }
 }
 
 /* With g = dy * weight and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)). */
-static AH_TARGET void layernorm_bwd_row(float *dx, const float *dy, const float *x, const float *weight, float mean,
-                                        float rstd, int64_t cols, bool accumulate)
+static AH_TARGET void layernorm_bwd_row(element *dx, const element *dy, const element *x, const element *weight,
+                                        float mean, float rstd, int64_t cols, bool accumulate)
 {
     v16 sum_g[2] = {v_set(0.0F), v_set(0.0F)}, sum_gn[2] = {v_set(0.0F), v_set(0.0F)};
     v16 centre = v_set(mean), scale = v_set(rstd);
@@ -81,36 +85,38 @@ static AH_TARGET void layernorm_bwd_row(float *dx, const float *dy, const float 
     for (; i + 2 * LANES <= cols; i += 2 * LANES)
 #pragma GCC unroll 2
         for (int u = 0; u < 2; u++) {
-            v16 g = v_mul(v_load(dy + i + u * LANES), v_load(weight + i + u * LANES));
+            v16 g = v_mul(e_load(dy + i + u * LANES), e_load(weight + i + u * LANES));
             sum_g[u] = v_add(sum_g[u], g);
-            sum_gn[u] = v_fma(g, v_mul(v_sub(v_load(x + i + u * LANES), centre), scale), sum_gn[u]);
+            sum_gn[u] = v_fma(g, v_mul(v_sub(e_load(x + i + u * LANES), centre), scale), sum_gn[u]);
         }
     for (; i < cols; i += LANES) {
-        v16 g = v_mul(v_load_most(dy + i, cols - i), v_load_most(weight + i, cols - i));
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
         sum_g[0] = v_add(sum_g[0], g);
-        sum_gn[0] = v_fma(g, v_mul(v_sub(v_load_most(x + i, cols - i), centre), scale), sum_gn[0]);
+        sum_gn[0] = v_fma(g, v_mul(v_sub(e_load_most(x + i, cols - i), centre), scale), sum_gn[0]);
     }
     v16 mean_g = v_set(v_sum(v_add(sum_g[0], sum_g[1])) / (float)cols);
     v16 mean_gn = v_set(-v_sum(v_add(sum_gn[0], sum_gn[1])) / (float)cols);
     for (i = 0; i < cols; i += LANES) {
-        v16 g = v_mul(v_load_most(dy + i, cols - i), v_load_most(weight + i, cols - i));
-        v16 normal = v_mul(v_sub(v_load_most(x + i, cols - i), centre), scale);
-        v16 before = accumulate ? v_load_most(dx + i, cols - i) : v_set(0.0F);
-        v_store_most(dx + i, v_fma(v_fma(normal, mean_gn, v_sub(g, mean_g)), scale, before), cols - i);
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        v16 normal = v_mul(v_sub(e_load_most(x + i, cols - i), centre), scale);
+        v16 before = accumulate ? e_load_most(dx + i, cols - i) : v_set(0.0F);
+        e_store_most(dx + i, v_fma(v_fma(normal, mean_gn, v_sub(g, mean_g)), scale, before), cols - i);
     }
 }
 
-static AH_TARGET void layernorm_bwd(float *dx, const float *dy, const float *x, const float *weight, const float *mean,
+static AH_TARGET void layernorm_bwd(void *to, const void *dy, const void *x, const void *weight, const float *mean,
                                     const float *rstd, int64_t rows, int64_t cols, bool accumulate)
 {
+    const element *gradient = dy, *input = x;
+    element *dx = to;
     for (int64_t row = 0; row < rows; row++)
-        layernorm_bwd_row(dx + row * cols, dy + row * cols, x + row * cols, weight, mean[row], rstd[row], cols,
-                          accumulate);
+        layernorm_bwd_row(dx + row * cols, gradient + row * cols, input + row * cols, weight, mean[row], rstd[row],
+                          cols, accumulate);
 }
 
 /* With g = dy * weight and n = x * rstd: dx = rstd * (g - n * mean(g n)). */
-static AH_TARGET void rmsnorm_bwd_row(float *dx, const float *dy, const float *x, const float *weight, float rstd,
-                                      int64_t cols, bool accumulate)
+static AH_TARGET void rmsnorm_bwd_row(element *dx, const element *dy, const element *x, const element *weight,
+                                      float rstd, int64_t cols, bool accumulate)
 {
     v16 sum[SUMS], scale = v_set(rstd);
     for (int u = 0; u < SUMS; u++)
@@ -119,33 +125,37 @@ static AH_TARGET void rmsnorm_bwd_row(float *dx, const float *dy, const float *x
     for (; i + SUMS * LANES <= cols; i += SUMS * LANES)
 #pragma GCC unroll 4
         for (int u = 0; u < SUMS; u++) {
-            v16 g = v_mul(v_load(dy + i + u * LANES), v_load(weight + i + u * LANES));
-            sum[u] = v_fma(g, v_mul(v_load(x + i + u * LANES), scale), sum[u]);
+            v16 g = v_mul(e_load(dy + i + u * LANES), e_load(weight + i + u * LANES));
+            sum[u] = v_fma(g, v_mul(e_load(x + i + u * LANES), scale), sum[u]);
         }
     for (; i < cols; i += LANES) {
-        v16 g = v_mul(v_load_most(dy + i, cols - i), v_load_most(weight + i, cols - i));
-        sum[0] = v_fma(g, v_mul(v_load_most(x + i, cols - i), scale), sum[0]);
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        sum[0] = v_fma(g, v_mul(e_load_most(x + i, cols - i), scale), sum[0]);
     }
     v16 mean = v_set(-sums_total(sum) / (float)cols);
     for (i = 0; i < cols; i += LANES) {
-        v16 g = v_mul(v_load_most(dy + i, cols - i), v_load_most(weight + i, cols - i));
-        v16 normal = v_mul(v_load_most(x + i, cols - i), scale);
-        v16 before = accumulate ? v_load_most(dx + i, cols - i) : v_set(0.0F);
-        v_store_most(dx + i, v_fma(v_fma(normal, mean, g), scale, before), cols - i);
+        v16 g = v_mul(e_load_most(dy + i, cols - i), e_load_most(weight + i, cols - i));
+        v16 normal = v_mul(e_load_most(x + i, cols - i), scale);
+        v16 before = accumulate ? e_load_most(dx + i, cols - i) : v_set(0.0F);
+        e_store_most(dx + i, v_fma(v_fma(normal, mean, g), scale, before), cols - i);
     }
 }
 
-static AH_TARGET void rmsnorm_bwd(float *dx, const float *dy, const float *x, const float *weight, const float *rstd,
+static AH_TARGET void rmsnorm_bwd(void *to, const void *dy, const void *x, const void *weight, const float *rstd,
                                   int64_t rows, int64_t cols, bool accumulate)
 {
+    const element *gradient = dy, *input = x;
+    element *dx = to;
     for (int64_t row = 0; row < rows; row++)
-        rmsnorm_bwd_row(dx + row * cols, dy + row * cols, x + row * cols, weight, rstd[row], cols, accumulate);
+        rmsnorm_bwd_row(dx + row * cols, gradient + row * cols, input + row * cols, weight, rstd[row], cols,
+                        accumulate);
 }
 
 /* Adds rows [from, to) of the strip's columns at `col` into sums held in float, short enough to lose little. */
 AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int64_t from, int64_t to, int64_t col,
                           int lanes, const int vectors, const bool with_x)
 {
+    const element *gradient = s->dy, *x = s->x;
     for (int u = 0; u < vectors; u++)
         weight[u] = bias[u] = v_set(0.0F);
     for (int64_t row = from; row < to; row++) {
@@ -153,10 +163,10 @@ AH_INLINE void strip_rows(v16 *weight, v16 *bias, const struct ah_strip *s, int6
 #pragma GCC unroll 4
         for (int u = 0; u < vectors; u++) {
             int64_t at = row * s->stride + col + u * LANES;
-            v16 dy = v_load_most(s->dy + at, lanes);
+            v16 dy = e_load_most(gradient + at, lanes);
             bias[u] = v_add(bias[u], dy);
             if (with_x)
-                weight[u] = v_fma(dy, v_mul(v_sub(v_load_most(s->x + at, lanes), centre), scale), weight[u]);
+                weight[u] = v_fma(dy, v_mul(v_sub(e_load_most(x + at, lanes), centre), scale), weight[u]);
         }
     }
 }

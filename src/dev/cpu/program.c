@@ -8,28 +8,54 @@ static const struct ah_cpu_operator *const operators[AH_OP_COUNT] = {
 #undef ENTRY
 };
 
-const struct ah_kernels *ah__kernels(void)
+const struct ah_kernels *ah__kernels(enum ah_dtype dtype)
 {
-    static const struct ah_kernels *const tables[AH_ISA_COUNT] = {
-        [AH_ISA_AVX512] = &ah__kernels_avx512,
-        [AH_ISA_AVX2] = &ah__kernels_avx2,
-        [AH_ISA_PLAIN] = &ah__kernels_plain,
+    static const struct ah_kernels *const tables[AH_ISA_COUNT][2] = {
+        [AH_ISA_AVX512] = {&ah__kernels_avx512, &ah__kernels_avx512_bf16},
+        [AH_ISA_AVX2] = {&ah__kernels_avx2, &ah__kernels_avx2_bf16},
+        [AH_ISA_PLAIN] = {&ah__kernels_plain, &ah__kernels_plain_bf16},
     };
-    return tables[ah__host_isa()];
+    return tables[ah__host_isa()][dtype == AH_BF16];
 }
 
 /* ---- what the device can run ------------------------------------------------------------------------------------- */
 
-static bool is_ids(const struct ah_op_operand *row)
+/* What input 0 is: with every operator it has the compute dtype. */
+static int compute_dtype(enum ah_dtype *out, const struct ah_call *call)
 {
-    return row->kind == AH_OPERAND_TOKENS || row->kind == AH_OPERAND_TARGETS;
+    *out = call->in[0].meta.dtype;
+    if (call->in[0].space == AH_SPACE_NONE || *out == AH_F32 || *out == AH_BF16)
+        return AH_OK;
+    return ah__fail(AH_EDEVICE, "input 0 (%s) is %s, expected F32 or BF16", ah__op_table[call->op]->in[0].name,
+                    ah__dtype_name(*out));
+}
+
+/* Statistics, losses and gradients of parameters are fp32 whatever the compute dtype is. */
+static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
+{
+    switch (kind) {
+    case AH_OPERAND_TOKENS:
+    case AH_OPERAND_TARGETS:
+        return AH_I32;
+    case AH_OPERAND_STATISTICS:
+    case AH_OPERAND_LOSS:
+    case AH_OPERAND_SCALE:
+    case AH_OPERAND_PARAM_GRADIENT:
+        return AH_F32;
+    case AH_OPERAND_ACTIVATION:
+    case AH_OPERAND_PARAM:
+    case AH_OPERAND_GRADIENT:
+    case AH_OPERAND_SCRATCH:
+        break;
+    }
+    return compute;
 }
 
 /* `direction` is "input" or "output". */
-static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *row, const char *direction,
-                         int index)
+static int operand_check(const struct ah_operand *operand, const struct ah_op_operand *row, enum ah_dtype compute,
+                         const char *direction, int index)
 {
-    enum ah_dtype expected = is_ids(row) ? AH_I32 : AH_F32;
+    enum ah_dtype expected = dtype_of(row->kind, compute);
     if (operand->space == AH_SPACE_NONE && row->optional)
         return AH_OK;
     if (operand->space == AH_SPACE_NONE)
@@ -64,13 +90,13 @@ static int shapes_check(const struct ah_call *call)
     return AH_OK;
 }
 
-static int call_check(const struct ah_call *call)
+static int call_check(const struct ah_call *call, enum ah_dtype compute)
 {
     const struct ah_op_row *row = ah__op_table[call->op];
     for (int i = 0; i < row->inputs; i++)
-        AH_TRY(operand_check(&call->in[i], &row->in[i], "input", i));
+        AH_TRY(operand_check(&call->in[i], &row->in[i], compute, "input", i));
     for (int i = 0; i < row->outputs; i++)
-        AH_TRY(operand_check(&call->out[i], &row->out[i], "output", i));
+        AH_TRY(operand_check(&call->out[i], &row->out[i], compute, "output", i));
     return shapes_check(call);
 }
 
@@ -87,33 +113,38 @@ static void extent_add(struct ah_extent extent[AH_SPACE_COUNT], const struct ah_
     e->to = first || end > e->to ? end : e->to;
 }
 
-static int call_prepare(struct ah_cpu_call *out, const struct ah_call *call)
+static int call_prepare(struct ah_cpu_call *out, const struct ah_call *call, int threads)
 {
     const struct ah_cpu_operator *operator = operators[call->op];
-    *out = (struct ah_cpu_call){.run = operator->run, .call = call, .kernels = ah__kernels()};
+    *out = (struct ah_cpu_call){.run = operator->run, .call = call, .threads = threads};
+    AH_TRY(compute_dtype(&out->dtype, call));
+    AH_TRY(call_check(call, out->dtype));
+    out->kernels = ah__kernels(out->dtype);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         out->adds[i] = call->attr.acc >> i & 1U;
-    AH_TRY(call_check(call));
     return operator->prepare(out);
 }
 
-static int calls_prepare(struct ah_cpu_program *out, const struct ah_program *program)
+static int calls_prepare(struct ah_cpu_program *out, const struct ah_program *program, int threads)
 {
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         if ((unsigned)call->op >= AH_OP_COUNT)
             return ah__fail(AH_EDEVICE, "cpu: call %d: operator %d does not exist", i, (int)call->op);
-        if (call_prepare(&out->calls[i], call) != AH_OK)
+        if (call_prepare(&out->calls[i], call, threads) != AH_OK)
             return ah__fail_prefix(AH_EDEVICE, "cpu: call %d, %s", i, ah__op_table[call->op]->name);
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
             extent_add(out->extent, &call->in[j]);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             extent_add(out->extent, &call->out[j]);
+        if (out->calls[i].workspace_bytes > out->prepared.workspace_bytes)
+            out->prepared.workspace_bytes = out->calls[i].workspace_bytes;
     }
+    out->extent[AH_SPACE_WORKSPACE].to = out->prepared.workspace_bytes;
     return AH_OK;
 }
 
-int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program)
+int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *program, int threads)
 {
     struct ah_cpu_program *made;
     AH_TRY(ah__new(&made, 1, sizeof *made));
@@ -121,7 +152,7 @@ int ah__cpu_program_new(struct ah_cpu_program **out, const struct ah_program *pr
     int status = ah__new(&made->calls, (size_t)program->count, sizeof *made->calls);
     if (status == AH_OK) {
         made->count = program->count;
-        status = calls_prepare(made, program);
+        status = calls_prepare(made, program, threads);
     }
     if (status != AH_OK) {
         ah__cpu_program_free(made);
@@ -150,7 +181,7 @@ static char *address(const struct ah_operand *operand, char *const base[AH_SPACE
 
 static int call_run(const struct ah_cpu_call *call, struct ah_pool *pool, char *const base[AH_SPACE_COUNT])
 {
-    struct ah_bound bound = {.pool = pool, .call = call};
+    struct ah_bound bound = {.pool = pool, .call = call, .workspace = base[AH_SPACE_WORKSPACE]};
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
         bound.in[i] = address(&call->call->in[i], base);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-enum { AH_POOL_PARTIALS = 4096, AH_POOL_SCRATCH = 11 * 64 * 256 };
+enum { AH_POOL_PARTIALS = 4096, AH_POOL_SCRATCH = 17 * 64 * 256 };
 
 struct ah_pool;
 /* `threads` workers, the calling thread of ah__pool_run being one of them. Workers (and the caller, by ah__pool_enter)

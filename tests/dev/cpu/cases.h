@@ -27,6 +27,22 @@ struct op_case {
     int64_t vocabulary; /* ids are below it */
 };
 
+static inline float bf16_widen(uint16_t x)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+/* To nearest even; no NaN. */
+static inline uint16_t bf16_round(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
 /* A call whose operands lie one after the other in memory, a guard behind each. */
 struct op_data {
     struct ah_call call;
@@ -35,15 +51,17 @@ struct op_data {
     char *base[AH_SPACE_COUNT];
 };
 
-static inline bool takes_ids(enum ah_op op, int input)
+static inline enum ah_dtype input_dtype(enum ah_op op, int input, enum ah_dtype compute)
 {
     enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
-    return kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS;
+    if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS)
+        return AH_I32;
+    return kind == AH_OPERAND_STATISTICS || kind == AH_OPERAND_SCALE ? AH_F32 : compute;
 }
 
 static inline int64_t operand_bytes(const struct ah_operand *operand)
 {
-    return ah__shape_count(&operand->meta.shape) * 4;
+    return ah__meta_bytes(&operand->meta);
 }
 
 static inline void operand_place(struct op_data *data, struct ah_operand *operand)
@@ -58,6 +76,22 @@ static inline void *operand_at(const struct op_data *data, const struct ah_opera
     return data->memory + operand->offset;
 }
 
+/* Element i of an operand of numbers. */
+static inline float operand_get(const struct op_data *data, const struct ah_operand *operand, int64_t i)
+{
+    const void *at = operand_at(data, operand);
+    return operand->meta.dtype == AH_BF16 ? bf16_widen(((const uint16_t *)at)[i]) : ((const float *)at)[i];
+}
+
+static inline void operand_set(const struct op_data *data, const struct ah_operand *operand, int64_t i, float x)
+{
+    void *at = operand_at(data, operand);
+    if (operand->meta.dtype == AH_BF16)
+        ((uint16_t *)at)[i] = bf16_round(x);
+    else
+        ((float *)at)[i] = x;
+}
+
 static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t vocabulary)
 {
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
@@ -68,17 +102,17 @@ static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t voc
                 ((int32_t *)operand_at(data, operand))[j] =
                     (int32_t)(ah__random_bits(seed + (uint64_t)i, (uint64_t)j) % (uint64_t)vocabulary);
             else
-                ((float *)operand_at(data, operand))[j] = (float)ah__random_normal(seed + (uint64_t)i, (uint64_t)j);
+                operand_set(data, operand, j, (float)ah__random_normal(seed + (uint64_t)i, (uint64_t)j));
     }
 }
 
 /* All of memory is 0xFF bytes (NaN) before the inputs are filled, so that what is read unwritten shows. */
-static inline void op_data_init(struct op_data *data, const struct op_case *c, uint64_t seed)
+static inline void op_data_init_in(struct op_data *data, const struct op_case *c, enum ah_dtype compute, uint64_t seed)
 {
     struct ah_meta in[AH_OP_MAX_INPUTS] = {{0}}, out[AH_OP_MAX_OUTPUTS] = {{0}};
     *data = (struct op_data){.call = {.op = c->op, .attr = c->attr}};
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        in[i] = (struct ah_meta){takes_ids(c->op, i) ? AH_I32 : AH_F32, c->in[i]};
+        in[i] = (struct ah_meta){input_dtype(c->op, i, compute), c->in[i]};
     out[0] = (struct ah_meta){AH_F32, c->out0};
     assert_ok(ah__op_table[c->op]->infer(out, in, &c->attr));
     for (int i = 0; i < ah__op_table[c->op]->inputs; i++) {
@@ -101,6 +135,11 @@ static inline void op_data_init(struct op_data *data, const struct op_case *c, u
     op_data_fill(data, seed, c->vocabulary);
 }
 
+static inline void op_data_init(struct op_data *data, const struct op_case *c, uint64_t seed)
+{
+    op_data_init_in(data, c, AH_F32, seed);
+}
+
 static inline void guard_check(const struct op_data *data, const struct ah_operand *operand)
 {
     if (!operand->space)
@@ -120,12 +159,22 @@ static inline void op_data_fini(struct op_data *data)
     free(data->memory);
 }
 
-/* The program is prepared, run once and freed. */
+/* The program is prepared, run once with a workspace of its own and freed. */
 static inline int program_run(struct ah_pool *pool, const struct ah_program *program, char *const base[AH_SPACE_COUNT])
 {
     struct ah_cpu_program *made;
-    AH_TRY(ah__cpu_program_new(&made, program));
-    int status = ah__cpu_program_run(made, pool, base);
+    AH_TRY(ah__cpu_program_new(&made, program, ah__pool_threads(pool)));
+    char *own[AH_SPACE_COUNT], *guard;
+    size_t bytes = (size_t)made->prepared.workspace_bytes;
+    memcpy(own, base, sizeof own);
+    own[AH_SPACE_WORKSPACE] = aligned_alloc(64, bytes + CASE_GUARD);
+    assert_non_null(own[AH_SPACE_WORKSPACE]);
+    memset(own[AH_SPACE_WORKSPACE], 0xFF, bytes + CASE_GUARD);
+    guard = own[AH_SPACE_WORKSPACE] + bytes;
+    int status = ah__cpu_program_run(made, pool, own);
+    for (int i = 0; i < CASE_GUARD; i++)
+        assert_int_equal(guard[i], (char)0xFF);
+    free(own[AH_SPACE_WORKSPACE]);
     ah__cpu_program_free(made);
     return status;
 }

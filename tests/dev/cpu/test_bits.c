@@ -1,6 +1,7 @@
 /* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of
  * squares. */
 #include "dev/cpu/cases.h"
+#include "dev/cpu/gemm_bf16.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -100,15 +101,13 @@ static void assert_one_hash(const char *what, uint64_t (*run)(struct ah_pool *po
 }
 
 /* Operands in place or added to start from other numbers than NaN. */
-static uint64_t run_call(struct ah_pool *pool, const void *context)
+static uint64_t run_call_in(struct ah_pool *pool, const struct op_case *c, enum ah_dtype compute)
 {
-    const struct op_case *c = context;
     struct op_data data;
-    op_data_init(&data, c, 21);
+    op_data_init_in(&data, c, compute, 21);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         for (int64_t j = 0; c->attr.acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
-            ((float *)operand_at(&data, &data.call.out[i]))[j] =
-                (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j);
+            operand_set(&data, &data.call.out[i], j, (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j));
     assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = 0;
     for (int i = 0; i < ah__op_table[c->op]->outputs; i++)
@@ -117,11 +116,36 @@ static uint64_t run_call(struct ah_pool *pool, const void *context)
     return hash;
 }
 
+static uint64_t run_call(struct ah_pool *pool, const void *context)
+{
+    return run_call_in(pool, context, AH_F32);
+}
+
+static uint64_t run_bf16_call(struct ah_pool *pool, const void *context)
+{
+    return run_call_in(pool, context, AH_BF16);
+}
+
 static void operators_have_one_result(void **state)
 {
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(bit_cases); i++)
         assert_one_hash(bit_cases[i].name, run_call, &bit_cases[i]);
+}
+
+/* Products choose by the processor, not by what is forced here, so both ways are met. */
+static void operators_in_bf16_have_one_result(void **state)
+{
+    (void)state;
+    for (int forbidden = 0; forbidden < 2; forbidden++) {
+        ah__cpu_amx_forbid(forbidden);
+        for (size_t i = 0; i < AH_LENGTH(bit_cases); i++) {
+            const struct op_case *c = &bit_cases[i];
+            if (forbidden == 0 || ah__op_table[c->op]->limit == AH_OP_LIMIT_PRODUCT)
+                assert_one_hash(c->name, run_bf16_call, c);
+        }
+    }
+    ah__cpu_amx_forbid(false);
 }
 
 /* Ordinary numbers, every seventh a denormal, every 11th tiny, so that squares underflow. */
@@ -276,7 +300,8 @@ static void widest_instruction_set_is_chosen(void **state)
 #endif
 }
 
-AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result), cmocka_unit_test(adam_has_one_result),
+AH_TEST_SUITE("dev/cpu/bits", cmocka_unit_test(operators_have_one_result),
+              cmocka_unit_test(operators_in_bf16_have_one_result), cmocka_unit_test(adam_has_one_result),
               cmocka_unit_test(half_precision_adam_has_one_result),
               cmocka_unit_test(sum_of_bf16_squares_has_one_result), cmocka_unit_test(sum_of_squares_has_one_result),
               cmocka_unit_test(denormal_inputs_have_one_result), cmocka_unit_test(widest_instruction_set_is_chosen))

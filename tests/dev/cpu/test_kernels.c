@@ -477,7 +477,7 @@ static void ids_out_of_range_are_refused(void **state)
         for (int32_t id = -1; id <= 11; id += 12) {
             struct op_data data;
             op_data_init(&data, &cases[i], 5);
-            int ids = takes_ids(cases[i].op, 1) ? 1 : 2;
+            int ids = data.call.in[1].meta.dtype == AH_I32 ? 1 : 2;
             ((int32_t *)operand_at(&data, &data.call.in[ids]))[3] = id;
             assert_fails(call_run(p.pool, &data.call, data.base), AH_EDEVICE,
                          id < 0 ? "has id -1, expected 0 to 10" : "has id 11, expected 0 to 10");

@@ -242,7 +242,7 @@ static void exponential_is_accurate(void **state)
     assert_non_null(x);
     for (int i = 0; i < N; i++)
         x[i] = (float)(-86.9 + 175.2 * i / N);
-    ah__kernels()->exp(y, x, N);
+    ah__kernels(AH_F32)->exp(y, x, N);
     double worst = 0;
     for (int i = 0; i < N; i++) {
         double want = exp((double)x[i]);
@@ -251,7 +251,7 @@ static void exponential_is_accurate(void **state)
     assert_true(worst < 1.5);
     const float edge[6] = {-INFINITY, -87.0F, 0.0F, -0.0F, 1000.0F, NAN};
     float out[6];
-    ah__kernels()->exp(out, edge, 6);
+    ah__kernels(AH_F32)->exp(out, edge, 6);
     assert_true(out[0] == 0 && out[1] == 0 && out[2] == 1 && out[3] == 1 && out[4] > 2e38F && isnan(out[5]));
     free(x);
 }

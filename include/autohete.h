@@ -82,6 +82,9 @@ AH_API char *ah_size_format(char *text, size_t size, int64_t bytes);
 
 enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_DTYPE_COUNT };
 
+/* "fp32" -> AH_F32, "bf16" -> AH_BF16: what trainings may compute in. AH_EINPUT. */
+AH_API int ah_dtype_parse(enum ah_dtype *out, const char *text);
+
 enum { AH_MAX_RANK = 4 };
 struct ah_shape {
     int rank;
@@ -98,8 +101,8 @@ enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
 struct ah_graph;
 
 /* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so
- * recording code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, or AH_BF16
- * and AH_F16 for plans and estimates (devices compute in AH_F32 today). */
+ * recording code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, AH_BF16, or
+ * AH_F16 for estimates (no device computes in it). */
 AH_API int ah_graph_new(struct ah_graph **out, enum ah_dtype compute);
 AH_API void ah_graph_free(struct ah_graph *graph);
 
@@ -394,6 +397,10 @@ struct ah_train_options {
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
+    const char *dtype;           /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
+                                  * gradients; master parameters, moments, sums and losses are fp32 in both */
+    const char *save_dtype;      /* * of model.safetensors, "fp32" or "bf16"; default: dtype. A resume goes on from the
+                                  * fp32 master in either case */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
@@ -432,6 +439,7 @@ struct ah_train_result {
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
+    const char *dtype;           /* "fp32" or "bf16" */
     double clip;                 /* the limit; 0: none */
     int64_t clipped_steps;       /* steps whose gradients were scaled down */
     int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
@@ -445,8 +453,8 @@ struct ah_train_result {
  * until the next one is on disk.
  *
  * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
- * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, seq, seed,
- * model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning rate depends
+ * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, seq, dtype,
+ * seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning rate depends
  * on it: the same bits need the same `steps`, as an unset one gives.
  *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */

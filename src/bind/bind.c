@@ -73,9 +73,9 @@ static void program_add(const struct bind *bind, enum ah_program_kind kind)
     char **base = task->as.program.base;
     task->as.program.prepared = bind->binding->programs->prepared[bind->binding->class][kind];
     base[AH_SPACE_PARAM] = at->param;
-    base[AH_SPACE_GRAD] = at->grad;
+    base[AH_SPACE_GRAD] = at->sum;
     base[AH_SPACE_SHARED] = at->shared_param;
-    base[AH_SPACE_SHARED_GRAD] = at->shared_grad;
+    base[AH_SPACE_SHARED_GRAD] = at->shared_sum;
     base[AH_SPACE_INPUT] = embedding ? at->tokens : at->input;
     base[AH_SPACE_OUTPUT] = at->output;
     base[AH_SPACE_SAVED] = at->saved;
@@ -114,23 +114,25 @@ static void tile_copy_add(const struct bind *bind, char *to, const char *from)
 static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE;
+    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_AHEAD;
+    char *half = ahead ? at->spare_half : at->update_half;
     int64_t first, count = tile_range(&first, bind), decayed = group_of(bind)->decayed - first;
     struct ah_task *task = task_add(bind, AH_TASK_ADAM);
     task->as.adam.p = (float *)(void *)at->states[0] + first;
     task->as.adam.m = (float *)(void *)at->states[1] + first;
     task->as.adam.v = (float *)(void *)at->states[2] + first;
-    if (bind->item->kind == AH_ITEM_UPDATE_AHEAD) {
+    if (ahead) {
         task->as.adam.to_p = (float *)(void *)at->spare_states[0] + first;
         task->as.adam.to_m = (float *)(void *)at->spare_states[1] + first;
         task->as.adam.to_v = (float *)(void *)at->spare_states[2] + first;
     }
     task->as.adam.g = at->update_grad + first * element_bytes(bind);
+    task->as.adam.half = half ? half + first * element_bytes(bind) : NULL;
     task->as.adam.grad_dtype = bind->binding->partition->compute;
     task->as.adam.count = count;
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
     task->as.adam.adam = bind->binding->adam;
-    if (bind->binding->clip > 0 && bind->item->kind != AH_ITEM_UPDATE_AHEAD)
+    if (bind->binding->clip > 0 && !ahead)
         task->as.adam.scale =
             (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
 }
@@ -154,14 +156,22 @@ static void clip_add(const struct bind *bind)
     task->as.clip.scale = (float *)(void *)(bind->at->results + AH_RESULTS_SCALE);
 }
 
-static void cast_add(const struct bind *bind)
+/* All of a group, from F32 to the compute dtype. */
+static void narrow_add(const struct bind *bind, char *to, const char *from)
 {
     struct ah_task *task = task_add(bind, AH_TASK_CAST);
-    task->as.cast.to = bind->at->param;
-    task->as.cast.from = bind->at->states[0];
+    task->as.cast.to = to;
+    task->as.cast.from = from;
     task->as.cast.to_dtype = bind->binding->partition->compute;
     task->as.cast.from_dtype = AH_F32;
     task->as.cast.count = group_of(bind)->count;
+    task->as.cast.zeros = group_of(bind)->gaps;
+    task->as.cast.zero_count = group_of(bind)->gap_count;
+}
+
+static void cast(const struct bind *bind)
+{
+    narrow_add(bind, bind->at->param, bind->at->states[0]);
 }
 
 static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer)
@@ -193,6 +203,8 @@ static void backward(const struct bind *bind)
     if (bind->item->recompute)
         program_add(bind, AH_PROGRAM_RECOMPUTE);
     program_add(bind, AH_PROGRAM_BACKWARD);
+    if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
+        narrow_add(bind, bind->at->grad, bind->at->sum);
     norm_add(bind);
     if (bind->binding->class == AH_CLASS_EMBEDDING && bind->binding->clip > 0)
         clip_add(bind);
@@ -231,7 +243,7 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
 {
     static void (*const binders[AH_ITEM_COUNT])(const struct bind *bind) = {
         [AH_ITEM_INPUT] = input,       [AH_ITEM_FORWARD] = forward,       [AH_ITEM_BACKWARD] = backward,
-        [AH_ITEM_CAST] = cast_add,
+        [AH_ITEM_CAST] = cast,
         [AH_ITEM_UPDATE_DEVICE] = adam_add,
         [AH_ITEM_UPDATE_HOST] = adam_add,
         [AH_ITEM_UPDATE_AHEAD] = adam_add,

@@ -28,8 +28,9 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
 
 /* Where everything lies that an item of one partition or group may touch. What its kind does not touch may be null. */
 struct ah_addresses {
-    /* on the device: parameters and gradient of its group and of the group it shares, in the compute dtype */
-    char *param, *grad, *shared_param, *shared_grad;
+    /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
+     * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
+    char *param, *shared_param, *sum, *shared_sum, *grad;
     char *input, *output, *saved, *work, *workspace, *boundary;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
@@ -37,6 +38,8 @@ struct ah_addresses {
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
     char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
     const char *update_grad;           /* the gradient, on that side */
+    char *update_half, *spare_half;    /* compute dtype not F32: its copy of the master that an update writes along, on
+                                        * that side and beside spare_states; null: none */
     char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
 };
 

@@ -9,9 +9,14 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
     int status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;
+    enum ah_dtype dtype = AH_F32;
+    if (inputs->dtype)
+        status = ah_dtype_parse(&dtype, inputs->dtype);
+    if (status != AH_OK)
+        return status;
     int64_t longest = ah_model_get(artefacts->model)->max_seq;
     int64_t seq = inputs->seq ? inputs->seq : longest < 256 ? longest : 256;
-    return ah_model_record(&artefacts->graph, artefacts->model, inputs->batch, seq, AH_F32);
+    return ah_model_record(&artefacts->graph, artefacts->model, inputs->batch, seq, dtype);
 }
 
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)

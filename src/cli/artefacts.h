@@ -10,6 +10,7 @@ struct ah_artefact_inputs {
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
     double clip;        /* limit of the global gradient norm; 0: none */
+    const char *dtype;  /* "bf16" or "fp32"; null: fp32 */
 };
 
 struct ah_artefacts {
@@ -49,6 +50,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
+#define AH_ARG_DTYPE(at_dtype, help) {"dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false}
 #define AH_ARGS_STEP(at_batch, at_seq, at_clip)                                                                        \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
     {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \

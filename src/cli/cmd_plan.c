@@ -13,6 +13,7 @@ struct plan_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_BUDGET(AT(inputs.budget)),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile)),

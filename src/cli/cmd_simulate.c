@@ -22,7 +22,7 @@ static const struct ah_arg options[] = {
      "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
     {"ranks", AH_ARG_INT, AT(compare.ranks), "N", NULL,
      "devices of that machine to share model and batch (default 1)", 1, 4096, false},
-    {"dtype", AH_ARG_TEXT, AT(compare.dtype), "TYPE", NULL, "bf16 or fp32 on that machine (default bf16)", 0, 0, false},
+    AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
     {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
      "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",

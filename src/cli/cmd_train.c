@@ -28,6 +28,9 @@ static const struct ah_arg options[] = {
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
      "tokens in a sequence (default: the model's longest, at most 256)", 1, 16777216, false},
+    AH_ARG_DTYPE(AT_OPTION(dtype), "of arithmetic: bf16 or fp32 (default fp32)"),
+    {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
+     "of the saved model: bf16 or fp32 (default: that of the arithmetic)", 0, 0, false},
     {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL,
      "steps in all, from the first ever (default 200)", 1, 1e12, false},
     {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
@@ -196,6 +199,7 @@ static int print_json(const struct ah_train_result *result)
     ah__out_number(stdout, result->val_loss);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
+    printf(", \"dtype\": \"%s\"", result->dtype);
     printf(", \"clip\": ");
     ah__out_number(stdout, result->clip);
     printf(", \"tokens_per_s\": ");

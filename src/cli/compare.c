@@ -9,7 +9,7 @@
 bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
     bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
-    return args->hardware || args->sweep || args->ranks || args->optimizer || args->dtype || several;
+    return args->hardware || args->sweep || args->ranks || args->optimizer || several;
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static int check_options(const struct ah_artefact_inputs *inputs, const struct a
     const struct {
         const char *name;
         bool given;
-    } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}, {"dtype", args->dtype}},
+    } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}},
       without[] = {{"profile", inputs->profile},
                    {"device", strcmp(inputs->device, "cpu") != 0},
                    {"link", inputs->dev.link_bytes_per_s != 0},
@@ -78,13 +78,9 @@ static int check_options(const struct ah_artefact_inputs *inputs, const struct a
     return AH_OK;
 }
 
-static int read_dtype(enum ah_dtype *out, const struct ah_compare_args *args)
+static const char *dtype_word(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
-    const char *text = args->dtype ? args->dtype : args->hardware ? "bf16" : "fp32";
-    if (strcmp(text, "bf16") != 0 && strcmp(text, "fp32") != 0)
-        return ah__out_fault("--dtype: found '%.40s', expected bf16 or fp32", text);
-    *out = strcmp(text, "bf16") == 0 ? AH_BF16 : AH_F32;
-    return AH_OK;
+    return inputs->dtype ? inputs->dtype : args->hardware ? "bf16" : "fp32";
 }
 
 static struct ah_point point_given(const struct ah_compare *compare)
@@ -155,7 +151,7 @@ int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *in
     *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
     int status = check_options(inputs, args);
     if (status == AH_OK)
-        status = read_dtype(&dtype, args);
+        status = ah_dtype_parse(&dtype, dtype_word(inputs, args));
     if (status == AH_OK)
         status = read_policies(out, inputs->policy);
     if (status == AH_OK)
@@ -180,7 +176,7 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *com
     enum ah_dtype dtype;
     struct ah_step_options step = {.clips = compare->inputs->clip > 0};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
-    int status = read_dtype(&dtype, compare->args);
+    int status = ah_dtype_parse(&dtype, dtype_word(compare->inputs, compare->args));
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, compare->inputs->model);
     if (status == AH_OK)
@@ -254,7 +250,7 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     if (args->hardware)
         fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name,
                 compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
-                args->dtype ? args->dtype : "bf16", args->optimizer ? args->optimizer : "autohete");
+                dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);
@@ -280,8 +276,7 @@ static void json_head(const struct ah_compare *compare, FILE *to)
         ah__out_string(to, compare->info.name);
     else
         fputs("null", to);
-    const char *dtype = args->hardware ? "bf16" : "fp32";
-    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, args->dtype ? args->dtype : dtype);
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, dtype_word(compare->inputs, args));
     if (args->hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
 }

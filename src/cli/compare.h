@@ -11,7 +11,6 @@ struct ah_compare_args {
     const char *hardware;  /* the machine; null: a device or a saved profile, as the inputs say */
     int ranks;
     const char *optimizer; /* whose host Adam */
-    const char *dtype;     /* "bf16" or "fp32" */
     const char *sweep;
 };
 

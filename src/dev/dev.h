@@ -69,10 +69,12 @@ struct ah_task {
             int64_t bytes; /* direction is the lane's: H2D lane copies to the device, D2H lane from it */
         } copy;
         struct {
-            void *to; /* never where `from` is */
+            void *to; /* apart from `from`; or, F32 to AH_BF16, where it is: narrowed in place */
             const void *from;
             enum ah_dtype to_dtype, from_dtype; /* AH_F32 and AH_BF16; rounds to nearest even */
             int64_t count;
+            const struct ah_range *zeros; /* elements of `to` that become zero instead; must outlive the work */
+            int zero_count;
         } cast;
         struct {
             float *p, *m, *v;

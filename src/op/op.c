@@ -1,5 +1,7 @@
 #include "op/op.h"
 
+#include <string.h>
+
 int64_t ah__shape_count(const struct ah_shape *shape)
 {
     int64_t count = 1;
@@ -27,13 +29,14 @@ bool ah__shape_equal(const struct ah_shape *a, const struct ah_shape *b)
 }
 
 static const struct {
-    const char *name;
+    const char *name; /* as safetensors has it */
     int64_t bytes;
+    const char *word; /* what users say; null: not a dtype to train in */
 } dtypes[AH_DTYPE_COUNT] = {
-    [AH_F32] = {"F32", 4},
-    [AH_BF16] = {"BF16", 2},
-    [AH_F16] = {"F16", 2},
-    [AH_I32] = {"I32", 4},
+    [AH_F32] = {"F32", 4, "fp32"},
+    [AH_BF16] = {"BF16", 2, "bf16"},
+    [AH_F16] = {"F16", 2, NULL},
+    [AH_I32] = {"I32", 4, NULL},
 };
 
 int64_t ah__dtype_bytes(enum ah_dtype dtype)
@@ -44,6 +47,21 @@ int64_t ah__dtype_bytes(enum ah_dtype dtype)
 const char *ah__dtype_name(enum ah_dtype dtype)
 {
     return dtypes[dtype].name;
+}
+
+int ah_dtype_parse(enum ah_dtype *out, const char *text)
+{
+    for (int dtype = 0; dtype < AH_DTYPE_COUNT; dtype++)
+        if (dtypes[dtype].word && strcmp(text, dtypes[dtype].word) == 0) {
+            *out = (enum ah_dtype)dtype;
+            return AH_OK;
+        }
+    return ah__fail(AH_EINPUT, "dtype: found '%.40s', expected bf16 or fp32", text);
+}
+
+const char *ah__dtype_word(enum ah_dtype dtype)
+{
+    return dtypes[dtype].word;
 }
 
 char *ah__shape_format(char *text, size_t size, const struct ah_shape *shape)

@@ -23,6 +23,11 @@ enum ah_space {
     AH_SPACE_COUNT
 };
 
+/* Elements [from, to) of an array. */
+struct ah_range {
+    int64_t from, to;
+};
+
 struct ah_operand {
     enum ah_space space;
     int64_t offset; /* bytes */

@@ -30,6 +30,21 @@ static int64_t fill_group(struct ah_partition *partition, const struct ah_cut *c
     return offset;
 }
 
+static int fill_gaps(struct ah_partition *partition, struct ah_group *group)
+{
+    struct ah_range *gaps;
+    AH_TRY(ah__arena_new(&partition->arena, &gaps, (size_t)group->param_count, sizeof *gaps));
+    group->gaps = gaps;
+    for (int i = 0; i < group->param_count; i++) {
+        const struct ah_param *param = &partition->params[group->first_param + i];
+        int64_t end = param->offset + ah__shape_count(&param->shape);
+        int64_t next = i + 1 < group->param_count ? param[1].offset : group->count;
+        if (end < next)
+            gaps[group->gap_count++] = (struct ah_range){end, next};
+    }
+    return AH_OK;
+}
+
 static int fill_params(struct ah_partition *partition, const struct ah_cut *cut, int *param_of)
 {
     partition->group_count = cut->layers + 2;
@@ -42,6 +57,7 @@ static int fill_params(struct ah_partition *partition, const struct ah_cut *cut,
         group->decayed = fill_group(partition, cut, g, param_of, 0, true);
         group->count = fill_group(partition, cut, g, param_of, group->decayed, false);
         group->param_count = partition->param_count - group->first_param;
+        AH_TRY(fill_gaps(partition, group));
     }
     for (int i = 0; i < partition->param_count; i++)
         AH_TRY(ah__arena_strdup(&partition->arena, &partition->params[i].name, partition->params[i].name));

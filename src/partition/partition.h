@@ -20,7 +20,8 @@ struct ah_param {
 
 /* Elements: 256 bytes in the smallest dtype that parameters have, so that any kernel may use wide accesses in every
  * dtype. What lies between two parameters of a group is zero, in parameters, gradients and moments alike: memory starts
- * zeroed, all blocks have their gaps in the same places, and an update leaves zeros where the gradient is zero. */
+ * zeroed, all blocks have their gaps in the same places, what is narrowed in its place is zeroed there, and an update
+ * leaves zeros where the gradient is zero. */
 enum { AH_PARAM_ALIGN = 128 };
 
 /* The model data of one partition: the unit of placement. */
@@ -29,6 +30,8 @@ struct ah_group {
     int64_t count;                /* elements, all parameters and the gaps behind them */
     int64_t decayed;              /* elements [0, decayed) belong to parameters of rank >= 2 */
     int64_t elements;             /* of parameters alone */
+    int gap_count;                /* what lies between parameters and behind the last, in order */
+    const struct ah_range *gaps;
 };
 
 /* The programs of a partition. id, name in text and JSON */

@@ -15,7 +15,8 @@ struct sizes {
     int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
     int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
-    int64_t embedding_grad;         /* not rounded: the region ends with it */
+    int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
+    int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it */
     int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging, workspace;
     int saved_sets;
 };
@@ -104,7 +105,10 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
     sizes->landing = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
     sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
-    sizes->embedding_grad = partition->groups[0].count * element_bytes;
+    sizes->embedding_grad = partition->groups[0].count * (int64_t)sizeof(float);
+    sizes->head_grad = round_up(partition->groups[switches->layers + 1].count * (int64_t)sizeof(float));
+    if (partition->compute != AH_F32)
+        sizes->accumulator = round_up(partition->groups[1].count * (int64_t)sizeof(float));
 }
 
 static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches,
@@ -146,10 +150,10 @@ static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 /* Device bytes that belong to no block: the same under every (c, p, o). */
 static int64_t outside_bytes(const struct sizes *sizes)
 {
-    int64_t bytes = sizes->embedding_grad + sizes->buffer[AH_CLASS_HEAD];
+    int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + 2 * sizes->tokens +
-           2 * sizes->results;
+    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + sizes->accumulator +
+           2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */
@@ -225,7 +229,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     if ((g->on_host || sizes->copies) && class != AH_CLASS_BLOCK)
         g->param_offset = place(&layout->device_bytes, sizes->buffer[class]);
     if (class == AH_CLASS_HEAD)
-        g->grad_offset = place(&layout->device_bytes, sizes->buffer[class]);
+        g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }
 
 static void place_device(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
@@ -238,6 +242,7 @@ static void place_device(struct ah_layout *layout, const struct ah_switches *swi
     layout->work_offset = place(end, sizes->work);
     layout->head_saved_offset = layout->work_offset + sizes->head_saved;
     layout->workspace_offset = place(end, sizes->workspace);
+    layout->accumulator_offset = sizes->accumulator ? place(end, sizes->accumulator) : -1;
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);

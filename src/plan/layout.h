@@ -7,7 +7,9 @@
  * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two
  * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
  * bytes. The region ends with the last byte of the embedding's gradient, which every training step writes and reads
- * whole, so the highest byte a device sees in use is exactly device_bytes - 1. */
+ * whole, so the highest byte a device sees in use is exactly device_bytes - 1. Gradients of parameters are summed in
+ * F32 whatever the compute dtype is: those of blocks in one accumulator, one after the other (so that the gaps between
+ * parameters stay zero), those of embedding and head, which a device sees in several items, where they stay. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
@@ -24,7 +26,8 @@ struct ah_layout_group {
     int64_t state_bytes;      /* of one of the three (floats), rounded up: m lies at state_offset + state_bytes */
     int64_t host_grad_offset; /* on_host: where the gradient lands; -1: in the set, or not on_host */
     int64_t param_offset;     /* embedding and head on the host: their dedicated device parameters; else -1 */
-    int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1 */
+    int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1. F32 while they are
+                               * summed, then narrowed to the compute dtype in their place */
 };
 
 struct ah_layout {
@@ -40,6 +43,8 @@ struct ah_layout {
     int64_t work_offset, work_bytes; /* scratch; the head's saved set lies in it, above its programs' own scratch */
     int64_t head_saved_offset;             /* in the region, not in work */
     int64_t workspace_offset;              /* scratch of the device's own, as large as its programs asked for */
+    int64_t accumulator_offset;            /* F32 gradient of the block whose backward runs; -1: the compute dtype is
+                                            * F32, so that it is made where it stays */
     int64_t tokens_offset,
         tokens_bytes; /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
     int64_t results_offset,

@@ -91,7 +91,10 @@ static double set_programs(struct estimate *estimate, int class)
     ah__roofline_add(&forward, &estimate->roofline, &code->program[AH_PROGRAM_FORWARD]);
     ah__roofline_add(&backward, &estimate->roofline, &code->program[AH_PROGRAM_BACKWARD]);
     ah__roofline_add(&recompute, &estimate->roofline, &code->program[AH_PROGRAM_RECOMPUTE]);
-    /* The gradient's norm is taken where the gradient is made. */
+    /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
+    if (estimate->dtype_bytes < FLOAT_BYTES)
+        ah__roofline_add_bytes(&backward, &estimate->roofline,
+                               (double)profile->params[class] * (FLOAT_BYTES + estimate->dtype_bytes));
     ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
     set(estimate, AH_ITEM_FORWARD, class, forward.ns);
     set(estimate, AH_ITEM_BACKWARD, class, backward.ns);

@@ -72,8 +72,11 @@ static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
     bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
-    for (int i = 0; i < workload->places; i++)
+    for (int i = 0; i < workload->places; i++) {
+        if (workload->accumulator)
+            AH_TRY(burst_submit(burst, AH_ITEM_CAST, i, false));
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
+    }
     for (int i = workload->places - 1; i >= 0; i--) {
         bool recompute = workload->place[i].class == AH_CLASS_BLOCK && has_recompute && (i + round) % 2;
         AH_TRY(burst_submit(burst, AH_ITEM_BACKWARD, i, recompute));
@@ -161,6 +164,8 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         /* Only blocks have spare sets. */
         int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
+        if (workload->accumulator)
+            costs->ns[AH_ITEM_CAST][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_CAST][class]));
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
         costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_RESULT][0]));

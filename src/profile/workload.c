@@ -71,11 +71,13 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     const struct ah_code *code = &workload->partition->code[place->class];
     int64_t state_bytes = place->count * (int64_t)sizeof(float);
     int64_t grad_bytes = place->count * ah__dtype_bytes(workload->partition->compute);
+    bool half = grad_bytes < state_bytes;
     for (int i = 0; i < 3; i++) {
         place->state[i] = carve(device, state_bytes);
         place->host_state[i] = carve(host, state_bytes);
     }
-    place->grad = carve(device, grad_bytes);
+    place->param = half ? carve(device, grad_bytes) : place->state[0];
+    place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : state_bytes);
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
     place->saved = carve(device, code->saved_bytes);
@@ -96,6 +98,10 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < 3; i++)
         workload->host_spare[i] = carve(host, workload->place[1].count * (int64_t)sizeof(float));
+    if (workload->partition->compute != AH_F32) {
+        workload->accumulator = carve(device, workload->place[1].count * (int64_t)sizeof(float));
+        workload->host_spare_half = carve(host, workload->place[1].count * ah__dtype_bytes(workload->partition->compute));
+    }
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);
 }
@@ -134,6 +140,30 @@ static int copy_in(const struct ah_workload *workload, void *to, const void *fro
     return ah__dev_run(workload->dev, &work, NULL);
 }
 
+/* F32 to the compute dtype, on either side. */
+static int cast(const struct ah_workload *workload, enum ah_lane lane, void *to, const void *from, int64_t count)
+{
+    struct ah_work work = {.label.what = "cast", .lane = lane, .tasks = 1};
+    work.task[0].type = AH_TASK_CAST;
+    work.task[0].as.cast.to = to;
+    work.task[0].as.cast.from = from;
+    work.task[0].as.cast.to_dtype = workload->partition->compute;
+    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.count = count;
+    return ah__dev_run(workload->dev, &work, NULL);
+}
+
+/* Small gradients where the host finds them; the first moments, which begin at zero, serve on the way. */
+static int grads_fill(const struct ah_workload *workload, const struct ah_workload_place *place, const float *normals)
+{
+    float *values = (float *)(void *)place->host_state[1];
+    for (int64_t j = 0; j < place->count; j++)
+        values[j] = 1e-3F * normals[j % NORMALS];
+    AH_TRY(cast(workload, AH_LANE_HOST, place->host_grad, values, place->count));
+    memset(values, 0, (size_t)place->count * sizeof *values);
+    return AH_OK;
+}
+
 static int workload_fill(const struct ah_workload *workload)
 {
     float normals[NORMALS];
@@ -143,11 +173,12 @@ static int workload_fill(const struct ah_workload *workload)
     AH_TRY(copy_in(workload, workload->tokens, workload->host_tokens, workload->tokens_bytes));
     for (int i = 0; i < workload->places; i++) {
         const struct ah_workload_place *place = &workload->place[i];
-        float *params = (float *)(void *)place->host_state[0], *grads = (float *)(void *)place->host_grad;
+        float *params = (float *)(void *)place->host_state[0];
         params_fill(params, workload->partition, place->group, normals);
-        for (int64_t j = 0; j < place->count; j++)
-            grads[j] = 1e-3F * normals[j % NORMALS];
+        AH_TRY(grads_fill(workload, place, normals));
         AH_TRY(copy_in(workload, place->state[0], params, place->count * (int64_t)sizeof(float)));
+        if (place->param != place->state[0])
+            AH_TRY(cast(workload, AH_LANE_COMPUTE, place->param, place->state[0], place->count));
     }
     return AH_OK;
 }
@@ -209,6 +240,14 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
     return &workload->place[group == head ? workload->places - 1 : group <= workload->copies ? group : 1];
 }
 
+/* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head. */
+static char *half(const struct ah_workload *workload, const struct ah_workload_place *place, bool on_host)
+{
+    if (!workload->accumulator)
+        return NULL;
+    return on_host ? place->host_grad : place->class == AH_CLASS_BLOCK ? NULL : place->param;
+}
+
 /* Copies come from and go to memory that programs neither read nor write. */
 static void addresses(struct ah_addresses *at, const struct ah_workload *workload, const struct ah_item *item)
 {
@@ -216,10 +255,11 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
     bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST;
     *at = (struct ah_addresses){
-        .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->state[0],
+        .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->param,
         .grad = item->kind == AH_ITEM_OFFLOAD ? place->state[2] : place->grad,
-        .shared_param = owner ? owner->state[0] : NULL,
-        .shared_grad = owner ? owner->grad : NULL,
+        .sum = place->class == AH_CLASS_BLOCK && workload->accumulator ? workload->accumulator : place->grad,
+        .shared_param = owner ? owner->param : NULL,
+        .shared_sum = owner ? owner->grad : NULL,
         .input = place->input,
         .output = place->output,
         .saved = place->saved,
@@ -233,6 +273,8 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .tokens_bytes = workload->tokens_bytes,
         .results_bytes = workload->results_bytes,
         .update_grad = on_host ? place->host_grad : place->grad,
+        .update_half = half(workload, place, on_host),
+        .spare_half = workload->host_spare_half,
         .host_param = place->host_grad,
         .host_grad = place->host_landing,
     };

@@ -21,6 +21,7 @@ struct ah_workload_place {
     int group;                        /* in the partition */
     int64_t count, decayed;           /* of the group */
     char *state[3], *grad;            /* device: p, m, v */
+    char *param;                      /* device: in the compute dtype; F32: the master */
     char *input, *output, *saved;     /* device; input is the output of the place before */
     char *host_state[3], *host_grad;  /* host update */
     char *host_landing;               /* where a gradient arrives */
@@ -34,7 +35,8 @@ struct ah_workload {
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
-    char *host_spare[3];              /* states of a block, for provisional updates */
+    char *accumulator;                /* device: gradients of blocks in F32; null: `grad` is that */
+    char *host_spare[3], *host_spare_half; /* states of a block and their copy, for provisional updates */
     int64_t tokens_bytes, results_bytes;
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`: BACKWARD with recompute */

@@ -59,9 +59,9 @@ static char *slot(const struct ah_run *run, int index)
 static char *params(const struct ah_run *run, int group, int param_slot)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
-    if (!g->on_host)
-        return run->device + g->state_offset;
-    return param_slot >= 0 ? slot(run, param_slot) : run->device + g->param_offset;
+    if (param_slot >= 0)
+        return slot(run, param_slot);
+    return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
 static char *gradient(const struct ah_run *run, int group, int grad_slot)
@@ -86,15 +86,29 @@ static char *saved_of(const struct ah_run *run, int partition)
     return run->device + layout->saved_offset + ah__saved_set(switches, partition) * layout->saved_bytes;
 }
 
+/* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device blocks
+ * are cast when they are used. */
+static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
+{
+    const struct ah_layout_group *place = &run->layout->groups[group];
+    at->host_param = at->host_grad;
+    at->spare_half = spare ? spare + 3 * place->state_bytes : NULL;
+    at->update_half = place->on_host            ? at->host_param
+                      : place->param_offset >= 0 ? run->device + place->param_offset
+                                                 : NULL;
+}
+
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
 {
     int g = item->partition, shared = run->partition->shared_group;
     const struct ah_layout_group *place = &run->layout->groups[g];
     at->param = params(run, g, item->param_slot);
     at->grad = gradient(run, g, item->grad_slot);
+    bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;
+    at->sum = apart ? run->device + run->layout->accumulator_offset : at->grad;
     if (shared >= 0) {
         at->shared_param = params(run, shared, -1);
-        at->shared_grad = gradient(run, shared, -1);
+        at->shared_sum = gradient(run, shared, -1);
     }
     char *states = states_of(run, g, item->set);
     char *spare = item->spare_set >= 0 ? set_of(run, item->spare_set) : NULL;
@@ -102,8 +116,10 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
         at->states[i] = states + i * place->state_bytes;
         at->spare_states[i] = spare ? spare + i * place->state_bytes : NULL;
     }
+    at->host_grad = place->host_grad_offset >= 0 ? run->host + place->host_grad_offset : states + 3 * place->state_bytes;
     at->host_param = states; /* F32: the master is what is fetched */
-    at->host_grad = run->host + place->host_grad_offset;
+    if (run->partition->compute != AH_F32)
+        place_half(at, run, g, spare);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }
 

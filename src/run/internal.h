@@ -21,6 +21,7 @@ struct ah_run {
     int64_t trained;          /* training iterations completed: what hooks count */
     const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
     bool infer;               /* the running evaluation ends at the logits */
+    bool masters_loaded;      /* what is made of the masters in the compute dtype is not yet that of the new ones */
     int64_t busy_ns[AH_LANE_COUNT];
     double loss;              /* of the last completed evaluation */
 };
@@ -37,6 +38,8 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
 /* p of a group's fp32 states wherever they live; m and v follow at layout->groups[g].state_bytes each. */
 char *ah__run_states(const struct ah_run *run, int group);
+/* After masters were loaded: makes what is fetched and used of them. Only while drained. */
+int ah__run_refresh(struct ah_run *run);
 /* Drives the scheduler to `limit`. */
 int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline);
 

@@ -19,6 +19,10 @@ static int run_init(struct ah_run *run)
     if (run->partition->step.clips != (run->hooks.clip > 0))
         return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
                         run->hooks.clip, run->partition->step.clips ? "one above 0" : "0");
+    if (config.casts && config.policy->delay > 0)
+        return ah__fail(AH_EINPUT, "policy: found %s, expected a synchronous one to train in %s: parameters would be "
+                        "fetched while gradients arrive in their place", config.policy->name,
+                        ah__dtype_name(run->partition->compute));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->programs.workspace_bytes != run->plan.workspace_bytes)
         return ah__fail(AH_ESTALE,
@@ -143,6 +147,7 @@ int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct a
         .observe = timeline ? ah__timeline_observe : NULL,
         .observe_context = timeline,
     };
+    AH_TRY(ah__run_refresh(run));
     ah__sched_limit(run->sched, limit, forward_only);
     return ah__drive(&drive);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "op/bf16.h"
 #include "run/internal.h"
 
 enum { PIECE = 4096 }; /* floats initialised at a time */
@@ -55,10 +56,40 @@ static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t 
     return AH_OK;
 }
 
+/* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
+ * the embedding's and the head's own on the device. Blocks on the device have none. */
+static int refresh(struct ah_run *run, int group)
+{
+    struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};
+    struct ah_item item = {.partition = group, .param_slot = -1, .grad_slot = -1, .spare_set = -1};
+    struct ah_addresses at;
+    struct ah_done done;
+    item.set = ah__sched_set(run->sched, group);
+    ah__run_addresses(&at, run, &item);
+    if (!at.update_half)
+        return AH_OK;
+    work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
+    work.task[0].as.cast.to = at.update_half;
+    work.task[0].as.cast.from = at.states[0];
+    work.task[0].as.cast.to_dtype = run->partition->compute;
+    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.count = run->partition->groups[group].count;
+    return ah__dev_run(run->dev, &work, &done);
+}
+
+int ah__run_refresh(struct ah_run *run)
+{
+    for (int group = 0; run->masters_loaded && group < run->partition->group_count; group++)
+        AH_TRY(refresh(run, group));
+    run->masters_loaded = false;
+    return AH_OK;
+}
+
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values)
 {
     float *unchanged;
     memcpy(&unchanged, &values, sizeof unchanged); /* `move` only reads when it loads */
+    run->masters_loaded = true;
     return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, true);
 }
 
@@ -98,6 +129,7 @@ static int init_param(struct ah_run *run, int index, uint64_t seed)
 
 int ah__run_init(struct ah_run *run, uint64_t seed)
 {
+    run->masters_loaded = true;
     for (int p = 0; p < run->partition->param_count; p++)
         AH_TRY(init_param(run, p, seed));
     return AH_OK;
@@ -118,10 +150,11 @@ int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets,
 int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits)
 {
     const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
-    int64_t bytes = run->partition->vocab * (int64_t)sizeof *logits;
+    enum ah_dtype dtype = from->meta.dtype;
+    int64_t bytes = run->partition->vocab * ah__dtype_bytes(dtype);
     double no_loss;
-    if (from->space != AH_SPACE_WORK || from->meta.dtype != AH_F32)
-        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32");
+    if (from->space != AH_SPACE_WORK || (dtype != AH_F32 && dtype != AH_BF16))
+        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32 or BF16");
     if (!run->partition->step.infers)
         return ah__fail(AH_EINTERNAL, "run: the partition was made for training, without room for logits");
     run->infer = true;
@@ -130,6 +163,9 @@ int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *l
     AH_TRY(status);
     char *staging = run->host + run->layout->host_staging_offset;
     AH_TRY(copy(run, AH_LANE_D2H, staging, run->device + run->layout->work_offset + from->offset + row * bytes, bytes));
-    memcpy(logits, staging, (size_t)bytes);
+    if (dtype == AH_F32)
+        memcpy(logits, staging, (size_t)bytes);
+    else
+        ah__bf16_widen(logits, (const uint16_t *)(const void *)staging, run->partition->vocab);
     return AH_OK;
 }

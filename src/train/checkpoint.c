@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "io/folder.h"
 #include "io/safetensors.h"
+#include "op/bf16.h"
 
 enum { FORMAT = 1, KEEP = 1 };
 static const int64_t most = (int64_t)1 << 52;
@@ -25,14 +26,16 @@ struct suffix {
     enum ah_run_state which;
 };
 
-/* The files with tensors and what they hold of each parameter. */
+/* The files with tensors and what they hold of each parameter: the last only where the model's file has it rounded. */
+enum { PART_MODEL, PART_OPTIMIZER, PART_COUNT };
 static const struct part {
     const char *file;
-    int count;
-    struct suffix suffix[2];
-} parts[] = {
-    {"model.safetensors", 1, {{"", AH_RUN_PARAM}}},
-    {"optimizer.safetensors", 2, {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}}},
+    int count, count_rounded;
+    struct suffix suffix[3];
+} parts[PART_COUNT] = {
+    [PART_MODEL] = {"model.safetensors", 1, 1, {{"", AH_RUN_PARAM}}},
+    [PART_OPTIMIZER] = {"optimizer.safetensors", 2, 3,
+                        {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}, {".master", AH_RUN_PARAM}}},
 };
 
 /* ---- the tensors of a file --------------------------------------------------------------------------------------- */
@@ -40,6 +43,7 @@ static const struct part {
 struct entries {
     struct entry *entry;
     size_t count;
+    enum ah_dtype dtype; /* of all */
 };
 
 static void entries_fini(struct entries *entries)
@@ -55,14 +59,16 @@ static int compare_names(const void *left, const void *right)
 }
 
 /* In order of names, as Hugging Face writes them. */
-static int entries_init(struct entries *out, const struct part *part, const struct ah_partition *partition)
+static int entries_init(struct entries *out, int which, const struct ah_partition *partition, enum ah_dtype saved)
 {
-    size_t count = (size_t)partition->param_count * (size_t)part->count;
-    *out = (struct entries){.count = count};
+    const struct part *part = &parts[which];
+    int each = saved == AH_F32 ? part->count : part->count_rounded;
+    size_t count = (size_t)partition->param_count * (size_t)each;
+    *out = (struct entries){.count = count, .dtype = which == PART_MODEL ? saved : AH_F32};
     AH_TRY(ah__new(&out->entry, count, sizeof *out->entry));
     for (size_t i = 0; i < count; i++) {
-        int param = (int)i / part->count;
-        const struct suffix *suffix = &part->suffix[(int)i % part->count];
+        int param = (int)i / each;
+        const struct suffix *suffix = &part->suffix[(int)i % each];
         out->entry[i] = (struct entry){NULL, param, suffix->which};
         AH_TRY(ah__sprintf(&out->entry[i].name, "%s%s", partition->params[param].name, suffix->text));
     }
@@ -99,7 +105,13 @@ static int append_all(struct ah_safetensors_writer *writer, const struct entries
         size_t count = (size_t)ah__shape_count(&partition->params[entry->param].shape);
         AH_TRY(ah__run_store(run, entry->param, entry->which, buffer));
         AH_TRY(check_finite(buffer, count, entry->name));
-        AH_TRY(ah__safetensors_writer_append(writer, buffer, count * sizeof *buffer));
+        const void *values = buffer;
+        if (entries->dtype == AH_BF16) {
+            uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__checkpoint_buffer(partition));
+            ah__bf16_narrow(rounded, buffer, (int64_t)count);
+            values = rounded;
+        }
+        AH_TRY(ah__safetensors_writer_append(writer, values, count * (size_t)ah__dtype_bytes(entries->dtype)));
     }
     return AH_OK;
 }
@@ -114,7 +126,7 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
     uint64_t hash;
     int status = ah__new(&decls, entries->count, sizeof *decls);
     for (size_t i = 0; status == AH_OK && i < entries->count; i++)
-        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, AH_F32,
+        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->dtype,
                                                 partition->params[entries->entry[i].param].shape};
     if (status == AH_OK)
         status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), file);
@@ -132,13 +144,13 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
     return status;
 }
 
-static int write_part(struct ah_folder *folder, const struct part *part, const struct ah_partition *partition,
+static int write_part(struct ah_folder *folder, int part, enum ah_dtype saved, const struct ah_partition *partition,
                       struct ah_run *run, float *buffer)
 {
     struct entries entries;
-    int status = entries_init(&entries, part, partition);
+    int status = entries_init(&entries, part, partition, saved);
     if (status == AH_OK)
-        status = write_entries(folder, part->file, &entries, partition, run, buffer);
+        status = write_entries(folder, parts[part].file, &entries, partition, run, buffer);
     entries_fini(&entries);
     return status;
 }
@@ -188,8 +200,8 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
     struct ah_folder *folder;
     AH_TRY(ah__folder_begin(&folder, dir, state->step));
     int status = AH_OK;
-    for (size_t i = 0; status == AH_OK && i < AH_LENGTH(parts); i++)
-        status = write_part(folder, &parts[i], partition, run, buffer);
+    for (int i = 0; status == AH_OK && i < PART_COUNT; i++)
+        status = write_part(folder, i, state->settings.save_dtype, partition, run, buffer);
     if (status == AH_OK)
         status = write_config(folder, model);
     if (status == AH_OK)
@@ -211,22 +223,26 @@ static int load_entries(const struct ah_safetensors *file, const char *path, con
     for (size_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->entry[i];
         const struct ah_safetensors_tensor *tensor;
-        AH_TRY(ah__safetensors_get(&tensor, file, entry->name, AH_F32, partition->params[entry->param].shape));
-        memcpy(buffer, tensor->data, tensor->bytes);
+        struct ah_shape shape = partition->params[entry->param].shape;
+        AH_TRY(ah__safetensors_get(&tensor, file, entry->name, entries->dtype, shape));
+        if (entries->dtype == AH_BF16)
+            ah__bf16_widen(buffer, (const uint16_t *)(const void *)tensor->data, ah__shape_count(&shape));
+        else
+            memcpy(buffer, tensor->data, tensor->bytes);
         AH_TRY(ah__run_load(run, entry->param, entry->which, buffer));
     }
     return AH_OK;
 }
 
-static int load_part(const char *folder, const struct part *part, const struct ah_partition *partition,
+static int load_part(const struct ah_checkpoint *checkpoint, int part, const struct ah_partition *partition,
                      struct ah_run *run, float *buffer)
 {
     struct ah_safetensors *file = NULL;
     struct entries entries;
     char *path = NULL;
-    int status = entries_init(&entries, part, partition);
+    int status = entries_init(&entries, part, partition, checkpoint->settings.save_dtype);
     if (status == AH_OK)
-        status = ah__sprintf(&path, "%s/%s", folder, part->file);
+        status = ah__sprintf(&path, "%s/%s", checkpoint->folder, parts[part].file);
     if (status == AH_OK)
         status = ah__safetensors_open(&file, path);
     if (status == AH_OK)
@@ -237,13 +253,16 @@ static int load_part(const char *folder, const struct part *part, const struct a
     return status;
 }
 
-int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments)
+int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
+                        struct ah_run *run, bool training)
 {
+    bool rounded = checkpoint->settings.save_dtype != AH_F32; /* the masters are beside the moments */
     float *buffer;
     AH_TRY(ah__new(&buffer, (size_t)ah__checkpoint_buffer(partition), sizeof *buffer));
     int status = AH_OK;
-    for (size_t i = 0; status == AH_OK && i < (moments ? AH_LENGTH(parts) : 1); i++)
-        status = load_part(folder, &parts[i], partition, run, buffer);
+    for (int i = training && rounded ? PART_OPTIMIZER : PART_MODEL;
+         status == AH_OK && i <= (training ? PART_OPTIMIZER : PART_MODEL); i++)
+        status = load_part(checkpoint, i, partition, run, buffer);
     ah__free(buffer);
     return status;
 }

@@ -1,8 +1,9 @@
 /* What a checkpoint folder of a training holds, and moving it to and from a run, one parameter at a time.
  *
- *     model.safetensors      fp32 parameters under their Hugging Face names, in order of names
+ *     model.safetensors      parameters under their Hugging Face names, in order of names, in F32 or BF16
  *     config.json            the model definition's configuration
- *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter
+ *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter; NAME.master, the F32 parameter,
+ *                            where model.safetensors has it rounded
  *     state.json             step, settings, where in which data the training stands
  *
  * Takes a drained run. Knows no plans: a checkpoint written under one plan is read under any other. */
@@ -35,12 +36,15 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 int ah__checkpoint_check_model(const struct ah_checkpoint *checkpoint, const struct ah_model *model);
 int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const struct ah_tokens *tokens, const char *path);
 
-/* Copies a step folder's parameters (and, with `moments`, Adam's) into the run. Names, dtypes, shapes and their number
- * must be the partition's. AH_ECORRUPT, AH_EINPUT, AH_ENOMEM. */
-int ah__checkpoint_load(const char *folder, const struct ah_partition *partition, struct ah_run *run, bool moments);
+/* Copies an open checkpoint's parameters into the run: the masters and Adam's moments, to go on training; or what the
+ * model's file has. Names, dtypes, shapes and their number must be the partition's. AH_ECORRUPT, AH_EINPUT,
+ * AH_ENOMEM. */
+int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
+                        struct ah_run *run, bool training);
 
 /* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state`
- * needs step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats. AH_EIO;
+ * needs step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats, twice
+ * (the second is for what is rounded). AH_EIO;
  * AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, struct ah_run *run, float *buffer);

@@ -82,7 +82,7 @@ static int open_run(struct generator *gen)
     AH_TRY(ah_dev_open(&gen->dev, "cpu", &options));
     AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, gen->partition, gen->dev));
     AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
-    return ah__checkpoint_load(gen->checkpoint.folder, gen->partition, gen->run, false);
+    return ah__checkpoint_load(&gen->checkpoint, gen->partition, gen->run, false);
 }
 
 static void append(struct generator *gen, int token)

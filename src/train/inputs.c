@@ -106,6 +106,6 @@ int ah__session_plan(struct ah_session *session)
 int ah__session_load(struct ah_session *session)
 {
     if (session->resumed.folder)
-        return ah__checkpoint_load(session->resumed.folder, session->partition, session->run, true);
+        return ah__checkpoint_load(&session->resumed, session->partition, session->run, true);
     return ah__run_init(session->run, session->settings.seed);
 }

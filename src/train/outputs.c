@@ -53,7 +53,7 @@ static int prepare_state(struct ah_session *session)
     session->state.data_signature = info->signature;
     session->state.settings = session->settings;
     AH_TRY(status);
-    return ah__new(&session->save_buffer, (size_t)ah__checkpoint_buffer(session->partition),
+    return ah__new(&session->save_buffer, 2 * (size_t)ah__checkpoint_buffer(session->partition),
                    sizeof *session->save_buffer);
 }
 

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "op/op.h"
+
 /* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
  * holds when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume
  * must keep it. */
@@ -120,6 +122,22 @@ static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_opti
     return AH_OK;
 }
 
+/* The dtype is kept; what is written of it may change. */
+static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options *options,
+                          const struct ah_settings *saved)
+{
+    out->dtype = saved ? saved->dtype : AH_F32;
+    if (options->dtype)
+        AH_TRY(ah_dtype_parse(&out->dtype, options->dtype));
+    if (saved && out->dtype != saved->dtype)
+        return ah__fail(AH_ESTALE, "dtype: found %s, expected %s as in the checkpoint", options->dtype,
+                        ah__dtype_word(saved->dtype));
+    out->save_dtype = saved ? saved->save_dtype : out->dtype;
+    if (options->save_dtype && ah_dtype_parse(&out->save_dtype, options->save_dtype) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "save_dtype");
+    return AH_OK;
+}
+
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, int64_t max_seq)
 {
@@ -129,6 +147,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         AH_TRY(resolve_real(&settings, &reals[i], options, saved));
     AH_TRY(resolve_seed(&settings, options, saved));
+    AH_TRY(resolve_dtypes(&settings, options, saved));
     if (options->schedule)
         AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
     AH_TRY(resolve_nonfinite(&settings, options, saved));
@@ -155,7 +174,18 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
                                    *(const double *)((const char *)settings + reals[i].setting)));
     AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
+    AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
+    AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
     return ah__json_add_hash(object, "seed", settings->seed);
+}
+
+static int load_dtype(enum ah_dtype *out, const struct ah_json *json, const char *key)
+{
+    const char *word;
+    AH_TRY(ah__json_string(&word, json, key));
+    if (ah_dtype_parse(out, word) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "%s: key '%s'", json->path, key);
+    return AH_OK;
 }
 
 int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
@@ -172,6 +202,8 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     if (ah__decay_find(&settings.schedule.decay, decay) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
+    AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
+    AH_TRY(load_dtype(&settings.save_dtype, json, "save_dtype"));
     AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;
     return AH_OK;

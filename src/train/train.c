@@ -6,7 +6,8 @@ static int session_run(struct ah_session *session)
     const struct ah_train_options *options = session->options;
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
-    AH_TRY(ah_model_record(&session->graph, session->model, session->settings.batch, session->settings.seq, AH_F32));
+    AH_TRY(ah_model_record(&session->graph, session->model, session->settings.batch, session->settings.seq,
+                           session->settings.dtype));
     struct ah_step_options step = {.clips = session->settings.clip > 0};
     AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
     AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "cpu", &options->dev));
@@ -53,6 +54,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .device_peak_bytes_used = info.device_high_water_bytes,
         .host_peak_bytes_predicted = session->plan.host_peak_bytes,
         .host_peak_bytes_used = info.host_bytes,
+        .dtype = ah__dtype_word(session->settings.dtype),
         .clip = session->settings.clip,
         .clipped_steps = session->loop.clipped_steps,
         .skipped_steps = session->loop.skipped_steps,

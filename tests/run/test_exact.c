@@ -25,9 +25,11 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
     }
 }
 
-static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan,
+static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *given,
                   const struct ah_dev_options *options)
 {
+    struct ah_plan with_workspace = *given;
+    const struct ah_plan *plan = &with_workspace;
     struct tiny_run context = {tiny, outcome};
     struct ah_run_hooks hooks = tiny_hooks(&context);
     struct ah_dev *dev;
@@ -36,6 +38,7 @@ static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_pl
     int64_t done, device_bytes, host_bytes;
     *outcome = (struct outcome){.steps = 0};
     assert_ok(ah_dev_open(&dev, "cpu", options));
+    assert_ok(ah__workspace_bytes(&with_workspace.workspace_bytes, tiny->partition, dev));
     assert_ok(ah__run_new(&run, tiny->partition, plan, dev, &hooks));
     assert_ok(ah__run_init(run, 11));
     uint64_t allocations = ah__alloc_count();
@@ -50,7 +53,7 @@ static void train(struct outcome *outcome, struct tiny *tiny, const struct ah_pl
     check_timeline(ah__run_timeline(run), &config);
 
     dev->ops->info(dev, &info);
-    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, &plan->switches, 0);
+    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, &plan->switches, plan->workspace_bytes);
     assert_int_equal(info.device_high_water_bytes, device_bytes);
     assert_int_equal(info.host_bytes, host_bytes);
     ah__run_free(run);
@@ -80,9 +83,9 @@ static int draw(int from, int to)
     return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
 }
 
-/* Slots enough also where gradients wait for the norm. */
-static const struct ah_plan resident = {.switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS, .refetch_ahead = 1},
-                                        .policy = "resident"};
+/* Slots enough also where gradients wait for the norm and parameters are cast. */
+static const struct ah_plan resident = {
+    .switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 1, .refetch_ahead = 1}, .policy = "resident"};
 
 /* Slots, refetch distance, places of embedding and head, device settings: drawn. */
 static void one_plan(struct tiny *tiny, const struct outcome *expected, struct ah_plan plan, const char *policy)
@@ -188,6 +191,22 @@ static void baselines_equal_resident(void **state)
     every_placement(CLIP);
 }
 
+/* Parameters are cast around the blocks that use them, gradients rounded once; clipped on some steps. */
+static void bf16_equals_resident(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    tiny_init_in(&tiny, AH_BF16, tiny_tied, CLIP);
+    every_plan_of(&tiny, "autohete");
+    tiny_fini(&tiny);
+    tiny_init_in(&tiny, AH_BF16, tiny_untied, 0);
+    every_plan_of(&tiny, "autohete-fifo");
+    tiny_fini(&tiny);
+    tiny_init_graph(&tiny, model_graph_in(AH_BF16, model_llama, TINY_LAYERS, false), 0);
+    every_plan_of(&tiny, "autohete");
+    tiny_fini(&tiny);
+}
+
 static void untied_equals_resident(void **state)
 {
     (void)state;
@@ -275,6 +294,6 @@ static void init_depends_on_the_seed_alone(void **state)
 AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident),
               cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
               cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident),
-              cmocka_unit_test(llama_equals_resident),
+              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(bf16_equals_resident),
               cmocka_unit_test(stretches_equal_one_run),
               cmocka_unit_test(init_depends_on_the_seed_alone))

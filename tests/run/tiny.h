@@ -33,7 +33,7 @@ static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, do
     assert_ok(ah_partition_new(&tiny->partition, graph, &step));
 }
 
-static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
+static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip)
 {
     char path[160];
     struct ah_model *model;
@@ -41,9 +41,14 @@ static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, 2, 17, AH_F32));
+    assert_ok(ah_model_record(&graph, model, 2, 17, compute));
     tiny_init_graph(tiny, graph, clip);
     tiny->model = model;
+}
+
+static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
+{
+    tiny_init_in(tiny, AH_F32, config, clip);
 }
 
 static inline void tiny_fini(struct tiny *tiny)

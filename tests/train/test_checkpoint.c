@@ -116,9 +116,9 @@ static void what_goes_in_comes_out(void **state)
     assert_true(out.data_signature == in.data_signature && out.settings.seed == UINT64_MAX);
     assert_true(out.settings.schedule.lr == 0.1 && out.settings.schedule.steps == 40);
     assert_ok(ah__checkpoint_check_model(&out, host.model));
-    assert_ok(ah__checkpoint_load(out.folder, host.partition, host.run, true));
+    assert_ok(ah__checkpoint_load(&out, host.partition, host.run, true));
     expect_filled(&host, true);
-    assert_ok(ah__checkpoint_load(out.folder, bare.partition, bare.run, false));
+    assert_ok(ah__checkpoint_load(&out, bare.partition, bare.run, false));
     expect_filled(&bare, false);
     ah__checkpoint_close(&out);
     fixture_fini(&device);

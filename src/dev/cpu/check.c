@@ -134,6 +134,14 @@ static int cast_check(struct ah_cpu *cpu, enum side side, const struct ah_task *
     uintptr_t to = (uintptr_t)task->as.cast.to, from = (uintptr_t)task->as.cast.from;
     AH_TRY(span_check(cpu, side, task->as.cast.from, from_bytes, "cast from", -1));
     AH_TRY(span_check(cpu, side, task->as.cast.to, to_bytes, "cast to", -1));
+    for (int i = 0; i < task->as.cast.zero_count; i++) {
+        struct ah_range zero = task->as.cast.zeros[i];
+        if (zero.from < 0 || zero.to < zero.from || zero.to > task->as.cast.count)
+            return ah__fail(AH_EINTERNAL, "cast: elements %lld to %lld of %lld become zero", (long long)zero.from,
+                            (long long)zero.to, (long long)task->as.cast.count);
+    }
+    if (to == from && to_bytes < from_bytes)
+        return AH_OK;
     if (to < from + (uintptr_t)from_bytes && from < to + (uintptr_t)to_bytes)
         return ah__fail(AH_EINTERNAL, "cast: output and input overlap");
     return AH_OK;

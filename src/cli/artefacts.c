@@ -4,14 +4,19 @@
 
 #include "cli/out.h"
 
+int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word)
+{
+    if (!word || ah_dtype_parse(out, word) == AH_OK)
+        return AH_OK;
+    return ah__out_fault("--%s: found '%.40s', expected bf16 or fp32", option, word);
+}
+
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
-    int status = ah_model_load(&artefacts->model, inputs->model);
-    if (status != AH_OK)
-        return status;
     enum ah_dtype dtype = AH_F32;
-    if (inputs->dtype)
-        status = ah_dtype_parse(&dtype, inputs->dtype);
+    int status = ah__artefacts_dtype(&dtype, "dtype", inputs->dtype);
+    if (status == AH_OK)
+        status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;
     int64_t longest = ah_model_get(artefacts->model)->max_seq;

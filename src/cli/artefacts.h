@@ -22,6 +22,8 @@ struct ah_artefacts {
     struct ah_plan plan;
 };
 
+/* "bf16" or "fp32" as an option gave it; null leaves *out. AH_EINPUT. */
+int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);

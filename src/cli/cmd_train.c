@@ -228,6 +228,10 @@ static int run(const void *given)
         return missing("model");
     if (!train.data_path && !train.resume_dir)
         return missing("data");
+    enum ah_dtype dtype;
+    if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
+        ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
+        return ah__out_fail(AH_EINPUT);
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_plan = on_plan;
     train.on_step = on_step;

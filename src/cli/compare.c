@@ -151,7 +151,7 @@ int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *in
     *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
     int status = check_options(inputs, args);
     if (status == AH_OK)
-        status = ah_dtype_parse(&dtype, dtype_word(inputs, args));
+        status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(inputs, args));
     if (status == AH_OK)
         status = read_policies(out, inputs->policy);
     if (status == AH_OK)
@@ -176,7 +176,7 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *com
     enum ah_dtype dtype;
     struct ah_step_options step = {.clips = compare->inputs->clip > 0};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
-    int status = ah_dtype_parse(&dtype, dtype_word(compare->inputs, compare->args));
+    int status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(compare->inputs, compare->args));
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, compare->inputs->model);
     if (status == AH_OK)

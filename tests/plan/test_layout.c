@@ -69,8 +69,8 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         area_add(device, group->param_offset, count * compute);
     else
         assert_int_equal(group->param_offset, -1);
-    if (edge)
-        area_add(device, group->grad_offset, count * compute);
+    if (edge) /* summed there in F32, in every dtype */
+        area_add(device, group->grad_offset, count * 4);
     else
         assert_int_equal(group->grad_offset, -1);
 }
@@ -95,6 +95,10 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     area_add(areas, layout->embedding_saved_offset, partition->code[AH_CLASS_EMBEDDING].saved_bytes);
     area_add(areas, layout->boundary_offset, block->boundary_bytes);
     area_add(areas, layout->work_offset, layout->work_bytes);
+    if (partition->compute == AH_F32)
+        assert_int_equal(layout->accumulator_offset, -1);
+    else
+        area_add(areas, layout->accumulator_offset, partition->groups[1].count * 4);
     for (int i = 0; i < 2; i++) {
         area_add(areas, layout->tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
         area_add(areas, layout->tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,

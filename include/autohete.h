@@ -425,6 +425,8 @@ struct ah_train_options {
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
+    /* Something a user should know that is no fault: one line, valid during the call. May be null. */
+    void (*on_note)(const char *line, void *context);
     void *context;
     const volatile int *stop; /* nonzero (set from a signal handler): as if on_step had returned nonzero; may be null */
 };

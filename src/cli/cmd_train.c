@@ -123,6 +123,13 @@ static int on_val(int64_t step, double val_loss, void *context)
     return AH_OK;
 }
 
+static void on_note(const char *line, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        fprintf(stderr, "autohete: note: %s\n", line);
+}
+
 /* A model of at most 256 tokens reads bytes. */
 static const char *token_unit(const char *model_path)
 {
@@ -236,6 +243,7 @@ static int run(const void *given)
     train.on_plan = on_plan;
     train.on_step = on_step;
     train.on_val = on_val;
+    train.on_note = on_note;
     train.context = &watch;
     train.stop = &stop;
     signals_init();

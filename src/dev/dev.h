@@ -138,6 +138,7 @@ struct ah_dev_info {
     int64_t host_bytes;              /* host memory handed out by host_memory */
     int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
     uint64_t signature;              /* of what timings depend on: kind, cpu, threads, link */
+    char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
 };
 
 /* Every member is required. All calls come from one thread (the driver's); lanes run on their own. */

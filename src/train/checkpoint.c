@@ -177,6 +177,7 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
     AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
     AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
+    AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
     return ah__json_add_hash(tree, "data_signature", state->data_signature);
 }
 
@@ -272,7 +273,7 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
 static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 {
     int64_t format, batch;
-    const char *data_path;
+    const char *data_path, *arithmetic;
     AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
     AH_TRY(ah__json_int(&out->step, json, "step", 0, most));
     AH_TRY(ah__json_double(&out->loss, json, "loss", -1e300, 1e300));
@@ -281,6 +282,8 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     AH_TRY(ah__json_string(&data_path, json, "data_path"));
     AH_TRY(ah__json_int(&out->data_tokens, json, "data_tokens", 1, most));
     AH_TRY(ah__json_hash(&out->data_signature, json, "data_signature"));
+    AH_TRY(ah__json_string(&arithmetic, json, "arithmetic"));
+    snprintf(out->arithmetic, sizeof out->arithmetic, "%s", arithmetic);
     return ah__strdup(&out->data_path, data_path);
 }
 

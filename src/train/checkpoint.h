@@ -23,6 +23,7 @@ struct ah_checkpoint {
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_settings settings;
+    char arithmetic[64]; /* of the device that trained it: struct ah_dev_info */
 };
 
 /* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and
@@ -43,7 +44,7 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
                         struct ah_run *run, bool training);
 
 /* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state`
- * needs step, loss, settings, data_path, data_tokens, data_signature. `buffer`: ah__checkpoint_buffer floats, twice
+ * needs all but the folders. `buffer`: ah__checkpoint_buffer floats, twice
  * (the second is for what is rounded). AH_EIO;
  * AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,

@@ -103,8 +103,25 @@ int ah__session_plan(struct ah_session *session)
     return options->on_plan ? options->on_plan(&session->plan, &options->budget, options->context) : AH_OK;
 }
 
+/* The same bits come from the same arithmetic; another is as good, but the caller should know. */
+static void tell_arithmetic(const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    struct ah_dev_info info;
+    char line[256];
+    session->dev->ops->info(session->dev, &info);
+    if (!options->on_note || strcmp(info.arithmetic, session->resumed.arithmetic) == 0)
+        return;
+    snprintf(line, sizeof line,
+             "this device multiplies by %s, the checkpoint's by %s: from here on the bits may differ from a training "
+             "that was not moved", info.arithmetic, session->resumed.arithmetic);
+    options->on_note(line, options->context);
+}
+
 int ah__session_load(struct ah_session *session)
 {
+    if (session->resumed.folder)
+        tell_arithmetic(session);
     if (session->resumed.folder)
         return ah__checkpoint_load(&session->resumed, session->partition, session->run, true);
     return ah__run_init(session->run, session->settings.seed);

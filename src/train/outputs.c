@@ -52,6 +52,9 @@ static int prepare_state(struct ah_session *session)
     session->state.data_tokens = info->tokens;
     session->state.data_signature = info->signature;
     session->state.settings = session->settings;
+    struct ah_dev_info device;
+    session->dev->ops->info(session->dev, &device);
+    snprintf(session->state.arithmetic, sizeof session->state.arithmetic, "%s", device.arithmetic);
     AH_TRY(status);
     return ah__new(&session->save_buffer, 2 * (size_t)ah__checkpoint_buffer(session->partition),
                    sizeof *session->save_buffer);

@@ -102,6 +102,7 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
         .machine_bytes = cpu->machine_bytes,
         .signature = cpu->signature,
     };
+    ah__cpu_arithmetic(out->arithmetic, sizeof out->arithmetic);
 }
 
 /* ---- opening and closing */

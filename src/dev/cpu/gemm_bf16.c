@@ -149,3 +149,11 @@ int ah__cpu_gemm_bf16(struct ah_pool *pool, const struct ah_gemm_bf16 *gemm)
                         (long long)gemm->n, (long long)gemm->k, failed);
     return AH_OK;
 }
+
+char *ah__cpu_arithmetic(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "oneDNN %d.%d.%d isa %x, bf16 by %s", version->major, version->minor, version->patch,
+             (unsigned)dnnl_get_effective_cpu_isa(), ah__cpu_has_amx() ? "AMX" : "panels");
+    return text;
+}

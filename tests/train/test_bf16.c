@@ -1,0 +1,157 @@
+/* Trainings in bf16: what they save, and that they go on from it bit for bit. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "dev/cpu/gemm_bf16.h"
+#include "io/safetensors.h"
+#include "op/bf16.h"
+#include "train/tiny.h"
+
+static struct ah_train_options bf16_options(const struct place *place)
+{
+    struct ah_train_options options = options_of(place);
+    options.dtype = "bf16";
+    options.profile_path = NULL; /* that is one in fp32 */
+    options.dev.threads = 1;
+    return options;
+}
+
+static char *out_of(char path[PATH_SIZE], const struct place *place, const char *name)
+{
+    snprintf(path, PATH_SIZE, "%s-%s", place->out, name);
+    return path;
+}
+
+static void expect_same(const char *a, const char *b, const char *name)
+{
+    size_t left_length, right_length;
+    char *left = read_text(a, name, &left_length), *right = read_text(b, name, &right_length);
+    assert_int_equal(left_length, right_length);
+    assert_memory_equal(left, right, left_length);
+    ah__free(left);
+    ah__free(right);
+}
+
+static int stop_at_4(const struct ah_step *step, void *context)
+{
+    (void)context;
+    return step->step >= 4;
+}
+
+/* Stopped in the middle and gone on with under another plan: from the fp32 masters, which the saved model rounds. */
+static void resumes_from_the_masters(void **state)
+{
+    (void)state;
+    static const char *const saved[] = {"bf16", "fp32"};
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], parts[PATH_SIZE];
+    place_init(&place);
+    for (size_t i = 0; i < AH_LENGTH(saved); i++) {
+        struct ah_train_options options = bf16_options(&place);
+        options.save_dtype = saved[i];
+        options.out_dir = out_of(whole, &place, saved[i]);
+        assert_ok(ah_train(&result, &options));
+        assert_string_equal(result.dtype, "bf16");
+        assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
+        assert_int_equal(result.host_peak_bytes_used, result.host_peak_bytes_predicted);
+        strncat(out_of(parts, &place, saved[i]), "-parts", 8);
+        options.out_dir = parts;
+        options.on_step = stop_at_4;
+        assert_ok(ah_train(&result, &options));
+        assert_true(result.steps_done < STEPS);
+        struct ah_train_options resume = resume_of(&place);
+        resume.resume_dir = parts;
+        resume.profile_path = NULL;
+        resume.plan = "c=3,p=2,o=3,embedding=host";
+        assert_ok(ah_train(&result, &resume));
+        assert_int_equal(result.steps_done, STEPS);
+        expect_same(whole, parts, "checkpoint/model.safetensors");
+        expect_same(whole, parts, "checkpoint/optimizer.safetensors");
+    }
+}
+
+/* The same masters in both files, rounded in one. */
+static void saves_rounded_or_whole(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    struct ah_safetensors *rounded, *whole, *optimizer;
+    char path[PATH_SIZE];
+    place_init(&place);
+    struct ah_train_options options = bf16_options(&place);
+    options.out_dir = out_of(path, &place, "rounded");
+    assert_ok(ah_train(&result, &options));
+    options.save_dtype = "fp32";
+    options.out_dir = out_of(path, &place, "whole");
+    assert_ok(ah_train(&result, &options));
+    strncat(out_of(path, &place, "rounded"), "/checkpoint/model.safetensors", 40);
+    assert_ok(ah__safetensors_open(&rounded, path));
+    strncat(out_of(path, &place, "rounded"), "/checkpoint/optimizer.safetensors", 40);
+    assert_ok(ah__safetensors_open(&optimizer, path));
+    strncat(out_of(path, &place, "whole"), "/checkpoint/model.safetensors", 40);
+    assert_ok(ah__safetensors_open(&whole, path));
+    assert_int_equal(ah__safetensors_count(rounded), ah__safetensors_count(whole));
+    assert_int_equal(ah__safetensors_count(optimizer), 3 * ah__safetensors_count(whole));
+    for (size_t i = 0; i < ah__safetensors_count(whole); i++) {
+        const struct ah_safetensors_tensor *r = ah__safetensors_at(rounded, i), *w = ah__safetensors_at(whole, i);
+        char name[PATH_SIZE];
+        snprintf(name, sizeof name, "%s.master", w->name);
+        const struct ah_safetensors_tensor *master = ah__safetensors_find(optimizer, name);
+        assert_string_equal(r->name, w->name);
+        assert_true(r->dtype == AH_BF16 && w->dtype == AH_F32 && master && master->bytes == w->bytes);
+        assert_memory_equal(master->data, w->data, w->bytes);
+        for (size_t j = 0; j < w->bytes / 4; j++) {
+            float value;
+            uint16_t narrow;
+            memcpy(&value, w->data + 4 * j, sizeof value);
+            memcpy(&narrow, r->data + 2 * j, sizeof narrow);
+            assert_int_equal(narrow, ah__bf16_of(value));
+        }
+    }
+    ah__safetensors_close(rounded);
+    ah__safetensors_close(whole);
+    ah__safetensors_close(optimizer);
+}
+
+static void note_count(const char *line, void *context)
+{
+    assert_non_null(strstr(line, "the bits may differ"));
+    ++*(int *)context;
+}
+
+/* Another dtype is another training; another way to multiply is said. */
+static void what_changes_bits_is_kept_or_told(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char path[PATH_SIZE];
+    int notes = 0;
+    place_init(&place);
+    struct ah_train_options options = bf16_options(&place);
+    options.out_dir = out_of(path, &place, "kept");
+    assert_ok(ah_train(&result, &options));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = path;
+    resume.profile_path = NULL;
+    resume.dtype = "fp32";
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "dtype: found fp32, expected bf16 as in the checkpoint");
+    resume.dtype = NULL;
+    resume.on_note = note_count;
+    resume.context = &notes;
+    assert_ok(ah_train(&result, &resume));
+    assert_int_equal(notes, 0);
+    if (!ah__cpu_has_amx())
+        return;
+    ah__cpu_amx_forbid(true);
+    int status = ah_train(&result, &resume);
+    ah__cpu_amx_forbid(false);
+    assert_ok(status);
+    assert_int_equal(notes, 1);
+}
+
+AH_TEST_SUITE("train/bf16", cmocka_unit_test(resumes_from_the_masters), cmocka_unit_test(saves_rounded_or_whole),
+              cmocka_unit_test(what_changes_bits_is_kept_or_told))

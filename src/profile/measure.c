@@ -77,7 +77,8 @@ int ah_profile_measure(struct ah_profile **out, const struct ah_partition *parti
 {
     struct ah_profile *profile;
     if (partition->compute != AH_F32 && partition->compute != AH_BF16)
-        return ah__fail(AH_EINPUT, "profile: found a model in %s, expected F32 or BF16, which is what devices compute in",
+        return ah__fail(AH_EINPUT,
+                        "profile: found a model in %s, expected F32 or BF16, which is what devices compute in",
                         ah__dtype_name(partition->compute));
     AH_TRY(ah__profile_fits(partition, dev));
     AH_TRY(ah__new(&profile, 1, sizeof *profile));

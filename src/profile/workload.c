@@ -99,8 +99,9 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     for (int i = 0; i < 3; i++)
         workload->host_spare[i] = carve(host, workload->place[1].count * (int64_t)sizeof(float));
     if (workload->partition->compute != AH_F32) {
-        workload->accumulator = carve(device, workload->place[1].count * (int64_t)sizeof(float));
-        workload->host_spare_half = carve(host, workload->place[1].count * ah__dtype_bytes(workload->partition->compute));
+        int64_t count = workload->place[1].count;
+        workload->accumulator = carve(device, count * (int64_t)sizeof(float));
+        workload->host_spare_half = carve(host, count * ah__dtype_bytes(workload->partition->compute));
     }
     for (int i = 0; i < workload->places; i++)
         place_carve(workload, device, host, i);

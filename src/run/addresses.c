@@ -116,7 +116,8 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
         at->states[i] = states + i * place->state_bytes;
         at->spare_states[i] = spare ? spare + i * place->state_bytes : NULL;
     }
-    at->host_grad = place->host_grad_offset >= 0 ? run->host + place->host_grad_offset : states + 3 * place->state_bytes;
+    bool in_set = place->host_grad_offset < 0;
+    at->host_grad = in_set ? states + 3 * place->state_bytes : run->host + place->host_grad_offset;
     at->host_param = states; /* F32: the master is what is fetched */
     if (run->partition->compute != AH_F32)
         place_half(at, run, g, spare);

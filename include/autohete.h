@@ -199,6 +199,10 @@ struct ah_partition;
 struct ah_step_options {
     bool clips;  /* updates wait for the norm of all gradients of the step */
     bool infers; /* memory has room for all logits of a batch, which training never needs */
+    /* A step is so many micro-batches, each of the size that the graph was recorded for; 0 is 1. The loss is the mean
+     * over the tokens of all, gradients are summed over all, and each block runs all of them before the next block
+     * runs: what is moved between host and device is moved once for a step. Not with infers. */
+    int micro_batches;
 };
 /* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.
  * AH_EINPUT says where two blocks differ. */

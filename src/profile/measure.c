@@ -15,9 +15,10 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         int group = ah__class_representative((enum ah_class)class, partition->layers);
         profile->params[class] = partition->groups[group].count;
-        profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
-        profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
-        profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
+        int times = ah__micro_batches(partition);
+        profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
+        profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
+        profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
     }
 }
 

@@ -151,6 +151,12 @@ static int64_t at_least_one(int64_t ns)
     return ns > 0 ? ns : 1;
 }
 
+/* What was measured of a few micro-batches, for all of the step. */
+static int64_t of_all(int64_t ns, const struct ah_workload *workload)
+{
+    return ns * ah__micro_batches(workload->partition) / workload->micro_batches;
+}
+
 static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind per_class[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
@@ -158,6 +164,8 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&workload->samples[per_class[i]][class]));
+        costs->ns[AH_ITEM_FORWARD][class] = of_all(costs->ns[AH_ITEM_FORWARD][class], workload);
+        costs->ns[AH_ITEM_BACKWARD][class] = of_all(costs->ns[AH_ITEM_BACKWARD][class], workload);
         /* Only blocks have spare sets. */
         int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
@@ -167,7 +175,8 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         costs->recompute_ns[class] = 0;
         if (workload->recomputed[class].count)
             costs->recompute_ns[class] =
-                at_least_one(ah__samples_median(&workload->recomputed[class]) - costs->ns[AH_ITEM_BACKWARD][class]);
+                at_least_one(of_all(ah__samples_median(&workload->recomputed[class]), workload) -
+                             costs->ns[AH_ITEM_BACKWARD][class]);
     }
 }
 

@@ -13,6 +13,7 @@ struct profile_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,

@@ -61,6 +61,8 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 /* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns.
  * What runs programs is taken to last as long for each micro-batch. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
+/* The programs alone: FORWARD, BACKWARD and recompute_ns; the rest of *costs stays. */
+int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);
 

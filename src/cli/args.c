@@ -149,7 +149,8 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
 {
     static const char *const kinds[] = {
         [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",         [AH_ARG_INT] = "a whole number",
-        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number", [AH_ARG_SEED] = "a whole number",  [AH_ARG_REAL] = "a number",
+        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
+        [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)

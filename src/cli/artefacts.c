@@ -31,9 +31,9 @@ static int64_t seq_of(const struct ah_artefacts *artefacts, const struct ah_arte
 
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
-    int count, status = ah_model_load(&artefacts->model, inputs->model);
+    int count, status = ah__micro_batch_count(&count, inputs->batch, inputs->micro_batch);
     if (status == AH_OK)
-        status = ah__micro_batch_count(&count, inputs->batch, inputs->micro_batch);
+        status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;
     artefacts->micro_batch = inputs->batch / count;

@@ -304,8 +304,8 @@ static void json_point(const struct ah_compare *compare, FILE *to)
     const struct ah_point *point = &compare->point;
     int64_t size = compare->inputs->micro_batch, micro_batch = size ? size : point->batch / compare->ranks;
     fprintf(to,
-            "\"batch\": %lld, \"micro_batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, "
-            "\"policies\": ",
+            "\"batch\": %lld, \"micro_batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, "
+            "\"host_memory_bytes\": %lld, \"policies\": ",
             (long long)point->batch, (long long)micro_batch, (long long)point->seq, (long long)point->device_bytes,
             (long long)point->host_bytes);
 }

@@ -2,8 +2,8 @@
  *
  * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as
  * a real step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0),
- * copies (1..copies) and head (copies + 1). Of a step's micro-batches a few are there, which programs run as one item, as
- * in a real step; the others are taken to be alike. Streams on different lanes touch disjoint memory or only read it. */
+ * copies (1..copies) and head (copies + 1). Of a step's micro-batches a few are there, which one item runs as in a real
+ * step; the others are taken to be alike. Streams on different lanes touch disjoint memory or only read it. */
 #ifndef AH_PROFILE_WORKLOAD_H
 #define AH_PROFILE_WORKLOAD_H
 

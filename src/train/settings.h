@@ -20,7 +20,8 @@ struct ah_settings {
 };
 
 /* Options where they are set, else `saved` (null: a new training), else the library's defaults. A saved training keeps
- * its batch, micro_batch, seq and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option out of range. */
+ * its batch, micro_batch, seq and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option
+ * out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, int64_t max_seq);
 

@@ -47,7 +47,7 @@ void bench_open_unprofiled(struct bench *bench)
 {
     model_open(bench);
     BENCH(ah_model_record(&bench->graph, bench->model, bench->batch, bench->seq, AH_F32));
-    struct ah_step_options step = {.clips = bench->clip > 0};
+    struct ah_step_options step = {.clips = bench->clip > 0, .micro_batches = bench->micro_batches};
     BENCH(ah_partition_new(&bench->partition, bench->graph, &step));
     bench->profile = NULL;
 }
@@ -78,7 +78,7 @@ struct record {
 static int random_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
 {
     const struct bench *bench = ((struct record *)context)->bench;
-    int64_t count = bench->batch * bench->seq;
+    int64_t count = ah__step_tokens(bench->partition);
     for (int64_t i = 0; i < count; i++) {
         ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);
         targets[i] = (int32_t)(ah__random_bits(2, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);

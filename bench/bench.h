@@ -10,6 +10,7 @@
 struct bench {
     int layers, width, heads, vocab;
     int64_t batch, seq;
+    int micro_batches; /* of `batch` sequences each, in a step; 0: one */
     double clip; /* limit of the gradient norm; 0: none */
     struct ah_dev_options dev;
     struct ah_model *model;

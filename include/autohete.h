@@ -202,6 +202,10 @@ struct ah_partition;
 struct ah_step_options {
     bool clips;  /* updates wait for the norm of all gradients of the step */
     bool infers; /* memory has room for all logits of a batch, which training never needs */
+    /* A step is so many micro-batches, each of the size that the graph was recorded for; 0 is 1. The loss is the mean
+     * over the tokens of all, gradients are summed over all, and each block runs all of them before the next block
+     * runs: what is moved between host and device is moved once for a step. Not with infers. */
+    int micro_batches;
 };
 /* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.
  * AH_EINPUT says where two blocks differ. */
@@ -301,6 +305,39 @@ AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *bud
 /* Why this plan: the ILP's answer under the same simulator, and every neighbour. */
 AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition *partition,
                            const struct ah_profile *profile, const struct ah_budget *budget, FILE *to);
+/* Special sizes of micro-batches where one is asked for: the batch as a whole, and the fastest within the budget. */
+enum { AH_MICRO_BATCH_WHOLE = 0, AH_MICRO_BATCH_AUTO = -1 };
+
+/* A step of `batch` sequences that may be run in micro-batches. */
+struct ah_micro_batch_options {
+    const struct ah_model *model;
+    int64_t batch, seq;
+    enum ah_dtype compute;
+    struct ah_step_options step; /* micro_batches follows from the size and is not read */
+    struct ah_dev *dev;          /* times are measured on it */
+    struct ah_budget budget;
+    const char *plan;            /* "auto", or as for ah_plan_parse */
+    const char *policy;
+};
+
+/* Everything made for one size. */
+struct ah_micro_batch {
+    int64_t size; /* sequences in a micro-batch */
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_profile *profile;
+    struct ah_plan plan;
+};
+
+/* The size with the shortest predicted step within the budget: tries divisors of the batch from the smallest on, until
+ * one does not fit. The first is profiled as ever, of the others only the programs. AH_EBUDGET: not even the smallest
+ * fits. The caller frees graph, partition and profile. */
+AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
+/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size with which there
+ * is a plan within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not
+ * tell. */
+AH_API int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size);
+
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 
@@ -401,6 +438,9 @@ struct ah_train_options {
                                   * gradients; master parameters, moments, sums and losses are fp32 in both */
     const char *save_dtype;      /* * of model.safetensors, "fp32" or "bf16"; default: dtype. A resume goes on from the
                                   * fp32 master in either case */
+    int64_t micro_batch;         /* * sequences of the step that a block works on at a time, a divisor of batch; or
+                                  * AH_MICRO_BATCH_WHOLE (default), or AH_MICRO_BATCH_AUTO, which a resumed training has
+                                  * decided long ago. The size may change the order of sums, no plan does */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
@@ -423,6 +463,8 @@ struct ah_train_options {
      * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
      * or on_val it ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
+    /* Just before on_plan: the size of micro-batches and how many a step has; nonzero ends ah_train() likewise. */
+    int (*on_micro_batch)(int64_t size, int64_t count, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
     /* Something a user should know that is no fault: one line, valid during the call. May be null. */
@@ -442,6 +484,7 @@ struct ah_train_result {
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
     const char *dtype;           /* "fp32" or "bf16" */
+    int64_t micro_batch;         /* sequences in a micro-batch; the batch where it runs as a whole */
     double clip;                 /* the limit; 0: none */
     int64_t clipped_steps;       /* steps whose gradients were scaled down */
     int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
@@ -455,10 +498,10 @@ struct ah_train_result {
  * until the next one is on disk.
  *
  * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
- * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, seq, dtype,
- * seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning rate
- * depends on it: the same bits need the same `steps`, as an unset one gives. On a processor that multiplies in another
- * way bits may differ: on_note says so.
+ * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, micro-batch,
+ * seq, dtype, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the
+ * learning rate depends on it: the same bits need the same `steps`, as an unset one gives. On a processor that
+ * multiplies in another way bits may differ: on_note says so.
  *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);

@@ -37,6 +37,28 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
     return status;
 }
 
+/* ---- tokens and results ------------------------------------------------------------------------------------------ */
+
+int64_t ah__tokens_bytes(const struct ah_partition *partition)
+{
+    int64_t scale_bytes = ah__micro_batches(partition) > 1 ? (int64_t)sizeof(float) : 0;
+    return 2 * (ah__step_tokens(partition) * (int64_t)sizeof(int32_t) + scale_bytes);
+}
+
+int64_t ah__results_losses(const struct ah_partition *partition)
+{
+    bool one = ah__micro_batches(partition) == 1;
+    return one ? 0 : AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
+}
+
+int64_t ah__results_bytes(const struct ah_partition *partition)
+{
+    int64_t losses = ah__results_losses(partition);
+    if (losses)
+        return losses + (int64_t)sizeof(float) * ah__micro_batches(partition);
+    return AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
+}
+
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Everything an item is bound with. */
@@ -65,25 +87,70 @@ static struct ah_task *task_add(const struct bind *bind, enum ah_task_type type)
     return task;
 }
 
-static void program_add(const struct bind *bind, enum ah_program_kind kind)
+static const struct ah_prepared *prepared_of(const struct bind *bind, enum ah_program_kind kind)
+{
+    return bind->binding->programs->prepared[bind->binding->class][kind];
+}
+
+static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    bool embedding = bind->binding->class == AH_CLASS_EMBEDDING;
-    struct ah_task *task = task_add(bind, AH_TASK_PROGRAM);
-    char **base = task->as.program.base;
-    task->as.program.prepared = bind->binding->programs->prepared[bind->binding->class][kind];
+    char *targets = at->tokens + at->tokens_bytes / 2;
     base[AH_SPACE_PARAM] = at->param;
     base[AH_SPACE_GRAD] = at->sum;
     base[AH_SPACE_SHARED] = at->shared_param;
     base[AH_SPACE_SHARED_GRAD] = at->shared_sum;
-    base[AH_SPACE_INPUT] = embedding ? at->tokens : at->input;
+    base[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? at->tokens : at->input;
     base[AH_SPACE_OUTPUT] = at->output;
     base[AH_SPACE_SAVED] = at->saved;
     base[AH_SPACE_WORK] = at->work;
     base[AH_SPACE_WORKSPACE] = at->workspace;
     base[AH_SPACE_BOUNDARY] = at->boundary;
-    base[AH_SPACE_TARGETS] = at->tokens + at->tokens_bytes / 2;
-    base[AH_SPACE_LOSS] = at->results;
+    base[AH_SPACE_TARGETS] = targets;
+    base[AH_SPACE_LOSS] = at->results + ah__results_losses(bind->binding->partition);
+    base[AH_SPACE_SCALE] = targets + ah__step_tokens(bind->binding->partition) * (int64_t)sizeof(int32_t);
+}
+
+static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    const struct ah_partition *partition = bind->binding->partition;
+    int64_t tokens_step = partition->batch * partition->seq * (int64_t)sizeof(int32_t);
+    step[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? tokens_step : at->input_step;
+    step[AH_SPACE_OUTPUT] = at->output_step;
+    step[AH_SPACE_SAVED] = at->saved_step;
+    step[AH_SPACE_BOUNDARY] = at->boundary_step;
+    step[AH_SPACE_TARGETS] = tokens_step;
+    step[AH_SPACE_LOSS] = sizeof(float);
+}
+
+/* A program, and one that follows it or null, for micro-batches [first, first + count). */
+static void program_add(const struct bind *bind, const struct ah_prepared *prepared, const struct ah_prepared *then,
+                        int first, int count)
+{
+    struct ah_task *task = task_add(bind, AH_TASK_PROGRAM);
+    task->as.program.prepared = prepared;
+    task->as.program.then = then;
+    task->as.program.repeats = count;
+    bases_fill(task->as.program.base, bind);
+    if (bind->binding->micro_batches <= 1)
+        return;
+    steps_fill(task->as.program.step, bind);
+    for (int i = 0; i < AH_SPACE_COUNT; i++)
+        if (task->as.program.base[i])
+            task->as.program.base[i] += first * task->as.program.step[i];
+}
+
+/* A program of every micro-batch, `before` it (or null) another; `adding` instead of it after the first, if there is
+ * such a program. */
+static void programs_add(const struct bind *bind, const struct ah_prepared *before, enum ah_program_kind kind,
+                         enum ah_program_kind adding)
+{
+    const struct ah_prepared *writes = prepared_of(bind, kind), *adds = prepared_of(bind, adding);
+    int count = bind->binding->micro_batches, together = count > 1 && adds->program->count > 0 ? 1 : count;
+    program_add(bind, before ? before : writes, before ? writes : NULL, 0, together);
+    if (together < count)
+        program_add(bind, before ? before : adds, before ? adds : NULL, together, count - together);
 }
 
 static void copy_add(const struct bind *bind, void *to, const void *from, int64_t bytes)
@@ -192,17 +259,19 @@ static void input(const struct bind *bind)
 
 static void forward(const struct bind *bind)
 {
+    bool drop = bind->item->recompute;
     if (bind->binding->infer && bind->binding->class == AH_CLASS_HEAD)
-        program_add(bind, AH_PROGRAM_INFER);
+        program_add(bind, prepared_of(bind, AH_PROGRAM_INFER), NULL, 0, 1);
+    else if (drop)
+        program_add(bind, prepared_of(bind, AH_PROGRAM_FORWARD_DROP), NULL, 0, bind->binding->micro_batches);
     else
-        program_add(bind, bind->item->recompute ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD);
+        programs_add(bind, NULL, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
 }
 
 static void backward(const struct bind *bind)
 {
-    if (bind->item->recompute)
-        program_add(bind, AH_PROGRAM_RECOMPUTE);
-    program_add(bind, AH_PROGRAM_BACKWARD);
+    const struct ah_prepared *before = bind->item->recompute ? prepared_of(bind, AH_PROGRAM_RECOMPUTE) : NULL;
+    programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);
     norm_add(bind);
@@ -223,8 +292,11 @@ static void offload(const struct bind *bind)
 /* The loss once the head is done, the norms once the embedding is. */
 static void result(const struct bind *bind)
 {
-    int64_t offset = bind->binding->class == AH_CLASS_EMBEDDING ? AH_RESULTS_NORMS : 0;
-    int64_t bytes = offset ? bind->at->results_bytes - offset : (int64_t)sizeof(float);
+    const struct ah_partition *partition = bind->binding->partition;
+    bool norms = bind->binding->class == AH_CLASS_EMBEDDING;
+    int64_t offset = norms ? AH_RESULTS_NORMS : ah__results_losses(partition);
+    int64_t bytes = norms ? (int64_t)sizeof(double) * partition->group_count
+                          : (int64_t)sizeof(float) * ah__micro_batches(partition);
     copy_add(bind, bind->at->host_results + offset, bind->at->results + offset, bytes);
 }
 

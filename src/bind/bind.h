@@ -11,8 +11,14 @@
 
 /* Results of an iteration: the loss (a float) at 0, the factor by which gradients are clipped (a float; on the device
  * made by the last backward, on the host by whoever hears of the norms), then the squared gradient norms (a double for
- * each group). */
+ * each group). With micro-batches their losses (a float each), which add up to the loss, come behind the norms. */
 enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
+int64_t ah__results_bytes(const struct ah_partition *partition);
+int64_t ah__results_losses(const struct ah_partition *partition); /* the offset of the first loss */
+
+/* Tokens of an iteration: ids [micro-batches * batch, seq] at 0, targets at half of all bytes; with several
+ * micro-batches what their losses are multiplied by, a float, comes behind the targets. */
+int64_t ah__tokens_bytes(const struct ah_partition *partition); /* at least; any even number from there on is fine */
 
 /* A partition's programs as one device keeps them. */
 struct ah_bound_programs {
@@ -34,7 +40,9 @@ struct ah_addresses {
     char *input, *output, *saved, *work, *workspace, *boundary;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
-    int64_t tokens_bytes, results_bytes;
+    int64_t tokens_bytes;
+    /* Bytes from what one micro-batch has of each to what the next one has; 0: all use the same. */
+    int64_t input_step, output_step, saved_step, boundary_step;
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
     char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
     const char *update_grad;           /* the gradient, on that side */
@@ -49,6 +57,7 @@ struct ah_binding {
     const struct ah_bound_programs *programs;
     enum ah_class class;    /* of the item's partition */
     int group;              /* whose model data it moves or updates */
+    int micro_batches;      /* of which forward and backward run the programs */
     bool infer;             /* the head stops at its logits: no targets, no loss */
     struct ah_adam adam;    /* updates only */
     double clip;            /* limit of the global norm; 0: none */

@@ -130,6 +130,11 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
         *(int *)to = (int)whole;
         return true;
     case AH_ARG_COUNT: return parse_int(to, option, text);
+    case AH_ARG_AUTO:
+        if (strcmp(text, "auto") != 0)
+            return parse_int(to, option, text);
+        *(int64_t *)to = AH_MICRO_BATCH_AUTO;
+        return true;
     case AH_ARG_SEED: return parse_seed(to, text);
     case AH_ARG_REAL: return parse_real(to, option, text);
     case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
@@ -144,7 +149,8 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
 {
     static const char *const kinds[] = {
         [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",         [AH_ARG_INT] = "a whole number",
-        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_SEED] = "a whole number",  [AH_ARG_REAL] = "a number",
+        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
+        [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)

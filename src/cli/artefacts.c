@@ -11,24 +11,53 @@ int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word
     return ah__out_fault("--%s: found '%.40s', expected bf16 or fp32", option, word);
 }
 
+int ah__micro_batch_count(int *count, int64_t batch, int64_t size)
+{
+    *count = 1;
+    if (size == AH_MICRO_BATCH_WHOLE)
+        return AH_OK;
+    if (size < 1 || batch % size != 0)
+        return ah__out_fault("--micro-batch: found %lld, expected a divisor of the batch of %lld", (long long)size,
+                             (long long)batch);
+    *count = (int)(batch / size);
+    return AH_OK;
+}
+
+void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen)
+{
+    if (count > 1 || chosen)
+        fprintf(to, "micro-batches: %lld of %lld sequence%s%s\n", (long long)count, (long long)size,
+                size == 1 ? "" : "s", chosen ? ", the fastest" : "");
+}
+
+static int64_t seq_of(const struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    int64_t longest = ah_model_get(artefacts->model)->max_seq;
+    return inputs->seq ? inputs->seq : longest < 256 ? longest : 256;
+}
+
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
-    enum ah_dtype dtype = AH_F32;
-    int status = ah__artefacts_dtype(&dtype, "dtype", inputs->dtype);
+    int count, status = ah__artefacts_dtype(&artefacts->dtype, "dtype", inputs->dtype);
+    if (status == AH_OK)
+        status = ah__micro_batch_count(&count, inputs->batch, inputs->micro_batch);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;
-    int64_t longest = ah_model_get(artefacts->model)->max_seq;
-    int64_t seq = inputs->seq ? inputs->seq : longest < 256 ? longest : 256;
-    return ah_model_record(&artefacts->graph, artefacts->model, inputs->batch, seq, dtype);
+    artefacts->micro_batch = inputs->batch / count;
+    return ah_model_record(&artefacts->graph, artefacts->model, artefacts->micro_batch, seq_of(artefacts, inputs),
+                           artefacts->dtype);
 }
 
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = ah__artefacts_graph(artefacts, inputs);
-    struct ah_step_options step = {.clips = inputs->clip > 0};
-    return status != AH_OK ? status : ah_partition_new(&artefacts->partition, artefacts->graph, &step);
+    if (status != AH_OK)
+        return status;
+    struct ah_step_options step = {.clips = inputs->clip > 0,
+                                   .micro_batches = (int)(inputs->batch / artefacts->micro_batch)};
+    return ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
 int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
@@ -53,18 +82,69 @@ static int check_policy(const char *policy)
     return ah__out_fault("--policy: found '%.40s', expected one of %s", policy, list);
 }
 
-int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+static struct ah_micro_batch_options micro_batch_options(const struct ah_artefacts *artefacts,
+                                                         const struct ah_artefact_inputs *inputs)
 {
-    int status = check_policy(inputs->policy);
+    return (struct ah_micro_batch_options){
+        .model = artefacts->model,
+        .batch = inputs->batch,
+        .seq = seq_of(artefacts, inputs),
+        .compute = artefacts->dtype,
+        .step = {.clips = inputs->clip > 0},
+        .dev = artefacts->dev,
+        .budget = inputs->budget,
+        .plan = inputs->plan,
+        .policy = inputs->policy,
+    };
+}
+
+static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    struct ah_micro_batch chosen;
+    if (inputs->profile)
+        return ah__out_fault("--micro-batch: found auto beside --profile, expected a size: a profile is of one");
+    int status = ah__artefacts_dtype(&artefacts->dtype, "dtype", inputs->dtype);
     if (status == AH_OK)
-        status = ah__artefacts_profile(artefacts, inputs);
+        status = ah_model_load(&artefacts->model, inputs->model);
+    if (status == AH_OK)
+        status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
+    if (status != AH_OK)
+        return status;
+    struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
+    status = ah_micro_batch_choose(&chosen, &options);
+    if (status != AH_OK)
+        return status;
+    artefacts->graph = chosen.graph;
+    artefacts->partition = chosen.partition;
+    artefacts->profile = chosen.profile;
+    artefacts->plan = chosen.plan;
+    artefacts->micro_batch = chosen.size;
+    return AH_OK;
+}
+
+static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    int status = ah__artefacts_profile(artefacts, inputs);
     if (status != AH_OK)
         return status;
     if (strcmp(inputs->plan, "auto") == 0)
-        return ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &inputs->budget,
-                              inputs->policy);
-    return ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile, &inputs->budget,
-                         inputs->policy);
+        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &inputs->budget,
+                                inputs->policy);
+    else
+        status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
+                               &inputs->budget, inputs->policy);
+    if (status != AH_EBUDGET || !artefacts->dev)
+        return status;
+    struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
+    return ah_micro_batch_advise(&options, artefacts->micro_batch);
+}
+
+int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    int status = check_policy(inputs->policy);
+    if (status != AH_OK)
+        return status;
+    return inputs->micro_batch == AH_MICRO_BATCH_AUTO ? choose(artefacts, inputs) : plan_given_size(artefacts, inputs);
 }
 
 void ah__artefacts_free(struct ah_artefacts *artefacts)

@@ -9,6 +9,7 @@ struct ah_artefact_inputs {
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
+    int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
     double clip;        /* limit of the global gradient norm; 0: none */
     const char *dtype;  /* "bf16" or "fp32"; null: fp32 */
 };
@@ -20,10 +21,17 @@ struct ah_artefacts {
     struct ah_dev *dev;
     struct ah_profile *profile;
     struct ah_plan plan;
+    int64_t micro_batch; /* sequences in one */
+    enum ah_dtype dtype;
 };
 
 /* "bf16" or "fp32" as an option gave it; null leaves *out. AH_EINPUT. */
 int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
+/* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
+int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
+/* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
+void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
+
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
@@ -58,5 +66,9 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
      16777216, false},                                                                                                 \
     {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false}
+/* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
+#define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \
+    {"micro-batch", kind, at_micro_batch, "M", NULL,                                                                   \
+     "sequences a block works on at a time, a divisor of the batch" help " (default: all)", 1, 1048576, false}
 
 #endif

@@ -14,6 +14,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
+    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget)),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile)),
@@ -26,6 +27,8 @@ static const struct ah_arg options[] = {
 static int show(const struct ah_artefacts *artefacts, const struct plan_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
+    ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch,
+                          args->inputs.micro_batch == AH_MICRO_BATCH_AUTO);
     int status = ah_plan_print(&artefacts->plan, &args->inputs.budget, text);
     if (status == AH_OK && args->explain)
         status =

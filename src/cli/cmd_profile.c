@@ -14,6 +14,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
+    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,

@@ -18,6 +18,7 @@ struct simulate_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
      "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
     {"ranks", AH_ARG_INT, AT(compare.ranks), "N", NULL,
@@ -47,6 +48,9 @@ static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_b
     struct ah_timeline *timeline = NULL;
     int status =
         ah_plan_simulate(&timeline, &artefacts->plan, artefacts->partition, artefacts->profile, args->iterations);
+    bool chosen = args->inputs.micro_batch == AH_MICRO_BATCH_AUTO;
+    if (status == AH_OK && artefacts->micro_batch)
+        ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch, chosen);
     if (status == AH_OK)
         status = ah_plan_print(&artefacts->plan, budget, text);
     if (status == AH_OK)

@@ -26,6 +26,7 @@ static const struct ah_arg options[] = {
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
     AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path)),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
+    AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
      "tokens in a sequence (default: the model's longest, at most 256)", 1, 16777216, false},
     AH_ARG_DTYPE(AT_OPTION(dtype), "of arithmetic: bf16 or fp32 (default fp32)"),
@@ -96,6 +97,7 @@ static void signals_init(void)
 struct watch {
     struct ah_progress progress;
     const char *unit; /* what a token is */
+    bool chooses;     /* the size of micro-batches was left open */
 };
 
 static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
@@ -107,6 +109,14 @@ static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, v
     fputc('\n', watch->progress.to);
     fflush(watch->progress.to);
     return status;
+}
+
+static int on_micro_batch(int64_t size, int64_t count, void *context)
+{
+    struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__micro_batch_print(watch->progress.to, size, count, watch->chooses);
+    return AH_OK;
 }
 
 static int on_step(const struct ah_step *step, void *context)
@@ -196,6 +206,7 @@ static int print_json(const struct ah_train_result *result)
         {"step_ns_predicted", result->step_ns_predicted},
         {"step_ns_median", result->step_ns_median},
         {"steps", result->steps_done},
+        {"micro_batch", result->micro_batch},
         {"clipped_steps", result->clipped_steps},
         {"skipped_steps", result->skipped_steps},
         {"updates_redone", result->updates_redone},
@@ -229,7 +240,8 @@ static int run(const void *given)
 {
     const struct train_args *args = given;
     struct ah_train_options train = args->options;
-    struct watch watch = {.unit = token_unit(train.model_path ? train.model_path : train.resume_dir)};
+    struct watch watch = {.unit = token_unit(train.model_path ? train.model_path : train.resume_dir),
+                          .chooses = train.micro_batch == AH_MICRO_BATCH_AUTO && !train.resume_dir};
     struct ah_train_result result;
     if (!train.model_path && !train.resume_dir)
         return missing("model");
@@ -241,6 +253,7 @@ static int run(const void *given)
         return ah__out_fail(AH_EINPUT);
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_plan = on_plan;
+    train.on_micro_batch = on_micro_batch;
     train.on_step = on_step;
     train.on_val = on_val;
     train.on_note = on_note;

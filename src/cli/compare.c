@@ -96,9 +96,16 @@ static struct ah_point point_given(const struct ah_compare *compare)
 
 static int check_batches(const struct ah_compare *compare)
 {
+    const struct ah_artefact_inputs *inputs = compare->inputs;
+    if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
+        return ah__out_fault("--micro-batch: found auto, expected a size where policies or machines are compared");
     for (int i = 0; i < compare->sweep.count; i++) {
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);
+        int count;
+        if (point.batch % compare->ranks == 0 &&
+            ah__micro_batch_count(&count, point.batch / compare->ranks, inputs->micro_batch) != AH_OK)
+            return AH_EINPUT;
         if (point.batch % compare->ranks != 0)
             return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: "
                                  "the batch is that of all ranks",
@@ -176,11 +183,14 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *com
     enum ah_dtype dtype;
     struct ah_step_options step = {.clips = compare->inputs->clip > 0};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
+    int64_t batch = point->batch / compare->ranks;
     int status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(compare->inputs, compare->args));
+    if (status == AH_OK)
+        status = ah__micro_batch_count(&step.micro_batches, batch, compare->inputs->micro_batch);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, compare->inputs->model);
     if (status == AH_OK)
-        status = ah_model_record(&artefacts->graph, artefacts->model, point->batch / compare->ranks, point->seq, dtype);
+        status = ah_model_record(&artefacts->graph, artefacts->model, batch / step.micro_batches, point->seq, dtype);
     if (status == AH_OK)
         status = ah_partition_new(&artefacts->partition, artefacts->graph, &step);
     if (status == AH_OK)
@@ -254,6 +264,8 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);
+    if (compare->inputs->micro_batch)
+        fprintf(to, "micro-batches of %lld, ", (long long)compare->inputs->micro_batch);
     if (strcmp(swept, "seq") != 0)
         fprintf(to, "sequences of %lld tokens, ", (long long)point->seq);
     if (strcmp(swept, "device-memory") != 0)
@@ -285,10 +297,11 @@ static void json_head(const struct ah_compare *compare, FILE *to)
 static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
+    int64_t size = compare->inputs->micro_batch, micro_batch = size ? size : point->batch / compare->ranks;
     fprintf(to,
-            "\"batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, \"host_memory_bytes\": %lld, "
-            "\"policies\": ",
-            (long long)point->batch, (long long)point->seq, (long long)point->device_bytes,
+            "\"batch\": %lld, \"micro_batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, "
+            "\"host_memory_bytes\": %lld, \"policies\": ",
+            (long long)point->batch, (long long)micro_batch, (long long)point->seq, (long long)point->device_bytes,
             (long long)point->host_bytes);
 }
 

@@ -59,9 +59,14 @@ enum ah_task_type {
 struct ah_task {
     enum ah_task_type type;
     union {
+        /* Run `repeats` times in a row, each time as if it were a task of its own with the bases moved on; two programs
+         * alternate, so that what the first leaves in a space that stays is there for the second. */
         struct {
             const struct ah_prepared *prepared; /* by the device that runs it */
-            char *base[AH_SPACE_COUNT];         /* unused spaces may be null */
+            const struct ah_prepared *then;     /* run after it each time, with the same bases; or null */
+            char *base[AH_SPACE_COUNT];         /* of the first time; unused spaces may be null */
+            int64_t step[AH_SPACE_COUNT];       /* bytes, at least 0, that are added to a base after each time */
+            int repeats;                        /* 0 is 1 */
         } program;
         struct {
             void *to;

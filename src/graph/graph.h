@@ -9,12 +9,13 @@
 #include "base/alloc.h"
 #include "op/op.h"
 
-enum ah_value_kind { AH_VALUE_TOKENS, AH_VALUE_TARGETS, AH_VALUE_PARAM, AH_VALUE_ACTIVATION };
+/* A scale is never recorded: partitions of micro-batches give their loss one. */
+enum ah_value_kind { AH_VALUE_TOKENS, AH_VALUE_TARGETS, AH_VALUE_PARAM, AH_VALUE_ACTIVATION, AH_VALUE_SCALE };
 
 struct ah_value {
     struct ah_meta meta;
     enum ah_value_kind kind;
-    int producer;       /* node, -1 for tokens, targets, parameters and what enters a partition */
+    int producer;       /* node, -1 for tokens, targets, parameters, a scale and what enters a partition */
     int storage;        /* the value whose memory this one is (itself unless made in place) */
     int overwritten_by; /* node that wrote over this value in place, -1: none */
     int scope;

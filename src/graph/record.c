@@ -12,6 +12,7 @@ static const char *const kind_names[] = {
     [AH_VALUE_TARGETS] = "the targets",
     [AH_VALUE_PARAM] = "a parameter",
     [AH_VALUE_ACTIVATION] = "an activation",
+    [AH_VALUE_SCALE] = "a scale",
 };
 static const struct ah_tensor nothing = {-1};
 
@@ -152,6 +153,8 @@ static enum ah_value_kind kind_of(const struct ah_op_operand *operand)
         return AH_VALUE_TOKENS;
     case AH_OPERAND_TARGETS:
         return AH_VALUE_TARGETS;
+    case AH_OPERAND_SCALE:
+        return AH_VALUE_SCALE;
     default:
         return AH_VALUE_ACTIVATION;
     }

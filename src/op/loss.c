@@ -8,6 +8,8 @@ static int cross_entropy_infer(struct ah_meta *out, const struct ah_meta *in, co
     (void)attr;
     AH_TRY(ah__op_expect_float("logits", &in[0], 3, 3));
     AH_TRY(ah__op_expect("targets", &in[1], AH_I32, ah_shape2(in[0].shape.dim[0], in[0].shape.dim[1])));
+    if (in[2].shape.rank)
+        AH_TRY(ah__op_expect("scale", &in[2], AH_F32, ah_shape1(1)));
     out[0] = ah__op_floats(1);
     out[1] = in[0];
     return AH_OK;
@@ -20,11 +22,12 @@ static int64_t cross_entropy_classes(const struct ah_meta *in)
     return ah__op_last(&in[0]);
 }
 
-/* (logits [B,T,V], targets [B,T]) -> (loss [1], dlogits) */
+/* (logits [B,T,V], targets [B,T], scale [1]?) -> (loss [1], dlogits). The mean, or the sum times `scale`. */
 const struct ah_op_row ah__op_cross_entropy = {
     .name = "cross_entropy",
     AH_OP_INPUTS({.name = "logits", .kind = AH_OPERAND_ACTIVATION},
-                 {.name = "targets", .kind = AH_OPERAND_TARGETS}),
+                 {.name = "targets", .kind = AH_OPERAND_TARGETS},
+                 {.name = "scale", .kind = AH_OPERAND_SCALE, .optional = true}),
     AH_OP_OUTPUTS({.name = "loss", .kind = AH_OPERAND_LOSS},
                   {.name = "dlogits", .kind = AH_OPERAND_GRADIENT, .backward_reads = true, .in_place = true}),
     .infer = cross_entropy_infer,

@@ -177,6 +177,7 @@ static void place_fixed(struct compiling *c, enum mode mode)
     place(c, section->input, AH_SPACE_INPUT, 0);
     place(c, section->graph->targets, AH_SPACE_TARGETS, 0);
     place(c, section->loss, AH_SPACE_LOSS, 0);
+    place(c, section->scale, AH_SPACE_SCALE, 0);
     place(c, section->dout, AH_SPACE_BOUNDARY, 0);
     if (mode != MODE_RECOMPUTE)
         place(c, section->output, AH_SPACE_OUTPUT, 0);
@@ -250,6 +251,34 @@ static int emit_program(struct compiling *c, struct ah_program *program, enum mo
     return AH_OK;
 }
 
+static bool writes_gradient(const struct ah_operand *out)
+{
+    return out->space == AH_SPACE_GRAD || out->space == AH_SPACE_SHARED_GRAD;
+}
+
+/* The same program adding to every gradient of a parameter that it writes. */
+static int emit_adding(struct compiling *c, struct ah_program *adding, const struct ah_program *program)
+{
+    struct ah_call *calls;
+    bool writes = false;
+    if (ah__micro_batches(c->partition) == 1)
+        return AH_OK;
+    AH_TRY(ah__arena_new(&c->partition->arena, &calls, (size_t)program->count, sizeof *calls));
+    for (int i = 0; i < program->count; i++) {
+        calls[i] = program->calls[i];
+        for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
+            if (writes_gradient(&calls[i].out[j])) {
+                calls[i].attr.acc |= 1U << j;
+                writes = true;
+            }
+    }
+    if (!writes)
+        return AH_OK;
+    *adding = *program;
+    adding->calls = calls;
+    return AH_OK;
+}
+
 /* The value that holds the logits: what the loss reads, or made for this program out of what it reads. */
 static int logits_find(struct compiling *c, int *logits, int *appended)
 {
@@ -312,6 +341,8 @@ static int compile(struct compiling *c)
     take_backward(c);
     AH_TRY(emit_program(c, &code->program[AH_PROGRAM_BACKWARD], MODE_BACKWARD));
     AH_TRY(emit_infer(c));
+    AH_TRY(emit_adding(c, &code->program[AH_PROGRAM_FORWARD_ADD], &code->program[AH_PROGRAM_FORWARD]));
+    AH_TRY(emit_adding(c, &code->program[AH_PROGRAM_BACKWARD_ADD], &code->program[AH_PROGRAM_BACKWARD]));
     int64_t dout_bytes = bytes_of(c, c->section->dout), din_bytes = bytes_of(c, c->section->din);
     code->input_bytes = bytes_of(c, c->section->input);
     code->output_bytes = bytes_of(c, c->section->output);

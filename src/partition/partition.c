@@ -100,7 +100,8 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
-                              partition->compute, partition->step.clips, partition->step.infers};
+                              partition->compute, partition->step.clips, partition->step.infers,
+                              ah__micro_batches(partition)};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
@@ -147,7 +148,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
 static void add_flops(struct ah_partition *partition)
 {
     for (enum ah_class class = 0; class < AH_CLASS_COUNT; class++) {
-        int size = ah__class_size(class, partition->layers);
+        int size = ah__class_size(class, partition->layers) * ah__micro_batches(partition);
         partition->flops_forward += size * partition->code[class].program[AH_PROGRAM_FORWARD].flops;
         partition->flops_backward += size * partition->code[class].program[AH_PROGRAM_BACKWARD].flops;
     }
@@ -170,6 +171,7 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     struct ah_cut cut;
     int *param_of = NULL;
     int status = ah__cut_init(&cut, graph);
+    cut.scaled = ah__micro_batches(partition) > 1;
     if (status == AH_OK)
         status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
     if (status == AH_OK)
@@ -178,8 +180,20 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     return status;
 }
 
+static int check_step(const struct ah_step_options *step)
+{
+    if (step->micro_batches < 0)
+        return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected at least 1", step->micro_batches);
+    if (step->infers && step->micro_batches > 1)
+        return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected one where logits are wanted",
+                        step->micro_batches);
+    return AH_OK;
+}
+
 int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, const struct ah_step_options *options)
 {
+    if (options)
+        AH_TRY(check_step(options));
     if (!graph->finished)
         return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
                                                         : "the graph is not closed by ah_graph_finish()");

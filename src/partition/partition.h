@@ -40,7 +40,9 @@ struct ah_group {
     X(FORWARD_DROP, "forward_drop") /* the same with SAVED operands in WORK: recomputed blocks, evaluation */          \
     X(RECOMPUTE, "recompute")       /* INPUT -> SAVED, nothing that backward does not read */                          \
     X(BACKWARD, "backward")         /* BOUNDARY in and out; writes GRAD (first use overwrites, later uses add) */      \
-    X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */
+    X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */       \
+    X(FORWARD_ADD, "forward_add")   /* FORWARD and BACKWARD of all micro-batches but the first: they add to what */    \
+    X(BACKWARD_ADD, "backward_add") /* is in GRAD. Of 0 calls where there is one, or the other writes no gradients */
 enum ah_program_kind {
 #define AH_PROGRAM_ENUM(id, name) AH_PROGRAM_##id,
     AH_PROGRAM_TABLE(AH_PROGRAM_ENUM)
@@ -67,7 +69,7 @@ struct ah_partition {
     enum ah_dtype compute;
     struct ah_step_options step;
     int layers;
-    int64_t batch, seq, vocab;    /* vocab: rows of the logits */
+    int64_t batch, seq, vocab;    /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
@@ -75,7 +77,19 @@ struct ah_partition {
     struct ah_group *groups;
     double flops_forward;         /* of one iteration, forward, all partitions */
     double flops_backward;        /* without recompute */
-    uint64_t signature;           /* of structure, batch, seq, dtype, version */
+    uint64_t signature;           /* of structure, batch, seq, micro-batches, dtype, version */
 };
+
+/* How many micro-batches a step has; at least 1. */
+static inline int ah__micro_batches(const struct ah_partition *partition)
+{
+    return partition->step.micro_batches > 1 ? partition->step.micro_batches : 1;
+}
+
+/* Tokens of a step, of all its micro-batches. */
+static inline int64_t ah__step_tokens(const struct ah_partition *partition)
+{
+    return ah__micro_batches(partition) * partition->batch * partition->seq;
+}
 
 #endif

@@ -9,12 +9,14 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_GRAD] = "grad",         [AH_SPACE_SHARED_GRAD] = "shared_grad", [AH_SPACE_INPUT] = "input",
     [AH_SPACE_OUTPUT] = "output",     [AH_SPACE_SAVED] = "saved",   [AH_SPACE_WORK] = "work",
     [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
-    [AH_SPACE_WORKSPACE] = "workspace",
+    [AH_SPACE_SCALE] = "scale",       [AH_SPACE_WORKSPACE] = "workspace",
 };
 
-/* Only the head has something to infer. */
+/* Only the head has something to infer, and only micro-batches add. */
 static bool has_program(const struct ah_code *code, int number)
 {
+    if (number == AH_PROGRAM_FORWARD_ADD || number == AH_PROGRAM_BACKWARD_ADD)
+        return code->program[number].count > 0;
     return number != AH_PROGRAM_INFER || code->logits.space != AH_SPACE_NONE;
 }
 
@@ -78,9 +80,12 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
     int64_t total = 0;
     for (int g = 0; g < partition->group_count; g++)
         total += partition->groups[g].elements;
-    fprintf(to, "%d blocks, batch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n", partition->layers,
-            (long long)partition->batch, (long long)partition->seq, ah__dtype_name(partition->compute),
-            (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
+    char times[32] = "";
+    if (ah__micro_batches(partition) > 1)
+        snprintf(times, sizeof times, "%d micro-batches of ", ah__micro_batches(partition));
+    fprintf(to, "%d blocks, %sbatch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n",
+            partition->layers, times, (long long)partition->batch, (long long)partition->seq,
+            ah__dtype_name(partition->compute), (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
             (unsigned long long)partition->signature);
     fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'",
             "saved", "work", "flop fwd", "flop bwd");
@@ -181,6 +186,7 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     AH_TRY(ah__json_add_int(tree, "layers", partition->layers));
     AH_TRY(ah__json_add_int(tree, "batch", partition->batch));
     AH_TRY(ah__json_add_int(tree, "seq", partition->seq));
+    AH_TRY(ah__json_add_int(tree, "micro_batches", ah__micro_batches(partition)));
     AH_TRY(ah__json_add_int(tree, "vocab", partition->vocab));
     AH_TRY(ah__json_add_bool(tree, "shared", partition->shared_group >= 0));
     AH_TRY(ah__json_add_double(tree, "flops_forward", partition->flops_forward));

@@ -86,6 +86,18 @@ static int protect(struct copying *copying, int n, int *in)
     return append_copy(copying->section, &in[0]);
 }
 
+/* The loss of one micro-batch is not the mean of its own tokens but its part of the mean of all. */
+static int bring_scale(struct copying *copying, const struct ah_op_row *row, int *in)
+{
+    for (int i = 0; copying->cut->scaled && i < row->inputs; i++)
+        if (row->in[i].kind == AH_OPERAND_SCALE) {
+            struct ah_value scale = {.meta = {AH_F32, ah_shape1(1)}, .kind = AH_VALUE_SCALE};
+            AH_TRY(ah__graph_value(copying->section->graph, &in[i], &scale));
+            copying->section->scale = in[i];
+        }
+    return AH_OK;
+}
+
 static int copy_node(struct copying *copying, int n)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
@@ -96,6 +108,7 @@ static int copy_node(struct copying *copying, int n)
             AH_TRY(bring_in(copying, node->in[i]));
         in[i] = node->in[i] < 0 ? -1 : copying->map[node->in[i]];
     }
+    AH_TRY(bring_scale(copying, row, in));
     AH_TRY(protect(copying, n, in));
     struct ah_values values = {in, row->inputs};
     AH_TRY(ah__graph_node(copying->section->graph, node->op, &node->attr, values, NULL, out));
@@ -155,7 +168,7 @@ static int differentiate(struct ah_section *section)
 
 int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int number)
 {
-    *section = (struct ah_section){.input = -1, .output = -1, .loss = -1, .dout = -1, .din = -1};
+    *section = (struct ah_section){.input = -1, .output = -1, .loss = -1, .scale = -1, .dout = -1, .din = -1};
     AH_TRY(ah_graph_new(&section->graph, cut->graph->compute));
     struct copying copying = {.cut = cut, .section = section, .number = number};
     copying.first = cut->first_node[number];

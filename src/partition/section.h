@@ -15,6 +15,7 @@ struct ah_section {
     int input;         /* what enters (token ids for the embedding) */
     int output;        /* what leaves, -1 for the head */
     int loss;          /* head, else -1 */
+    int scale;         /* what the loss is multiplied by instead of being a mean, F32 [1]; -1: nothing */
     int dout;          /* gradient of output, the first thing backward reads; -1 for the head */
     int din;           /* gradient of input, -1 for the embedding */
     struct ah_autodiff_param *params; /* that the section reads */

@@ -59,13 +59,13 @@ void ah__cost_model_init(struct ah_cost_model *model, const struct ah_partition 
                          const struct ah_profile *profile, const struct ah_budget *budget)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    double element = (double)ah__dtype_bytes(partition->compute);
+    double element = (double)ah__dtype_bytes(partition->compute), times = ah__micro_batches(partition);
     int64_t device, host;
     ah__layout_constants(&device, &host, partition);
     *model = (struct ah_cost_model){
         .L = partition->layers,
-        .Ma = (double)(block->saved_bytes + block->input_bytes) / element,
-        .Ma_in = (double)block->input_bytes / element,
+        .Ma = times * (double)(block->saved_bytes + block->input_bytes) / element,
+        .Ma_in = times * (double)block->input_bytes / element,
         .Mp = (double)partition->groups[1].count, /* with what aligns them: it travels and is stored too */
         .Mgc = (double)device,
         .Mcc = (double)host,

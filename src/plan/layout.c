@@ -17,7 +17,11 @@ struct sizes {
     int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it */
-    int64_t input, saved, embedding_saved, boundary, work, head_saved, tokens, results, staging, workspace;
+    /* of one micro-batch */
+    int64_t input, saved, embedding_saved, boundary, head_saved;
+    int micro_batches;
+    int64_t saved_all; /* of all blocks and micro-batches */
+    int64_t work, head_work, tokens, results, staging, workspace;
     int saved_sets;
 };
 
@@ -77,8 +81,9 @@ static unsigned block_programs(const struct ah_switches *switches)
 static void measure_work(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches)
 {
     const struct ah_code *code = partition->code, *head = &code[AH_CLASS_HEAD];
-    sizes->head_saved = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
-    int64_t work = sizes->head_saved + head->saved_bytes;
+    sizes->head_work = round_up(work_of(head, 1U << AH_PROGRAM_FORWARD | 1U << AH_PROGRAM_BACKWARD));
+    sizes->head_saved = round_up(head->saved_bytes);
+    int64_t work = sizes->head_work + sizes->micro_batches * sizes->head_saved;
     work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP));
     if (partition->step.infers)
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
@@ -115,19 +120,22 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
                     int64_t workspace_bytes)
 {
     const struct ah_code *code = partition->code;
-    *sizes = (struct sizes){0};
+    *sizes = (struct sizes){.micro_batches = ah__micro_batches(partition)};
     measure_groups(sizes, partition, switches);
     sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
     sizes->saved = round_up(code[AH_CLASS_BLOCK].saved_bytes);
     sizes->saved_sets = ah__saved_sets(switches);
+    sizes->saved_all = sizes->saved_sets * sizes->saved;
+    if (switches->checkpoint < switches->layers)
+        sizes->saved_all *= sizes->micro_batches;
     sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++)
         sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
     sizes->boundary = round_up(sizes->boundary);
     measure_work(sizes, partition, switches);
     sizes->workspace = round_up(workspace_bytes);
-    sizes->tokens = 2 * round_up(partition->batch * partition->seq * (int64_t)sizeof(int32_t));
-    sizes->results = round_up(AH_RESULTS_NORMS + (int64_t)sizeof(double) * (switches->layers + 2));
+    sizes->tokens = 2 * round_up(ah__tokens_bytes(partition) / 2);
+    sizes->results = round_up(ah__results_bytes(partition));
     sizes->staging = staging_bytes(partition, switches);
 }
 
@@ -152,7 +160,8 @@ static int64_t outside_bytes(const struct sizes *sizes)
 {
     int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
-    return bytes + sizes->embedding_saved + sizes->boundary + sizes->work + sizes->workspace + sizes->accumulator +
+    return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
+           sizes->accumulator +
            2 * sizes->tokens + 2 * sizes->results;
 }
 
@@ -186,7 +195,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     measure(&sizes, partition, switches, workspace_bytes);
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
               3 * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
-              (switches->layers + 1) * sizes.input + sizes.saved_sets * sizes.saved + outside_bytes(&sizes);
+              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
             host_outside_bytes(&sizes);
 }
@@ -235,12 +244,12 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
 static void place_device(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->device_bytes;
-    layout->inputs_offset = place(end, (switches->layers + 1) * sizes->input);
-    layout->saved_offset = place(end, sizes->saved_sets * sizes->saved);
-    layout->embedding_saved_offset = place(end, sizes->embedding_saved);
-    layout->boundary_offset = place(end, sizes->boundary);
+    layout->inputs_offset = place(end, (switches->layers + 1) * layout->input_bytes);
+    layout->saved_offset = place(end, sizes->saved_all);
+    layout->embedding_saved_offset = place(end, sizes->micro_batches * sizes->embedding_saved);
+    layout->boundary_offset = place(end, sizes->micro_batches * sizes->boundary);
     layout->work_offset = place(end, sizes->work);
-    layout->head_saved_offset = layout->work_offset + sizes->head_saved;
+    layout->head_saved_offset = layout->work_offset + sizes->head_work;
     layout->workspace_offset = place(end, sizes->workspace);
     layout->accumulator_offset = sizes->accumulator ? place(end, sizes->accumulator) : -1;
     layout->tokens_offset = place(end, 2 * sizes->tokens);
@@ -258,6 +267,23 @@ static void place_host(struct ah_layout *layout, const struct ah_switches *switc
     layout->host_staging_offset = place(end, sizes->staging);
 }
 
+static void note_sizes(struct ah_layout *layout, const struct sizes *sizes)
+{
+    layout->slot_bytes = sizes->buffer[AH_CLASS_BLOCK];
+    layout->input_bytes = sizes->micro_batches * sizes->input;
+    layout->saved_bytes = sizes->saved_all / sizes->saved_sets;
+    layout->saved_sets = sizes->saved_sets;
+    layout->input_step = sizes->input;
+    layout->saved_step = sizes->saved;
+    layout->embedding_saved_step = sizes->embedding_saved;
+    layout->head_saved_step = sizes->head_saved;
+    layout->boundary_step = sizes->boundary;
+    layout->work_bytes = sizes->work;
+    layout->tokens_bytes = sizes->tokens;
+    layout->results_bytes = sizes->results;
+    layout->host_staging_bytes = sizes->staging;
+}
+
 int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition, const struct ah_switches *switches,
                    int64_t workspace_bytes)
 {
@@ -270,14 +296,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     }
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
-    layout->slot_bytes = sizes.buffer[AH_CLASS_BLOCK];
-    layout->input_bytes = sizes.input;
-    layout->saved_bytes = sizes.saved;
-    layout->saved_sets = sizes.saved_sets;
-    layout->work_bytes = sizes.work;
-    layout->tokens_bytes = sizes.tokens;
-    layout->results_bytes = sizes.results;
-    layout->host_staging_bytes = sizes.staging;
+    note_sizes(layout, &sizes);
     layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK]);
     for (int group = 0; group < switches->layers + 2; group++)

@@ -35,6 +35,9 @@ struct ah_layout {
     int64_t shards_offset;                 /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t inputs_offset,
         input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
+    /* From what one micro-batch has of a boundary activation, a saved set, the boundary's gradient to what the next one
+     * has. Saved sets of blocks that recompute are of one micro-batch. */
+    int64_t input_step, saved_step, embedding_saved_step, head_saved_step, boundary_step;
     int64_t saved_offset,
         saved_bytes; /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
     int saved_sets;
@@ -46,9 +49,9 @@ struct ah_layout {
     int64_t accumulator_offset;            /* F32 gradient of the block whose backward runs; -1: the compute dtype is
                                             * F32, so that it is made where it stays */
     int64_t tokens_offset,
-        tokens_bytes; /* of one iteration: ids [batch, seq] at 0, targets at tokens_bytes/2; there are two */
+        tokens_bytes; /* of one iteration, as bind/bind.h says; there are two */
     int64_t results_offset,
-        results_bytes; /* of one iteration: loss (float) at 0, squared norms (double per group) at 64; two */
+        results_bytes; /* of one iteration, as bind/bind.h says; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
     /* Host states of blocks, ah__host_sets() of them: p, m, v, each groups[1].state_bytes; then, where parameters do

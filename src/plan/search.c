@@ -422,6 +422,22 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
         least.switches.offload_optimizer, (double)least.step_ns / 1e6);
 }
 
+static int candidates_find(struct candidates *candidates, const struct ah_predictor *predictor,
+                           const struct ah_budget *budget)
+{
+    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, budget)
+                                                   : candidates_all(candidates, predictor, budget);
+}
+
+int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct candidates candidates = {0};
+    int status = candidates_find(&candidates, predictor, budget);
+    *fits = candidates.count > 0;
+    ah__free(candidates.list);
+    return status;
+}
+
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
@@ -429,8 +445,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     struct ah_plan best;
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
-    int status =
-        placed ? candidates_placed(&candidates, predictor, budget) : candidates_all(&candidates, predictor, budget);
+    int status = candidates_find(&candidates, predictor, budget);
     if (status == AH_OK && candidates.count == 0) {
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);

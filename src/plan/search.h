@@ -16,6 +16,10 @@ struct ah_search_report {
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget);
 
+/* Whether the policy has a plan within the budget, however slow; of the predictor's profile only the workspace and the
+ * ranks matter. */
+int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget);
+
 /* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest
  * slots, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);

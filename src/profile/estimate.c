@@ -82,15 +82,26 @@ static void set_device_bytes(struct estimate *estimate, enum ah_item_kind kind, 
     set(estimate, kind, class, time.ns);
 }
 
+/* A program of every micro-batch; all but the first run `adding` where there is such a program. */
+static void add_programs(struct ah_roofline_time *time, const struct estimate *estimate, const struct ah_code *code,
+                         enum ah_program_kind kind, enum ah_program_kind adding)
+{
+    const struct ah_program *first = &code->program[kind], *later = &code->program[adding];
+    ah__roofline_add(time, &estimate->roofline, first);
+    for (int i = 1; i < ah__micro_batches(estimate->partition); i++)
+        ah__roofline_add(time, &estimate->roofline, later->count ? later : first);
+}
+
 /* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
 static double set_programs(struct estimate *estimate, int class)
 {
     const struct ah_code *code = &estimate->partition->code[class];
     struct ah_profile *profile = estimate->profile;
     struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0};
-    ah__roofline_add(&forward, &estimate->roofline, &code->program[AH_PROGRAM_FORWARD]);
-    ah__roofline_add(&backward, &estimate->roofline, &code->program[AH_PROGRAM_BACKWARD]);
-    ah__roofline_add(&recompute, &estimate->roofline, &code->program[AH_PROGRAM_RECOMPUTE]);
+    int times = ah__micro_batches(estimate->partition);
+    add_programs(&forward, estimate, code, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
+    add_programs(&backward, estimate, code, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
+    add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
     if (estimate->dtype_bytes < FLOAT_BYTES)
         ah__roofline_add_bytes(&backward, &estimate->roofline,
@@ -99,9 +110,9 @@ static double set_programs(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_FORWARD, class, forward.ns);
     set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
     profile->costs.recompute_ns[class] = llround(recompute.ns);
-    profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
-    profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
-    profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
+    profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
+    profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
+    profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
@@ -129,7 +140,7 @@ static void set_group(struct estimate *estimate, int class)
 static void set_small_copies(struct estimate *estimate, int class)
 {
     const struct ah_partition *partition = estimate->partition;
-    double tokens = (double)(partition->batch * partition->seq) * 2 * 4; /* ids and targets, int32 */
+    double tokens = (double)ah__step_tokens(partition) * 2 * 4; /* ids and targets, int32 */
     double copy_ns = figure(estimate, AH_FIGURE_COPY);
     set(estimate, AH_ITEM_INPUT, class, copy_ns + tokens / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_RESULT, class, copy_ns);

@@ -15,9 +15,10 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
         const struct ah_code *code = &partition->code[class];
         int group = ah__class_representative((enum ah_class)class, partition->layers);
         profile->params[class] = partition->groups[group].count;
-        profile->forward_flops[class] = code->program[AH_PROGRAM_FORWARD].flops;
-        profile->backward_flops[class] = code->program[AH_PROGRAM_BACKWARD].flops;
-        profile->recompute_flops[class] = code->program[AH_PROGRAM_RECOMPUTE].flops;
+        int times = ah__micro_batches(partition);
+        profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
+        profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
+        profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
     }
 }
 
@@ -49,23 +50,38 @@ static void drain(struct ah_dev *dev, int status)
     ah__fail(status, "%s", message);
 }
 
+/* What does not depend on programs, of a profile of the same model on the same device. */
+static void take(struct ah_profile *profile, const struct ah_profile *like)
+{
+    profile->costs = like->costs;
+    profile->h2d_bytes_per_s = like->h2d_bytes_per_s;
+    profile->d2h_bytes_per_s = like->d2h_bytes_per_s;
+    profile->h2d_both_bytes_per_s = like->h2d_both_bytes_per_s;
+    profile->d2h_both_bytes_per_s = like->d2h_both_bytes_per_s;
+}
+
 static int profile_run(struct ah_workload *workload, struct ah_profile *profile, const struct ah_partition *partition,
-                     struct ah_dev *dev)
+                       struct ah_dev *dev, const struct ah_profile *like)
 {
     AH_TRY(ah__workload_init(workload, partition, dev));
     profile->workspace_bytes = workload->programs.workspace_bytes;
+    if (like) {
+        take(profile, like);
+        return ah__profile_rounds_programs(workload, &profile->costs);
+    }
     AH_TRY(ah__profile_notify(&profile->costs.lanes.notify_ns, dev));
     AH_TRY(ah__profile_rounds(workload, &profile->costs));
     return ah__profile_streams(workload, profile);
 }
 
-static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
+static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
+                           const struct ah_profile *like)
 {
     struct ah_workload *workload;
     AH_TRY(ah__new(&workload, 1, sizeof *workload));
     workload->dev = dev;
     profile_init(profile, partition, dev);
-    int status = profile_run(workload, profile, partition, dev);
+    int status = profile_run(workload, profile, partition, dev, like);
     if (status != AH_OK)
         drain(dev, status);
     ah__workload_fini(workload);
@@ -73,7 +89,8 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
     return status;
 }
 
-int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
+int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
+                             const struct ah_profile *like)
 {
     struct ah_profile *profile;
     if (partition->compute != AH_F32 && partition->compute != AH_BF16)
@@ -82,12 +99,17 @@ int ah_profile_measure(struct ah_profile **out, const struct ah_partition *parti
                         ah__dtype_name(partition->compute));
     AH_TRY(ah__profile_fits(partition, dev));
     AH_TRY(ah__new(&profile, 1, sizeof *profile));
-    int status = profile_measure(profile, partition, dev);
+    int status = profile_measure(profile, partition, dev, like);
     if (status != AH_OK)
         ah__free(profile);
     else
         *out = profile;
     return status;
+}
+
+int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    return ah__profile_measure_like(out, partition, dev, NULL);
 }
 
 void ah_profile_free(struct ah_profile *profile)

@@ -31,4 +31,9 @@ struct ah_profile {
  * is. */
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
 
+/* As ah_profile_measure, of the same step in micro-batches of another size: only programs are timed, all else is taken
+ * from `like`. */
+int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
+                             const struct ah_profile *like);
+
 #endif

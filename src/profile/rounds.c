@@ -154,10 +154,33 @@ static int64_t at_least_one(int64_t ns)
     return ns > 0 ? ns : 1;
 }
 
+/* What was measured of a few micro-batches, for all of the step. */
+static int64_t of_all(int64_t ns, const struct ah_workload *workload)
+{
+    return ns * ah__micro_batches(workload->partition) / workload->micro_batches;
+}
+
+/* What depends on the size of a micro-batch. */
+static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
+{
+    static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        for (size_t i = 0; i < AH_LENGTH(kinds); i++)
+            costs->ns[kinds[i]][class] =
+                at_least_one(of_all(ah__samples_median(&workload->samples[kinds[i]][class]), workload));
+        costs->recompute_ns[class] = 0;
+        if (workload->recomputed[class].count)
+            costs->recompute_ns[class] =
+                at_least_one(of_all(ah__samples_median(&workload->recomputed[class]), workload) -
+                             costs->ns[AH_ITEM_BACKWARD][class]);
+    }
+}
+
 static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
-    static const enum ah_item_kind per_class[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
-                                                  AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
+    static const enum ah_item_kind per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH,
+                                                  AH_ITEM_OFFLOAD};
+    programs_fill(workload, costs);
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&workload->samples[per_class[i]][class]));
@@ -169,11 +192,14 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
         costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_RESULT][0]));
-        costs->recompute_ns[class] = 0;
-        if (workload->recomputed[class].count)
-            costs->recompute_ns[class] =
-                at_least_one(ah__samples_median(&workload->recomputed[class]) - costs->ns[AH_ITEM_BACKWARD][class]);
     }
+}
+
+int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs)
+{
+    AH_TRY(rounds_run(workload, &round_table[0]));
+    programs_fill(workload, costs);
+    return AH_OK;
 }
 
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs)

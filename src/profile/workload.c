@@ -13,10 +13,15 @@ struct carve {
     int64_t used, align;
 };
 
+static int64_t aligned(const struct carve *from, int64_t bytes)
+{
+    return (bytes + from->align - 1) / from->align * from->align;
+}
+
 static char *carve(struct carve *from, int64_t bytes)
 {
     char *piece = from->base ? from->base + from->used : NULL;
-    from->used += (bytes + from->align - 1) / from->align * from->align;
+    from->used += aligned(from, bytes);
     return piece;
 }
 
@@ -35,12 +40,13 @@ static int64_t cache_bytes(void)
 }
 
 /* Enough copies to leave the cache between two visits of one; no more than the model has; two where memory allows. */
-static int copies_of(const struct ah_partition *partition)
+static int copies_of(const struct ah_partition *partition, int micro_batches)
 {
     const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
     int64_t param_bytes = partition->groups[1].count * (int64_t)sizeof(float);
-    int64_t visited = 2 * param_bytes + code->saved_bytes + code->input_bytes;
-    int64_t whole = 4 * param_bytes + code->saved_bytes + code->input_bytes;
+    int64_t activations = micro_batches * (code->saved_bytes + code->input_bytes);
+    int64_t visited = 2 * param_bytes + activations;
+    int64_t whole = 4 * param_bytes + activations;
     int64_t copies = larger(2, 1 + cache_bytes() / larger(visited, 1));
     if (copies * whole > copies_most_bytes)
         copies = larger(1, copies_most_bytes / whole);
@@ -63,6 +69,12 @@ static int64_t boundary_bytes(const struct ah_partition *partition)
     return bytes;
 }
 
+/* What crosses from one partition to the next has one size. */
+static int64_t input_bytes(const struct ah_partition *partition)
+{
+    return larger(partition->code[AH_CLASS_BLOCK].input_bytes, partition->code[AH_CLASS_HEAD].input_bytes);
+}
+
 /* ---- where */
 
 static void place_carve(struct ah_workload *workload, struct carve *device, struct carve *host, int index)
@@ -80,10 +92,9 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : state_bytes);
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
-    place->saved = carve(device, code->saved_bytes);
-    int64_t next_bytes =
-        index + 1 < workload->places ? workload->partition->code[workload->place[index + 1].class].input_bytes : 0;
-    place->output = carve(device, larger(code->output_bytes, next_bytes));
+    place->saved_step = aligned(device, code->saved_bytes);
+    place->saved = carve(device, workload->micro_batches * place->saved_step);
+    place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * workload->input_step) : NULL;
     place->input = index ? workload->place[index - 1].output : NULL;
 }
 
@@ -93,7 +104,9 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
     workload->host_tokens = carve(host, workload->tokens_bytes);
     workload->results = carve(device, workload->results_bytes);
     workload->host_results = carve(host, workload->results_bytes);
-    workload->boundary = carve(device, boundary_bytes(workload->partition));
+    workload->input_step = aligned(device, input_bytes(workload->partition));
+    workload->boundary_step = aligned(device, boundary_bytes(workload->partition));
+    workload->boundary = carve(device, workload->micro_batches * workload->boundary_step);
     workload->work = carve(device, work_bytes(workload->partition));
     workload->workspace = carve(device, workload->programs.workspace_bytes);
     for (int i = 0; i < 3; i++)
@@ -115,6 +128,8 @@ static void ids_fill(const struct ah_workload *workload)
     int64_t count = workload->tokens_bytes / (int64_t)sizeof *ids;
     for (int64_t i = 0; i < count; i++)
         ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)i) % (uint64_t)workload->partition->vocab);
+    if (ah__micro_batches(workload->partition) > 1)
+        *(float *)(void *)(ids + count - 1) = 1.0F / (float)ah__step_tokens(workload->partition);
 }
 
 /* Parameters by their own rules, so that activations stay in the range of a real model. */
@@ -202,10 +217,13 @@ int ah__workload_init(struct ah_workload *workload, const struct ah_partition *p
     dev->ops->info(dev, &info);
     workload->dev = dev;
     workload->partition = partition;
-    workload->copies = copies_of(partition);
+    workload->micro_batches = ah__micro_batches(partition);
+    if (workload->micro_batches > AH_WORKLOAD_MICRO_BATCHES)
+        workload->micro_batches = AH_WORKLOAD_MICRO_BATCHES;
+    workload->copies = copies_of(partition, workload->micro_batches);
     workload->places = workload->copies + 2;
-    workload->tokens_bytes = 2 * partition->batch * partition->seq * (int64_t)sizeof(int32_t);
-    workload->results_bytes = AH_RESULTS_NORMS + (int64_t)sizeof(double) * (partition->layers + 2);
+    workload->tokens_bytes = ah__tokens_bytes(partition);
+    workload->results_bytes = ah__results_bytes(partition);
     AH_TRY(ah__bound_programs_init(&workload->programs, partition, dev));
     AH_TRY(ah__new(&workload->place, (size_t)workload->places, sizeof *workload->place));
     places_init(workload);
@@ -272,7 +290,10 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .host_tokens = workload->host_tokens,
         .host_results = workload->host_results,
         .tokens_bytes = workload->tokens_bytes,
-        .results_bytes = workload->results_bytes,
+        .input_step = workload->input_step,
+        .output_step = workload->input_step,
+        .saved_step = item->recompute ? 0 : place->saved_step,
+        .boundary_step = workload->boundary_step,
         .update_grad = on_host ? place->host_grad : place->grad,
         .update_half = half(workload, place, on_host),
         .spare_half = workload->host_spare_half,
@@ -294,6 +315,7 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
         .programs = &workload->programs,
         .class = place->class,
         .group = place->group,
+        .micro_batches = workload->micro_batches,
         /* So small a step that parameters stay what they are, however many rounds there are. */
         .adam = {.beta1 = 0.9F, .one_minus_beta1 = 0.1F, .beta2 = 0.95F, .one_minus_beta2 = 0.05F, .eps = 1e-8F,
                  .decay_factor = 1.0F, .step_size = 1e-7F, .inv_sqrt_bias2 = 1.0F},

@@ -2,14 +2,15 @@
  *
  * The block exists in a few copies with data of their own, taken in turn, so that each use finds the caches as cold as
  * a real step leaves them; there are never more copies than the model has blocks. A `place` is one of embedding (0),
- * copies (1..copies) and head (copies + 1). Streams on different lanes touch disjoint memory or only read it. */
+ * copies (1..copies) and head (copies + 1). Of a step's micro-batches a few are there, which one item runs as in a real
+ * step; the others are taken to be alike. Streams on different lanes touch disjoint memory or only read it. */
 #ifndef AH_PROFILE_WORKLOAD_H
 #define AH_PROFILE_WORKLOAD_H
 
 #include "bind/bind.h"
 #include "profile/profile.h"
 
-enum { AH_SAMPLES_MOST = 128 };
+enum { AH_SAMPLES_MOST = 128, AH_WORKLOAD_MICRO_BATCHES = 4 };
 
 struct ah_samples {
     int count; /* the first AH_SAMPLES_MOST are kept */
@@ -23,6 +24,7 @@ struct ah_workload_place {
     char *state[3], *grad;            /* device: p, m, v */
     char *param;                      /* device: in the compute dtype; F32: the master */
     char *input, *output, *saved;     /* device; input is the output of the place before */
+    int64_t saved_step;               /* from one micro-batch to the next */
     char *host_state[3], *host_grad;  /* host update */
     char *host_landing;               /* where a gradient arrives */
 };
@@ -32,12 +34,14 @@ struct ah_workload {
     const struct ah_partition *partition;
     bool owns_memory;                 /* what was handed out to us is released at the end */
     int copies, places;               /* places = copies + 2 */
+    int micro_batches;                /* that programs run; of the step's, at most AH_WORKLOAD_MICRO_BATCHES */
+    int64_t input_step, boundary_step; /* from one micro-batch to the next */
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
     char *accumulator;                /* device: gradients of blocks in F32; null: `grad` is that */
     char *host_spare[3], *host_spare_half; /* states of a block and their copy, for provisional updates */
-    int64_t tokens_bytes, results_bytes;
+    int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`: BACKWARD with recompute */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
@@ -56,8 +60,11 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns. */
+/* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns.
+ * What runs programs is taken to last as long for each micro-batch. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
+/* The programs alone: FORWARD, BACKWARD and recompute_ns; the rest of *costs stays. */
+int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);
 

@@ -18,9 +18,14 @@ static char *host_results(const struct ah_run *run, int64_t iteration)
     return of_iteration(run->host, run->layout->host_results_offset, run->layout->results_bytes, iteration);
 }
 
-const float *ah__run_loss(const struct ah_run *run, int64_t iteration)
+double ah__run_loss(const struct ah_run *run, int64_t iteration)
 {
-    return (const float *)(const void *)host_results(run, iteration);
+    const char *results = host_results(run, iteration);
+    const float *loss = (const float *)(const void *)(results + ah__results_losses(run->partition));
+    double sum = 0;
+    for (int i = 0; i < ah__micro_batches(run->partition); i++)
+        sum += (double)loss[i];
+    return sum;
 }
 
 const double *ah__run_norms(const struct ah_run *run, int64_t iteration)
@@ -98,6 +103,16 @@ static void place_half(struct ah_addresses *at, const struct ah_run *run, int gr
                                                  : NULL;
 }
 
+/* A set of a block that recomputes is of one micro-batch. */
+static int64_t saved_step(const struct ah_run *run, int partition)
+{
+    if (partition == 0)
+        return run->layout->embedding_saved_step;
+    if (partition > run->plan.switches.layers)
+        return run->layout->head_saved_step;
+    return ah__recomputes(&run->plan.switches, partition) ? 0 : run->layout->saved_step;
+}
+
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
 {
     int g = item->partition, shared = run->partition->shared_group;
@@ -140,7 +155,10 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .host_tokens = of_iteration(run->host, layout->host_tokens_offset, layout->tokens_bytes, item->iteration),
         .host_results = host_results(run, item->iteration),
         .tokens_bytes = layout->tokens_bytes,
-        .results_bytes = AH_RESULTS_NORMS + (int64_t)sizeof(double) * (run->plan.switches.layers + 2),
+        .input_step = layout->input_step,
+        .output_step = layout->input_step,
+        .saved_step = saved_step(run, i),
+        .boundary_step = layout->boundary_step,
     };
     place_group(at, run, item);
 }

@@ -31,8 +31,9 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
 
 /* The training iteration (as hooks count) of a scheduler iteration. */
 int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration);
-/* Host copies of an iteration's loss and squared gradient norms (layers + 2 doubles). */
-const float *ah__run_loss(const struct ah_run *run, int64_t iteration);
+/* What has arrived on the host: an iteration's loss, that of its micro-batches added up in their order, and its squared
+ * gradient norms (layers + 2 doubles). */
+double ah__run_loss(const struct ah_run *run, int64_t iteration);
 const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
 /* Where updates on the host read the factor of an iteration. */
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);

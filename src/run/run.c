@@ -65,16 +65,29 @@ void ah__run_free(struct ah_run *run)
     ah__free(run);
 }
 
-/* Writes an iteration's ids and targets where its INPUT copies them from. */
-static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t iteration)
+static int batch_fill(struct ah_run *run, int32_t *ids, int32_t *targets, int64_t iteration)
 {
-    int32_t *ids = (int32_t *)(void *)at->host_tokens;
-    int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
-    size_t bytes = (size_t)(run->partition->batch * run->partition->seq) * sizeof *ids;
+    size_t bytes = (size_t)ah__step_tokens(run->partition) * sizeof *ids;
     if (!run->eval_ids)
         return run->hooks.batch(ids, targets, ah__run_training_iteration(run, iteration), run->hooks.context);
     memcpy(ids, run->eval_ids, bytes);
     memcpy(targets, run->eval_targets, bytes);
+    return AH_OK;
+}
+
+/* Writes an iteration's ids and targets where its INPUT copies them from. The loss is the mean over the tokens of all
+ * micro-batches that count, which none of them knows. */
+static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t iteration)
+{
+    int32_t *ids = (int32_t *)(void *)at->host_tokens;
+    int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
+    int64_t tokens = ah__step_tokens(run->partition), counted = 0;
+    AH_TRY(batch_fill(run, ids, targets, iteration));
+    if (ah__micro_batches(run->partition) == 1)
+        return AH_OK;
+    for (int64_t i = 0; i < tokens; i++)
+        counted += targets[i] != AH_TARGET_IGNORED;
+    *(float *)(void *)(targets + tokens) = 1.0F / (float)(counted > 0 ? counted : 1);
     return AH_OK;
 }
 
@@ -87,6 +100,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .programs = &run->programs,
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
+        .micro_batches = ah__micro_batches(run->partition),
         .infer = run->infer,
         .clip = run->hooks.clip,
     };
@@ -107,7 +121,7 @@ static void result_fill(struct ah_run_result *result, struct ah_run *run, const 
     *ah__run_scale(run, span->item.iteration) = scale;
     *result = (struct ah_run_result){
         .iteration = ah__run_training_iteration(run, span->item.iteration),
-        .loss = (double)*ah__run_loss(run, span->item.iteration),
+        .loss = ah__run_loss(run, span->item.iteration),
         .grad_norm = norm,
         .clip_factor = (double)scale,
         .now_ns = span->end_ns,
@@ -121,7 +135,7 @@ static int completed(const struct ah_span *span, void *context)
     if (span->item.kind != AH_ITEM_RESULT)
         return AH_OK;
     if (run->eval_ids) {
-        run->loss = (double)*ah__run_loss(run, span->item.iteration);
+        run->loss = ah__run_loss(run, span->item.iteration);
         return AH_OK;
     }
     if (span->item.partition != 0)

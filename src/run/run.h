@@ -18,7 +18,8 @@ struct ah_run_result {
 };
 
 struct ah_run_hooks {
-    /* Fills ids and targets [batch, seq] of an iteration (0-based since ah__run_new); called in order, once each. */
+    /* Fills ids and targets [micro-batches * batch, seq] of an iteration (0-based since ah__run_new); called in order,
+     * once each. */
     int (*batch)(int32_t *ids, int32_t *targets, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
@@ -37,7 +38,7 @@ void ah__run_free(struct ah_run *run);
 
 /* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
-/* Mean loss of one batch, forward only; parameters untouched. Only while drained. */
+/* Mean loss of one batch of a step's size, forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
 /* The logits of one row (0 .. batch*seq-1), vocab floats, by the head's inference program over ids [batch, seq]. Needs
  * a partition made for inference (struct ah_step_options) and a plan whose staging holds vocab floats (any that keeps

@@ -88,18 +88,75 @@ int ah__session_profile(struct ah_session *session)
     return AH_OK;
 }
 
+static const char *policy_of(const struct ah_session *session)
+{
+    return session->options->policy ? session->options->policy : "autohete";
+}
+
+struct ah_step_options ah__session_step(const struct ah_session *session)
+{
+    const struct ah_settings *settings = &session->settings;
+    struct ah_step_options step = {.clips = settings->clip > 0};
+    if (settings->micro_batch != AH_MICRO_BATCH_AUTO)
+        step.micro_batches = (int)(settings->batch / settings->micro_batch);
+    return step;
+}
+
+static struct ah_micro_batch_options micro_batch_options(const struct ah_session *session)
+{
+    return (struct ah_micro_batch_options){
+        .model = session->model,
+        .batch = session->settings.batch,
+        .seq = session->settings.seq,
+        .compute = session->settings.dtype,
+        .step = ah__session_step(session),
+        .dev = session->dev,
+        .budget = session->options->budget,
+        .plan = session->options->plan,
+        .policy = policy_of(session),
+    };
+}
+
 int ah__session_plan(struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    struct ah_micro_batch_options smaller = micro_batch_options(session);
+    int status;
+    if (!options->plan || strcmp(options->plan, "auto") == 0)
+        status = ah_plan_search(&session->plan, session->partition, session->profile, &options->budget,
+                                policy_of(session));
+    else
+        status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &options->budget,
+                               policy_of(session));
+    bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
+    return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->settings.micro_batch) : status;
+}
+
+int ah__session_choose(struct ah_session *session)
+{
+    struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_micro_batch chosen;
+    if (session->options->profile_path)
+        return ah__fail(AH_EINPUT, "micro_batch: found auto beside a saved profile, expected a size: a profile is of "
+                                   "one");
+    AH_TRY(ah_micro_batch_choose(&chosen, &options));
+    session->settings.micro_batch = chosen.size;
+    session->graph = chosen.graph;
+    session->partition = chosen.partition;
+    session->profile = chosen.profile;
+    session->plan = chosen.plan;
+    return AH_OK;
+}
+
+int ah__session_predict(struct ah_session *session)
 {
     enum { PREDICTED_ITERATIONS = 6 };
     const struct ah_train_options *options = session->options;
-    const char *policy = options->policy ? options->policy : "autohete";
-    if (!options->plan || strcmp(options->plan, "auto") == 0)
-        AH_TRY(ah_plan_search(&session->plan, session->partition, session->profile, &options->budget, policy));
-    else
-        AH_TRY(ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &options->budget,
-                             policy));
     AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
                             PREDICTED_ITERATIONS));
+    if (options->on_micro_batch)
+        AH_TRY(options->on_micro_batch(session->settings.micro_batch, ah__micro_batches(session->partition),
+                                       options->context));
     return options->on_plan ? options->on_plan(&session->plan, &options->budget, options->context) : AH_OK;
 }
 

@@ -37,8 +37,14 @@ struct ah_session {
 int ah__session_open_inputs(struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
-/* Searched for, or given; with the timeline it predicts. Tells on_plan. */
+/* Searched for, or given. A refused budget names the micro-batch that would do. */
 int ah__session_plan(struct ah_session *session);
+/* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. */
+int ah__session_choose(struct ah_session *session);
+/* What a step is apart from its model, under the settings. */
+struct ah_step_options ah__session_step(const struct ah_session *session);
+/* The timeline that the plan predicts. Tells on_micro_batch and on_plan. */
+int ah__session_predict(struct ah_session *session);
 /* Initial parameters, or the checkpoint's. */
 int ah__session_load(struct ah_session *session);
 

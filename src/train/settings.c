@@ -52,7 +52,7 @@ static const struct real_row reals[] = {
 
 void ah_train_options_init(struct ah_train_options *options)
 {
-    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET};
+    *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET, .micro_batch = AH_UNSET};
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
         *(int64_t *)((char *)options + counts[i].option) = AH_UNSET;
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
@@ -93,6 +93,32 @@ static int resolve_real(struct ah_settings *out, const struct real_row *row, con
         value = asked;
     }
     *(double *)((char *)out + row->setting) = value;
+    return AH_OK;
+}
+
+static int check_divides(int64_t micro_batch, int64_t batch)
+{
+    if (micro_batch >= 1 && batch % micro_batch == 0)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "micro_batch: found %" PRId64 ", expected a divisor of the batch of %" PRId64,
+                    micro_batch, batch);
+}
+
+/* What a checkpoint says was chosen once stays chosen. */
+static int resolve_micro_batch(struct ah_settings *out, const struct ah_train_options *options,
+                               const struct ah_settings *saved)
+{
+    int64_t asked = options->micro_batch;
+    bool open = asked == AH_UNSET || asked == AH_MICRO_BATCH_AUTO;
+    out->micro_batch = saved ? saved->micro_batch : asked == AH_MICRO_BATCH_AUTO ? asked : out->batch;
+    if (open)
+        return AH_OK;
+    int64_t size = asked == AH_MICRO_BATCH_WHOLE ? out->batch : asked;
+    AH_TRY(check_divides(size, out->batch));
+    if (saved && size != saved->micro_batch)
+        return ah__fail(AH_ESTALE, "micro_batch: found %" PRId64 ", expected %" PRId64 " as in the checkpoint", size,
+                        saved->micro_batch);
+    out->micro_batch = size;
     return AH_OK;
 }
 
@@ -146,6 +172,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
         AH_TRY(resolve_count(&settings, &counts[i], options, saved));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         AH_TRY(resolve_real(&settings, &reals[i], options, saved));
+    AH_TRY(resolve_micro_batch(&settings, options, saved));
     AH_TRY(resolve_seed(&settings, options, saved));
     AH_TRY(resolve_dtypes(&settings, options, saved));
     if (options->schedule)
@@ -172,6 +199,7 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         AH_TRY(ah__json_add_double(object, reals[i].name,
                                    *(const double *)((const char *)settings + reals[i].setting)));
+    AH_TRY(ah__json_add_int(object, "micro_batch", settings->micro_batch));
     AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
@@ -198,6 +226,9 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         AH_TRY(ah__json_double((double *)((char *)&settings + reals[i].setting), json, reals[i].name, reals[i].min,
                                reals[i].max));
+    AH_TRY(ah__json_int(&settings.micro_batch, json, "micro_batch", 1, settings.batch));
+    if (check_divides(settings.micro_batch, settings.batch) != AH_OK)
+        return ah__fail_prefix(AH_EINPUT, "%s", json->path);
     AH_TRY(ah__json_string(&decay, json, "schedule"));
     if (ah__decay_find(&settings.schedule.decay, decay) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);

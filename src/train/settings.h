@@ -11,6 +11,7 @@ struct ah_settings {
     int64_t batch, seq;
     enum ah_dtype dtype;      /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype; /* of model.safetensors */
+    int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
     uint64_t seed;
     struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps and steps */
     struct ah_adamw adamw;
@@ -21,7 +22,8 @@ struct ah_settings {
 };
 
 /* Options where they are set, else `saved` (null: a new training), else the library's defaults. A saved training keeps
- * its batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option out of range. */
+ * its batch, micro_batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option
+ * out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, int64_t max_seq);
 

@@ -6,13 +6,19 @@ static int session_run(struct ah_session *session)
     const struct ah_train_options *options = session->options;
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
-    AH_TRY(ah_model_record(&session->graph, session->model, session->settings.batch, session->settings.seq,
-                           session->settings.dtype));
-    struct ah_step_options step = {.clips = session->settings.clip > 0};
-    AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
     AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "cpu", &options->dev));
-    AH_TRY(ah__session_profile(session));
-    AH_TRY(ah__session_plan(session));
+    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
+        AH_TRY(ah__session_choose(session));
+    } else {
+        const struct ah_settings *settings = &session->settings;
+        struct ah_step_options step = ah__session_step(session);
+        AH_TRY(ah_model_record(&session->graph, session->model, settings->micro_batch, settings->seq,
+                               settings->dtype));
+        AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
+        AH_TRY(ah__session_profile(session));
+        AH_TRY(ah__session_plan(session));
+    }
+    AH_TRY(ah__session_predict(session));
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
     AH_TRY(ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks));
     AH_TRY(ah__session_load(session));
@@ -55,6 +61,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .host_peak_bytes_predicted = session->plan.host_peak_bytes,
         .host_peak_bytes_used = info.host_bytes,
         .dtype = ah__dtype_word(session->settings.dtype),
+        .micro_batch = session->settings.micro_batch,
         .clip = session->settings.clip,
         .clipped_steps = session->loop.clipped_steps,
         .skipped_steps = session->loop.skipped_steps,

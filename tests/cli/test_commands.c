@@ -181,6 +181,13 @@ static void bad_command_lines(void **state)
         {"simulate --model x --svg /no/such/x.svg", "--svg: found '/no/such/x.svg'"},
         {"simulate --model x --trace /no/such/x.json", "--trace: found '/no/such/x.json'"},
         {"plan --model x --seq many", "--seq: found 'many'"},
+        {"plan --model x --micro-batch 3", "--micro-batch: found 3, expected a divisor of the batch of 8"},
+        {"inspect --model x --batch 4 --micro-batch 8", "--micro-batch: found 8, expected a divisor of the batch of 4"},
+        {"profile --model x --micro-batch auto", "--micro-batch: found 'auto', expected a whole number from 1"},
+        {"plan --model x --micro-batch some", "--micro-batch: found 'some', expected auto or a whole number from 1"},
+        {"plan --model x --micro-batch auto --profile y", "--micro-batch: found auto beside --profile"},
+        {"simulate --model x --hardware y --micro-batch auto", "--micro-batch: found auto, expected a size"},
+        {"simulate --model x --hardware y --ranks 2 --micro-batch 8", "found 8, expected a divisor of the batch of 4"},
         {"simulate --model x --iterations 0", "--iterations: found '0', expected a whole number from 1 to 10000"},
         {"simulate --model x --ranks 2", "--ranks: found it without --hardware"},
         {"plan --model x --dtype fp16", "--dtype: found 'fp16', expected bf16 or fp32"},
@@ -246,6 +253,48 @@ static void train_json(void **state)
     assert_true(number(tree, "layers") == 3);
     assert_true(number(cJSON_GetObjectItem(tree, "config"), "n_embd") == 32);
     assert_true(cJSON_IsObject(cJSON_GetObjectItem(tree, "partition")));
+    cJSON_Delete(tree);
+}
+
+/* In micro-batches, and with their size left open. */
+static void train_in_micro_batches(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("train --model %s/model.json --data %s/text --batch 8 --micro-batch 2 --seq 16 --steps 3 --threads 1 "
+        "--out %s/micro --json", at, at, at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, "micro-batches: 4 of 2 sequences\n"));
+    cJSON *tree = last_line_object();
+    assert_true(number(tree, "micro_batch") == 2);
+    assert_true(number(tree, "device_peak_bytes_predicted") == number(tree, "device_peak_bytes_used"));
+    cJSON_Delete(tree);
+    run("train --resume %s/micro --micro-batch 4", at);
+    assert_refused("micro_batch: found 4, expected 2 as in the checkpoint");
+    run("train --resume %s/micro --micro-batch auto --steps 4 --threads 1 --json", at);
+    assert_ran(0);
+    tree = last_line_object();
+    assert_true(number(tree, "micro_batch") == 2);
+    cJSON_Delete(tree);
+    run("generate --model %s/micro --prompt ab --tokens 5 --threads 1", at);
+    assert_ran(0);
+    run("plan --model %s/model.json --batch 4 --seq 32 --micro-batch auto --threads 1", at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.out, ", the fastest\n"));
+    run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --threads 1", at);
+    assert_refused("would do within this budget");
+    long long size = 0;
+    assert_int_equal(sscanf(strstr(ran.err, "micro-batches of"), "micro-batches of %lld", &size), 1);
+    assert_in_range(size, 1, 16);
+    run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --micro-batch %lld --threads 1", at, size);
+    assert_ran(0);
+    run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --micro-batch %lld --threads 1", at,
+        2 * size);
+    assert_refused("would do within this budget");
+    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --hardware a100-40g --json", at);
+    assert_ran(0);
+    tree = last_line_object();
+    assert_true(number(tree, "micro_batch") == 2);
     cJSON_Delete(tree);
 }
 
@@ -484,7 +533,8 @@ static void signal_saves_and_exits(void **state)
 }
 
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
-              cmocka_unit_test(train_json), cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
+              cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
+              cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(policies_on_the_device),
               cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(file_size_limit))

@@ -230,6 +230,60 @@ static void programs_run_and_are_measured(void **state)
     ah_dev_close(dev);
 }
 
+/* Two programs alternate over three parts of what is stepped; what has no step stays. */
+static void programs_repeat_and_alternate(void **state)
+{
+    (void)state;
+    enum { COUNT = 4, REPEATS = 3, STEP = 64, BYTES = 1024 };
+    struct ah_dev *dev = device_open(NULL);
+    struct copy_program in, out;
+    struct ah_dev_info info;
+    char *device, *host;
+    assert_ok(dev->ops->device_memory(dev, BYTES, &device));
+    assert_ok(dev->ops->host_memory(dev, BYTES, &host));
+    for (int i = 0; i < BYTES / 4; i++)
+        ((float *)(void *)host)[i] = (float)i;
+    struct ah_work work = copy_work(AH_LANE_H2D, device, host, STEP * REPEATS);
+    assert_ok(ah__dev_run(dev, &work, NULL));
+    copy_program_init(&in, dev, 0, COUNT);
+    copy_program_init(&out, dev, 0, COUNT);
+    out.call.in[0].space = AH_SPACE_WORK;
+    out.call.out[0].space = AH_SPACE_SAVED;
+    in.call.out[0].space = AH_SPACE_WORK;
+    dev->ops->prepared_free(dev, in.prepared);
+    dev->ops->prepared_free(dev, out.prepared);
+    assert_ok(dev->ops->prepare(dev, &in.program, &in.prepared));
+    assert_ok(dev->ops->prepare(dev, &out.program, &out.prepared));
+    work = program_work(&in, device, NULL);
+    work.task[0].as.program.then = out.prepared;
+    work.task[0].as.program.repeats = REPEATS;
+    work.task[0].as.program.base[AH_SPACE_WORK] = device + 256;
+    work.task[0].as.program.base[AH_SPACE_SAVED] = device + 512;
+    work.task[0].as.program.step[AH_SPACE_INPUT] = STEP;
+    work.task[0].as.program.step[AH_SPACE_SAVED] = 2 * STEP;
+    work.task[0].as.program.step[AH_SPACE_OUTPUT] = 4; /* of nothing */
+    assert_ok(ah__dev_run(dev, &work, NULL));
+    dev->ops->info(dev, &info);
+    assert_int_equal(info.device_high_water_bytes, 512 + 2 * (REPEATS - 1) * STEP + COUNT * 4);
+    struct ah_work back = copy_work(AH_LANE_D2H, host, device, BYTES);
+    assert_ok(ah__dev_run(dev, &back, NULL));
+    for (int i = 0; i < REPEATS; i++)
+        assert_memory_equal(host + 512 + 2 * i * STEP, host + i * STEP, COUNT * 4);
+    assert_memory_equal(host + 256, host + (REPEATS - 1) * STEP, COUNT * 4);
+
+    /* The last repeat reaches beyond the region; bases never move back. */
+    work.task[0].as.program.base[AH_SPACE_SAVED] = device + BYTES - 2 * (REPEATS - 1) * STEP;
+    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "call 0, output 0: 16 bytes at offset 1024");
+    assert_ok(dev->ops->memory_release(dev));
+    assert_ok(dev->ops->device_memory(dev, BYTES, &device));
+    work.task[0].as.program.base[AH_SPACE_SAVED] = device + 512;
+    work.task[0].as.program.step[AH_SPACE_SAVED] = -64;
+    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "a step of -64 bytes");
+    dev->ops->prepared_free(dev, in.prepared);
+    dev->ops->prepared_free(dev, out.prepared);
+    ah_dev_close(dev);
+}
+
 static void refuses_memory_of_the_wrong_side(void **state)
 {
     (void)state;
@@ -532,6 +586,7 @@ AH_TEST_SUITE("dev/cpu", cmocka_unit_test(opens_by_name), cmocka_unit_test(names
               cmocka_unit_test(tells_what_it_is), cmocka_unit_test(memory_is_zeroed_and_guarded),
               cmocka_unit_test(refuses_more_than_the_machine_has),
               cmocka_unit_test(high_water_is_the_highest_byte_touched), cmocka_unit_test(programs_run_and_are_measured),
+              cmocka_unit_test(programs_repeat_and_alternate),
               cmocka_unit_test(refuses_memory_of_the_wrong_side), cmocka_unit_test(a_lane_keeps_its_order),
               cmocka_unit_test(lanes_agree_with_one_after_the_other), cmocka_unit_test(a_throttled_copy_takes_its_time),
               cmocka_unit_test(a_failure_stops_everything_after_it), cmocka_unit_test(refuses_malformed_work),

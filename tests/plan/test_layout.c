@@ -4,7 +4,7 @@
 
 #include "plan/fixture.h"
 
-enum { MOST_AREAS = 8 * (FIXTURE_LAYERS + 2) + 32 };
+enum { MOST_AREAS = 32 * (FIXTURE_LAYERS + 2) + 32 };
 
 struct area {
     int64_t from, bytes;
@@ -75,10 +75,44 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         assert_int_equal(group->grad_offset, -1);
 }
 
+/* What each micro-batch has of its own: boundary inputs, saved sets of blocks that keep them, the boundary. */
+static void micro_batch_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
+                              const struct ah_layout *layout)
+{
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *head = &partition->code[AH_CLASS_HEAD];
+    int count = ah__micro_batches(partition), kept = plan->switches.checkpoint < plan->switches.layers ? count : 1;
+    for (int m = 0; m < count; m++) {
+        for (int i = 0; i <= plan->switches.layers; i++)
+            area_add(areas, layout->inputs_offset + i * layout->input_bytes + m * layout->input_step,
+                     block->input_bytes);
+        for (int i = 0; i < layout->saved_sets && m < kept; i++)
+            area_add(areas, layout->saved_offset + i * layout->saved_bytes + m * layout->saved_step,
+                     block->saved_bytes);
+        area_add(areas, layout->embedding_saved_offset + m * layout->embedding_saved_step,
+                 partition->code[AH_CLASS_EMBEDDING].saved_bytes);
+        area_add(areas, layout->boundary_offset + m * layout->boundary_step, block->boundary_bytes);
+    }
+    assert_true(layout->head_saved_step >= head->saved_bytes);
+    assert_true(layout->head_saved_offset + (count - 1) * layout->head_saved_step + head->saved_bytes <=
+                layout->work_offset + layout->work_bytes);
+}
+
+/* Ids, targets and results of two iterations, of all micro-batches. */
+static void tokens_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_layout *layout,
+                         int64_t tokens, int64_t results)
+{
+    int64_t count = ah__micro_batches(partition), bytes = count * partition->batch * partition->seq * 4;
+    int64_t scale_bytes = count > 1 ? 4 : 0, losses_bytes = count > 1 ? 4 * count : 0;
+    for (int i = 0; i < 2; i++) {
+        area_add(areas, tokens + i * layout->tokens_bytes, bytes + scale_bytes); /* both halves are alike */
+        area_add(areas, tokens + i * layout->tokens_bytes + layout->tokens_bytes / 2, bytes + scale_bytes);
+        area_add(areas, results + i * layout->results_bytes, 64 + 8 * (partition->layers + 2) + losses_bytes);
+    }
+}
+
 static void device_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                          const struct ah_layout *layout)
 {
-    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     for (int i = 0; i < plan->switches.slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
                  partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
@@ -88,23 +122,13 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
                  part);
-    for (int i = 0; i <= plan->switches.layers; i++)
-        area_add(areas, layout->inputs_offset + i * layout->input_bytes, block->input_bytes);
-    for (int i = 0; i < layout->saved_sets; i++)
-        area_add(areas, layout->saved_offset + i * layout->saved_bytes, block->saved_bytes);
-    area_add(areas, layout->embedding_saved_offset, partition->code[AH_CLASS_EMBEDDING].saved_bytes);
-    area_add(areas, layout->boundary_offset, block->boundary_bytes);
+    micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
     if (partition->compute == AH_F32)
         assert_int_equal(layout->accumulator_offset, -1);
     else
         area_add(areas, layout->accumulator_offset, partition->groups[1].count * 4);
-    for (int i = 0; i < 2; i++) {
-        area_add(areas, layout->tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
-        area_add(areas, layout->tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
-                 partition->batch * partition->seq * 4);
-        area_add(areas, layout->results_offset + i * layout->results_bytes, 64 + 8 * (plan->switches.layers + 2));
-    }
+    tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
 static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
@@ -118,12 +142,7 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
         if (partition->compute != AH_F32)
             area_add(areas, set + 3 * layout->groups[1].state_bytes, part * 2);
     }
-    for (int i = 0; i < 2; i++) {
-        area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes, partition->batch * partition->seq * 4);
-        area_add(areas, layout->host_tokens_offset + i * layout->tokens_bytes + layout->tokens_bytes / 2,
-                 partition->batch * partition->seq * 4);
-        area_add(areas, layout->host_results_offset + i * layout->results_bytes, 64 + 8 * (plan->switches.layers + 2));
-    }
+    tokens_areas(areas, partition, layout, layout->host_tokens_offset, layout->host_results_offset);
     area_add(areas, layout->host_staging_offset, layout->host_staging_bytes);
 }
 
@@ -136,6 +155,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct ah_plan plan = fixture_plan(&fixture);
         plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
+        fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};

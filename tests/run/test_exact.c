@@ -157,13 +157,35 @@ static void autohete_fifo_equals_resident(void **state)
     every_plan(tiny_tied, "autohete-fifo", 0);
 }
 
+/* A step in micro-batches, under every plan and with random delays on all lanes. */
+static void micro_batches_equal_resident(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *policy;
+        double clip;
+        int64_t batch;
+        int micro_batches;
+    } cases[] = {{tiny_tied, "autohete", 1, 2, 2}, {tiny_untied, "autohete", 0, 1, 4}};
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct tiny tiny;
+        tiny_init_micro(&tiny, cases[i].config, cases[i].clip, cases[i].batch, cases[i].micro_batches);
+        every_plan_of(&tiny, cases[i].policy);
+        tiny_fini(&tiny);
+    }
+    struct tiny tiny;
+    tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, true), 0, 2);
+    every_plan_of(&tiny, "autohete");
+    tiny_fini(&tiny);
+}
+
 /* The published systems in each of their placements. */
-static void every_placement(double clip)
+static void every_placement(double clip, int micro_batches)
 {
     struct tiny tiny;
     struct outcome expected, outcome;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    tiny_init(&tiny, tiny_tied, clip);
+    tiny_init_micro(&tiny, tiny_tied, clip, 2, micro_batches);
     train(&expected, &tiny, &resident, &options);
     for (int i = 0; ah__policies[i]; i++) {
         const struct ah_policy *policy = ah__policies[i];
@@ -187,8 +209,9 @@ static void every_placement(double clip)
 static void baselines_equal_resident(void **state)
 {
     (void)state;
-    every_placement(0);
-    every_placement(CLIP);
+    every_placement(0, 1);
+    every_placement(CLIP, 1);
+    every_placement(CLIP, 3);
 }
 
 /* Parameters are cast around the blocks that use them, gradients rounded once; clipped on some steps. */
@@ -196,13 +219,13 @@ static void bf16_equals_resident(void **state)
 {
     (void)state;
     struct tiny tiny;
-    tiny_init_in(&tiny, AH_BF16, tiny_tied, CLIP);
+    tiny_init_in(&tiny, AH_BF16, tiny_tied, CLIP, 2, 1);
     every_plan_of(&tiny, "autohete");
     tiny_fini(&tiny);
-    tiny_init_in(&tiny, AH_BF16, tiny_untied, 0);
+    tiny_init_in(&tiny, AH_BF16, tiny_untied, 0, 1, 4);
     every_plan_of(&tiny, "autohete-fifo");
     tiny_fini(&tiny);
-    tiny_init_graph(&tiny, model_graph_in(AH_BF16, model_llama, TINY_LAYERS, false), 0);
+    tiny_init_graph(&tiny, model_graph_in(AH_BF16, model_llama, TINY_LAYERS, false), 0, 2);
     every_plan_of(&tiny, "autohete");
     tiny_fini(&tiny);
 }
@@ -218,19 +241,18 @@ static void llama_equals_resident(void **state)
 {
     (void)state;
     struct tiny tiny;
-    tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, false), 0);
+    tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, false), 0, 1);
     every_plan_of(&tiny, "autohete");
     tiny_fini(&tiny);
 }
 
 /* Evaluations and drains between steps leave no trace, and a stop in the middle goes on to the same bits. */
-static void stretches_equal_one_run(void **state)
+static void stretches_equal(int micro_batches)
 {
-    (void)state;
     struct tiny tiny;
     struct outcome expected, outcome = {.steps = 0};
     struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
-    tiny_init(&tiny, tiny_tied, 0);
+    tiny_init_micro(&tiny, tiny_tied, 0, 2, micro_batches);
     train(&expected, &tiny, &resident, &options);
     struct ah_plan plan = {.switches = {.layers = TINY_LAYERS,
                                         .checkpoint = 2,
@@ -246,7 +268,7 @@ static void stretches_equal_one_run(void **state)
     struct ah_run *run;
     int64_t done;
     double loss, again;
-    int32_t ids[2 * 17], targets[2 * 17];
+    int32_t ids[6 * 17], targets[6 * 17];
     tiny_batch(ids, targets, 100, &tiny);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, &hooks));
@@ -262,6 +284,13 @@ static void stretches_equal_one_run(void **state)
     ah__run_free(run);
     ah_dev_close(dev);
     tiny_fini(&tiny);
+}
+
+static void stretches_equal_one_run(void **state)
+{
+    (void)state;
+    stretches_equal(1);
+    stretches_equal(3);
 }
 
 static void init_depends_on_the_seed_alone(void **state)
@@ -294,6 +323,7 @@ static void init_depends_on_the_seed_alone(void **state)
 AH_TEST_SUITE("run/exact", cmocka_unit_test(autohete_equals_resident),
               cmocka_unit_test(clipping_equals_resident), cmocka_unit_test(autohete_fifo_equals_resident),
               cmocka_unit_test(baselines_equal_resident), cmocka_unit_test(untied_equals_resident),
-              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(bf16_equals_resident),
+              cmocka_unit_test(llama_equals_resident), cmocka_unit_test(micro_batches_equal_resident),
+              cmocka_unit_test(bf16_equals_resident),
               cmocka_unit_test(stretches_equal_one_run),
               cmocka_unit_test(init_depends_on_the_seed_alone))

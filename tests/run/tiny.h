@@ -25,15 +25,17 @@ struct tiny {
     struct ah_partition *partition;
 };
 
-/* Of any recorded graph, which goes to the tiny. */
-static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, double clip)
+/* Of any recorded graph, which goes to the tiny, as one of a step's micro-batches. */
+static inline void tiny_init_graph(struct tiny *tiny, struct ah_graph *graph, double clip, int micro_batches)
 {
-    struct ah_step_options step = {.clips = clip > 0};
+    struct ah_step_options step = {.clips = clip > 0, .micro_batches = micro_batches};
     *tiny = (struct tiny){.clip = clip, .graph = graph};
     assert_ok(ah_partition_new(&tiny->partition, graph, &step));
 }
 
-static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip)
+/* Steps of so many micro-batches of `batch` sequences each. */
+static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const char *config, double clip,
+                                int64_t batch, int micro_batches)
 {
     char path[160];
     struct ah_model *model;
@@ -41,14 +43,19 @@ static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const 
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, 2, 17, compute));
-    tiny_init_graph(tiny, graph, clip);
+    assert_ok(ah_model_record(&graph, model, batch, 17, compute));
+    tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
+}
+
+static inline void tiny_init_micro(struct tiny *tiny, const char *config, double clip, int64_t batch, int micro_batches)
+{
+    tiny_init_in(tiny, AH_F32, config, clip, batch, micro_batches);
 }
 
 static inline void tiny_init(struct tiny *tiny, const char *config, double clip)
 {
-    tiny_init_in(tiny, AH_F32, config, clip);
+    tiny_init_micro(tiny, config, clip, 2, 1);
 }
 
 static inline void tiny_fini(struct tiny *tiny)
@@ -68,7 +75,7 @@ struct outcome {
 static inline int tiny_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
 {
     const struct ah_partition *partition = ((struct tiny *)context)->partition;
-    int64_t count = partition->batch * partition->seq;
+    int64_t count = ah__step_tokens(partition);
     for (int64_t i = 0; i < count; i++) {
         ids[i] = (int32_t)(ah__random_bits(3, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);
         targets[i] = (int32_t)(ah__random_bits(4, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);

@@ -8,6 +8,7 @@
 
 static const struct ah_settings defaults = {
     .batch = 8,
+    .micro_batch = 8,
     .seq = 256,
     .seed = 1,
     .schedule = {AH_DECAY_COSINE, 3e-4, 0.1, 10, 200},
@@ -18,6 +19,7 @@ static const struct ah_settings defaults = {
 
 static const struct ah_settings saved = {
     .batch = 3,
+    .micro_batch = 1,
     .seq = 17,
     .seed = 0xfedcba9876543210,
     .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
@@ -98,6 +100,34 @@ static void a_resume_keeps_batch_seq_and_seed(void **state)
                  "seed: found 5, expected 18364758544493064720");
 }
 
+static void micro_batches_go_into_the_batch(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t asked, found; /* found 0: refused */
+    } rows[] = {{AH_UNSET, 8}, {AH_MICRO_BATCH_WHOLE, 8}, {AH_MICRO_BATCH_AUTO, AH_MICRO_BATCH_AUTO},
+                {1, 1}, {4, 4}, {8, 8}, {3, 0}, {16, 0}, {-2, 0}};
+    struct ah_train_options options;
+    struct ah_settings settings;
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        ah_train_options_init(&options);
+        options.micro_batch = rows[i].asked;
+        int status = ah__settings_resolve(&settings, &options, NULL, 64);
+        assert_int_equal(status, rows[i].found ? AH_OK : AH_EINPUT);
+        if (rows[i].found)
+            assert_int_equal(settings.micro_batch, rows[i].found);
+        else
+            assert_non_null(strstr(ah_error(), "expected a divisor of the batch of 8"));
+    }
+    ah_train_options_init(&options);
+    options.micro_batch = AH_MICRO_BATCH_AUTO; /* was decided when the training began */
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, 64));
+    assert_int_equal(settings.micro_batch, 1);
+    options.micro_batch = AH_MICRO_BATCH_WHOLE;
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, 64), AH_ESTALE,
+                 "micro_batch: found 3, expected 1 as in the checkpoint");
+}
+
 static void bad_numbers(void **state)
 {
     (void)state;
@@ -153,7 +183,11 @@ static void json_round_trip(void **state)
     expect_equal(&loaded, &saved);
     cJSON_ReplaceItemInObject(tree, "batch", cJSON_CreateNumber(0));
     assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "batch");
+    cJSON_ReplaceItemInObject(tree, "batch", cJSON_CreateNumber(3));
+    cJSON_ReplaceItemInObject(tree, "micro_batch", cJSON_CreateNumber(2));
+    assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "state.json: micro_batch: found 2, expected a divisor");
     cJSON_ReplaceItemInObject(tree, "batch", cJSON_CreateNumber(1));
+    cJSON_ReplaceItemInObject(tree, "micro_batch", cJSON_CreateNumber(1));
     cJSON_ReplaceItemInObject(tree, "schedule", cJSON_CreateString("steep"));
     assert_fails(ah__settings_load(&loaded, &json), AH_EINPUT, "state.json: schedule: found \"steep\"");
     cJSON_DeleteItemFromObject(tree, "beta1");
@@ -164,4 +198,5 @@ static void json_round_trip(void **state)
 
 AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(unset_means_as_saved),
               cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
+              cmocka_unit_test(micro_batches_go_into_the_batch),
               cmocka_unit_test(json_round_trip))

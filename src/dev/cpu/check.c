@@ -80,34 +80,54 @@ static int operand_check(struct ah_cpu *cpu, char *const base[AH_SPACE_COUNT], c
 }
 
 /* Operand by operand, to name the one that is wrong. */
-static int operands_check(struct ah_cpu *cpu, const struct ah_task *task)
+static int operands_check(struct ah_cpu *cpu, const struct ah_prepared *prepared, char *const base[AH_SPACE_COUNT])
 {
-    const struct ah_program *program = task->as.program.prepared->program;
+    const struct ah_program *program = prepared->program;
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         for (int j = 0; j < AH_OP_MAX_INPUTS; j++)
-            AH_TRY(operand_check(cpu, task->as.program.base, &call->in[j], "input", j, i));
+            AH_TRY(operand_check(cpu, base, &call->in[j], "input", j, i));
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
-            AH_TRY(operand_check(cpu, task->as.program.base, &call->out[j], "output", j, i));
+            AH_TRY(operand_check(cpu, base, &call->out[j], "output", j, i));
     }
-    int64_t floats = task->as.program.prepared->workspace_bytes / (int64_t)sizeof(float);
+    int64_t floats = prepared->workspace_bytes / (int64_t)sizeof(float);
     struct ah_operand workspace = {AH_SPACE_WORKSPACE, 0, {AH_F32, ah_shape1(floats)}};
-    return floats ? operand_check(cpu, task->as.program.base, &workspace, "workspace", 0, 0) : AH_OK;
+    return floats ? operand_check(cpu, base, &workspace, "workspace", 0, 0) : AH_OK;
 }
 
 /* The device region has no holes, so that what a space's operands cover lies in it when they all do. */
-static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
+static int bound_check(struct ah_cpu *cpu, const struct ah_prepared *prepared, char *const base[AH_SPACE_COUNT])
 {
-    const struct ah_cpu_program *program = (const struct ah_cpu_program *)task->as.program.prepared;
+    const struct ah_cpu_program *program = (const struct ah_cpu_program *)prepared;
     for (int i = 0; i < AH_SPACE_COUNT; i++) {
         struct ah_extent extent = program->extent[i];
-        const char *base = task->as.program.base[i];
         if (extent.to <= 0)
             continue;
-        const char *from = (const char *)((uintptr_t)base + (uintptr_t)extent.from);
-        if (!base || !region_holds(&cpu->device, from, extent.to - extent.from))
-            return operands_check(cpu, task);
-        high_water_raise(cpu, (int64_t)(base - cpu->device.base) + extent.to);
+        const char *from = (const char *)((uintptr_t)base[i] + (uintptr_t)extent.from);
+        if (!base[i] || !region_holds(&cpu->device, from, extent.to - extent.from))
+            return operands_check(cpu, prepared, base);
+        high_water_raise(cpu, (int64_t)(base[i] - cpu->device.base) + extent.to);
+    }
+    return AH_OK;
+}
+
+/* Bases only move up, so that all repeats lie in the region when the first and the last do. */
+static int program_check(struct ah_cpu *cpu, const struct ah_task *task)
+{
+    char *last[AH_SPACE_COUNT];
+    int64_t moved = task->as.program.repeats > 1 ? task->as.program.repeats - 1 : 0;
+    for (int i = 0; i < AH_SPACE_COUNT; i++) {
+        int64_t step = task->as.program.step[i];
+        if (step < 0)
+            return ah__fail(AH_EINTERNAL, "program: space %d: a step of %lld bytes", i, (long long)step);
+        uintptr_t base = (uintptr_t)task->as.program.base[i];
+        last[i] = base ? (char *)(base + (uintptr_t)(moved * step)) : NULL;
+    }
+    const struct ah_prepared *both[] = {task->as.program.prepared, task->as.program.then};
+    for (size_t i = 0; i < AH_LENGTH(both) && both[i]; i++) {
+        AH_TRY(bound_check(cpu, both[i], task->as.program.base));
+        if (moved)
+            AH_TRY(bound_check(cpu, both[i], last));
     }
     return AH_OK;
 }

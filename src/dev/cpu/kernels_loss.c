@@ -20,7 +20,7 @@ static void loss_piece(void *context, int index, int worker)
     const int32_t *targets = b->in[1];
     int64_t cols = b->call->cols, from = index * b->call->pieces.size;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
-    float scale = 1.0F / (float)b->call->rows;
+    float scale = b->in[2] ? *(const float *)b->in[2] : 1.0F / (float)b->call->rows;
     double sum = 0;
     for (int64_t row = from; row < to; row++)
         sum += b->call->kernels->cross_entropy(ah__out_at(b, 1, row * cols), ah__in_at(b, 0, row * cols), cols,
@@ -33,6 +33,7 @@ static int cross_entropy_run(const struct ah_bound *bound)
     const struct ah_cpu_call *call = bound->call;
     const int32_t *targets = bound->in[1];
     const double *partial = ah__pool_partials(bound->pool);
+    const float *given = bound->in[2];
     struct ah_bound own = *bound;
     for (int64_t i = 0; i < call->rows; i++)
         if (targets[i] < 0 || targets[i] >= call->as.vocabulary)
@@ -42,7 +43,7 @@ static int cross_entropy_run(const struct ah_bound *bound)
     double sum = 0;
     for (int i = 0; i < call->pieces.count; i++)
         sum += partial[i];
-    *(float *)bound->out[0] = (float)(sum / (double)call->rows);
+    *(float *)bound->out[0] = (float)(given ? sum * (double)*given : sum / (double)call->rows);
     return AH_OK;
 }
 

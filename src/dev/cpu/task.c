@@ -1,4 +1,6 @@
 /* What the lanes of the CPU device do. */
+#include <string.h>
+
 #include "base/hash.h"
 #include "dev/clip.h"
 #include "dev/cpu/device.h"
@@ -18,8 +20,20 @@ static void jitter(struct ah_cpu *cpu, enum ah_lane lane)
 
 static int program_run(struct ah_pool *pool, const struct ah_task *task)
 {
-    const struct ah_cpu_program *program = (const struct ah_cpu_program *)task->as.program.prepared;
-    return ah__cpu_program_run(program, pool, task->as.program.base);
+    const struct ah_cpu_program *first = (const struct ah_cpu_program *)task->as.program.prepared;
+    const struct ah_cpu_program *then = (const struct ah_cpu_program *)task->as.program.then;
+    char *base[AH_SPACE_COUNT];
+    memcpy(base, task->as.program.base, sizeof base);
+    for (int left = task->as.program.repeats;; left--) {
+        AH_TRY(ah__cpu_program_run(first, pool, base));
+        if (then)
+            AH_TRY(ah__cpu_program_run(then, pool, base));
+        if (left <= 1)
+            return AH_OK;
+        for (int i = 0; i < AH_SPACE_COUNT; i++)
+            if (base[i])
+                base[i] += task->as.program.step[i];
+    }
 }
 
 static int collective_run(struct ah_comm *comm, const struct ah_task *task)

@@ -1,0 +1,171 @@
+/* How large micro-batches are to be: that belongs to a training, not to its plan, but the planner can tell which size
+ * is fast and which ones fit. */
+#include <string.h>
+
+#include "bind/bind.h"
+#include "plan/search.h"
+
+enum { SIZES_ALL = 12 }; /* of a batch with more divisors, each that is tried is twice the one before, or more */
+
+static void choice_fini(struct ah_micro_batch *choice)
+{
+    ah_profile_free(choice->profile);
+    ah_partition_free(choice->partition);
+    ah_graph_free(choice->graph);
+    *choice = (struct ah_micro_batch){0};
+}
+
+/* Graph and partition. */
+static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_options *options, int64_t size)
+{
+    struct ah_step_options step = options->step;
+    step.micro_batches = (int)(options->batch / size);
+    *out = (struct ah_micro_batch){.size = size};
+    int status = ah_model_record(&out->graph, options->model, size, options->seq, options->compute);
+    if (status == AH_OK)
+        status = ah_partition_new(&out->partition, out->graph, &step);
+    if (status != AH_OK)
+        choice_fini(out);
+    return status;
+}
+
+static bool searches(const struct ah_micro_batch_options *options)
+{
+    return !options->plan || strcmp(options->plan, "auto") == 0;
+}
+
+static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
+{
+    if (searches(options))
+        return ah_plan_search(&choice->plan, choice->partition, choice->profile, &options->budget, options->policy);
+    return ah_plan_parse(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
+                         options->policy);
+}
+
+/* ---- what fits --------------------------------------------------------------------------------------------------- */
+
+/* Memory does not depend on times. */
+static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
+{
+    *profile = (struct ah_profile){.costs.layers = partition->layers, .partition_signature = partition->signature};
+    for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+        for (int class = 0; class < AH_CLASS_COUNT; class++)
+            profile->costs.ns[kind][class] = 1;
+    for (int a = 0; a < AH_LANE_COUNT; a++)
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            profile->costs.lanes.slowdown[a][b] = 1;
+    return ah__workspace_bytes(&profile->workspace_bytes, partition, dev);
+}
+
+/* Whether a plan for the partition is within the budget; nothing is timed. */
+static int partition_fits(bool *fits, const struct ah_partition *partition,
+                          const struct ah_micro_batch_options *options)
+{
+    struct ah_profile profile;
+    struct ah_predictor predictor;
+    struct ah_plan plan;
+    AH_TRY(profile_blank(&profile, partition, options->dev));
+    if (!searches(options)) {
+        int status = ah_plan_parse(&plan, options->plan, partition, &profile, &options->budget, options->policy);
+        *fits = status == AH_OK;
+        return status == AH_EBUDGET ? AH_OK : status;
+    }
+    AH_TRY(ah__predictor_init(&predictor, partition, &profile, options->policy));
+    int status = ah__plan_any_fits(fits, &predictor, &options->budget);
+    ah__predictor_fini(&predictor);
+    return status;
+}
+
+static int size_fits(bool *fits, const struct ah_micro_batch_options *options, int64_t size)
+{
+    struct ah_micro_batch choice;
+    AH_TRY(choice_begin(&choice, options, size));
+    int status = partition_fits(fits, choice.partition, options);
+    choice_fini(&choice);
+    return status;
+}
+
+/* 0: none. */
+static int largest_below(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
+{
+    bool fits = false;
+    for (*out = size - 1; *out > 0; --*out) {
+        if (options->batch % *out)
+            continue;
+        AH_TRY(size_fits(&fits, options, *out));
+        if (fits)
+            return AH_OK;
+    }
+    return AH_OK;
+}
+
+int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size)
+{
+    char refusal[512];
+    int64_t smaller;
+    snprintf(refusal, sizeof refusal, "%s", ah_error());
+    AH_TRY(largest_below(&smaller, options, size));
+    if (smaller)
+        return ah__fail(AH_EBUDGET, "%s; micro-batches of %lld would do within this budget", refusal,
+                        (long long)smaller);
+    return ah__fail(AH_EBUDGET, "%s", refusal);
+}
+
+/* ---- what is fast ------------------------------------------------------------------------------------------------ */
+
+static int64_t divisors(int64_t batch)
+{
+    int64_t count = 0;
+    for (int64_t size = 1; size <= batch; size++)
+        count += batch % size == 0;
+    return count;
+}
+
+/* The next size to try; beyond the batch: none. */
+static int64_t size_after(int64_t size, int64_t batch)
+{
+    int64_t next = divisors(batch) > SIZES_ALL ? 2 * size : size + 1;
+    while (next <= batch && batch % next)
+        next++;
+    return next;
+}
+
+/* AH_EBUDGET when no plan fits; `like` is null for the first. */
+static int try_size(struct ah_micro_batch *out, const struct ah_micro_batch_options *options, int64_t size,
+                    const struct ah_profile *like)
+{
+    bool fits = true;
+    AH_TRY(choice_begin(out, options, size));
+    int status = like ? partition_fits(&fits, out->partition, options) : AH_OK;
+    if (status == AH_OK && !fits)
+        status = ah__fail(AH_EBUDGET, "micro-batches of %lld do not fit", (long long)size);
+    if (status == AH_OK)
+        status = ah__profile_measure_like(&out->profile, out->partition, options->dev, like);
+    if (status == AH_OK)
+        status = plan_for(out, options);
+    if (status != AH_OK)
+        choice_fini(out);
+    return status;
+}
+
+int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options)
+{
+    struct ah_micro_batch best, next;
+    AH_TRY(try_size(&best, options, 1, NULL));
+    for (int64_t size = size_after(1, options->batch); size <= options->batch;
+         size = size_after(size, options->batch)) {
+        int status = try_size(&next, options, size, best.profile);
+        if (status == AH_EBUDGET)
+            break;
+        if (status != AH_OK) {
+            choice_fini(&best);
+            return status;
+        }
+        struct ah_micro_batch *slower = next.plan.step_ns < best.plan.step_ns ? &best : &next;
+        choice_fini(slower);
+        if (slower == &best)
+            best = next;
+    }
+    *out = best;
+    return AH_OK;
+}

@@ -1,0 +1,128 @@
+/* Trainings in micro-batches: their size is the training's, whatever the plan. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "train/tiny.h"
+
+enum { BATCH = 4 };
+
+static struct ah_train_options micro_options(const struct place *place)
+{
+    struct ah_train_options options = options_of(place);
+    options.profile_path = NULL;
+    options.batch = BATCH;
+    options.micro_batch = 1;
+    return options;
+}
+
+static int stop_early(const struct ah_step *step, void *context)
+{
+    (void)context;
+    return step->step >= STEPS / 2;
+}
+
+static void expect_same_checkpoint(const char *a, const char *b, const char *name)
+{
+    char left[PATH_SIZE], right[PATH_SIZE];
+    size_t lengths[2];
+    char *texts[2] = {read_text(at(left, a, "checkpoint"), name, &lengths[0]),
+                      read_text(at(right, b, "checkpoint"), name, &lengths[1])};
+    assert_int_equal(lengths[0], lengths[1]);
+    assert_memory_equal(texts[0], texts[1], lengths[0]);
+    ah__free(texts[0]);
+    ah__free(texts[1]);
+}
+
+/* In one go, and taken up again under another plan that offloads and recomputes. */
+static void resumes_to_the_same_bits(void **state)
+{
+    (void)state;
+    struct place whole, parts;
+    struct ah_train_result result, again;
+    place_init(&whole);
+    place_init(&parts);
+    struct ah_train_options options = micro_options(&whole);
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(result.micro_batch, 1);
+    assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
+    options = micro_options(&parts);
+    options.on_step = stop_early;
+    assert_ok(ah_train(&again, &options));
+    assert_true(again.stopped);
+    options = resume_of(&parts);
+    options.profile_path = NULL;
+    options.plan = "c=2,p=1,o=3";
+    assert_ok(ah_train(&again, &options));
+    assert_int_equal(again.micro_batch, 1);
+    assert_int_equal(again.steps_done, STEPS);
+    assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
+    assert_true(again.final_loss == result.final_loss);
+    assert_true(again.val_loss == result.val_loss);
+    expect_same_checkpoint(whole.out, parts.out, "model.safetensors");
+    expect_same_checkpoint(whole.out, parts.out, "optimizer.safetensors");
+}
+
+static int64_t told_size, told_count;
+
+static int on_micro_batch(int64_t size, int64_t count, void *context)
+{
+    (void)context;
+    told_size = size;
+    told_count = count;
+    return AH_OK;
+}
+
+static void auto_chooses_once(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.micro_batch = AH_MICRO_BATCH_AUTO;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "micro_batch: found auto beside a saved profile");
+    assert_false(ah__path_exists(place.out));
+    options = micro_options(&place);
+    options.micro_batch = AH_MICRO_BATCH_AUTO;
+    options.on_micro_batch = on_micro_batch;
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(BATCH % result.micro_batch, 0);
+    assert_int_equal(told_size, result.micro_batch);
+    assert_int_equal(told_count, BATCH / result.micro_batch);
+    assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
+    int64_t chosen = result.micro_batch;
+    options = resume_of(&place);
+    options.profile_path = NULL;
+    options.micro_batch = chosen == 1 ? 2 : 1;
+    assert_fails(ah_train(&result, &options), AH_ESTALE, "as in the checkpoint");
+    options.micro_batch = AH_MICRO_BATCH_AUTO;
+    options.steps = STEPS + 1;
+    assert_ok(ah_train(&result, &options));
+    assert_int_equal(result.micro_batch, chosen);
+}
+
+/* A budget between what one sequence at a time needs and what the whole batch needs. */
+static void a_refused_budget_names_what_would_do(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result, refused;
+    place_init(&place);
+    struct ah_train_options options = micro_options(&place);
+    options.batch = 32;
+    options.steps = 1;
+    options.val_batches = 0;
+    options.out_dir = NULL;
+    assert_ok(ah_train(&result, &options));
+    options.budget.device_bytes = result.device_peak_bytes_used;
+    options.micro_batch = AH_MICRO_BATCH_WHOLE;
+    assert_fails(ah_train(&refused, &options), AH_EBUDGET, "micro-batches of ");
+    assert_int_equal(sscanf(strstr(ah_error(), "micro-batches of "), "micro-batches of %ld", &options.micro_batch), 1);
+    assert_ok(ah_train(&result, &options));
+    assert_true(result.device_peak_bytes_used <= options.budget.device_bytes);
+}
+
+AH_TEST_SUITE("train/micro", cmocka_unit_test(resumes_to_the_same_bits), cmocka_unit_test(auto_chooses_once),
+              cmocka_unit_test(a_refused_budget_names_what_would_do))

@@ -1,5 +1,5 @@
-/* Causal attention over the pool: forward in pieces of one group of query tiles, backward in pieces of one (batch, head of k and
- * v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
+/* Causal attention over the pool: forward in pieces of one group of query tiles, backward in pieces of one (batch, head
+ * of k and v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
 #include "dev/cpu/kernels.h"
 
 #include <math.h>

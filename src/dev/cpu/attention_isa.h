@@ -121,6 +121,14 @@ AH_INLINE void mm_rows(const struct mm *g, const struct mm_at *at, const int vec
     }
 }
 
+/* Of `left` vectors, what the next block takes: rather two blocks of three than four and two. */
+static inline int mm_width(int left)
+{
+    if (MM_VECTORS == 1)
+        return 1;
+    return left <= 4 ? left : left <= 6 ? 3 : 4;
+}
+
 AH_INLINE void mm_all(const struct mm *g, const int64_t a_row, const int64_t a_term)
 {
     for (int row = 0; row < g->m; row += LANES) {
@@ -131,10 +139,7 @@ AH_INLINE void mm_all(const struct mm *g, const int64_t a_row, const int64_t a_t
         if (g->part == MM_TERMS_UP_TO_ROW && row + LANES < g->k)
             at.to = row + LANES;
         for (at.col = g->part == MM_COLS_FROM_ROW ? row : 0; at.col < end; at.col += vectors * LANES) {
-            int left = (end - at.col) / LANES;
-            vectors = left <= MM_VECTORS ? left : left <= MM_VECTORS + 2 ? (left + 1) / 2 : MM_VECTORS;
-            if (MM_VECTORS == 1)
-                vectors = 1;
+            vectors = mm_width((end - at.col) / LANES);
             if (vectors == 1)
                 mm_rows(g, &at, 1, a_row, a_term);
 #if AH_SIMD == 512

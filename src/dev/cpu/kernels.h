@@ -59,9 +59,9 @@ struct ah_kernels {
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
-    /* One group of query tiles of one (batch, head) / one whole (batch, head). The heads of a group are to come in order:
-     * all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for what
-     * rounds its results. */
+    /* One group of query tiles of one (batch, head) / one whole (batch, head). The heads that share keys are to come in
+     * order: all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for
+     * what rounds its results. */
     void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t group, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch, float *sums);
 };

@@ -1,5 +1,6 @@
 /* Attention and its gradients against the definition in double, in both dtypes and by every instruction set, for
- * lengths and heads that leave rests in every tiling: more than one group of queries, more keys than fit the scratch. */
+ * lengths and heads that leave rests in every tiling: more than one group of queries, more keys than fit the scratch.
+ */
 #include "dev/cpu/cases.h"
 
 #include <math.h>

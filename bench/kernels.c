@@ -7,6 +7,7 @@
  * plain dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
 #include "dev/cpu/cpu.h"
 #include "dev/host/isa.h"
+#include "dev/host/pages.h"
 #include "dev/host/task.h"
 
 #include <math.h>
@@ -48,16 +49,6 @@ static void check(int status)
         return;
     fprintf(stderr, "kernels: %s\n", ah_error());
     exit(1);
-}
-
-static void *allocate(int64_t bytes)
-{
-    char *memory = aligned_alloc(4096, (size_t)((bytes + 4095) / 4096 * 4096));
-    if (!memory) {
-        fprintf(stderr, "kernels: out of memory\n");
-        exit(1);
-    }
-    return memory;
 }
 
 /* ---- peaks ------------------------------------------------------------------------------------------------------- */
@@ -581,8 +572,9 @@ int main(int argc, char **argv)
     check(ah__pool_new(&pool, threads, -1));
     ah__pool_enter(pool);
     const int64_t bytes = (int64_t)1 << 30;
-    char *memory = allocate(bytes);
-    memset(memory, 0, (size_t)bytes);
+    struct ah_pages pages; /* as regions of devices are, in large pages where the system gives them */
+    check(ah__pages_new(&pages, bytes, "operands"));
+    char *memory = pages.base;
     printf("%d threads, %s\n", threads, ah__host_isa_name());
     if (!head_only) {
         block_print(pool, 256, memory);
@@ -590,7 +582,7 @@ int main(int argc, char **argv)
         optimizer_print(pool, (float *)(void *)memory);
     }
     head_print(pool, 256, memory);
-    free(memory);
+    ah__pages_free(&pages);
     ah__pool_free(pool);
     return 0;
 }

@@ -238,7 +238,7 @@ static void prepare_names_what_it_cannot_run(void **state)
 static void a_workspace_outside_the_region_is_refused(void **state)
 {
     (void)state;
-    enum { SEQ = 3, HEAD = 4, WORKSPACE = 2 * SEQ * 16 * 4 }; /* of two threads, rows of 16 floats */
+    enum { SEQ = 3, HEAD = 4, WORKSPACE = 2 * 16 * 16 * 4 }; /* of two threads, 16 rows of 16 floats */
     const struct ah_shape y = {3, {1, SEQ, HEAD, 0}}, qkv = {3, {1, SEQ, 3 * HEAD, 0}}, lse = {3, {1, 1, SEQ, 0}};
     struct ah_call call = {.op = AH_OP_ATTENTION_BWD, .attr.heads = 1,
                            .in = {operand(AH_BF16, y), operand(AH_BF16, qkv), operand(AH_BF16, y),

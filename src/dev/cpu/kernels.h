@@ -8,7 +8,7 @@
 #include "dev/cpu/cpu.h"
 #include "dev/host/isa.h"
 
-enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_MAX_HEAD = 256 };
+enum { AH_ATTENTION_TILE = 64, AH_ATTENTION_GROUP = 4, AH_ATTENTION_MAX_HEAD = 256 };
 
 /* One attention call; pointers are strided views, the gradients null in forward. */
 struct ah_attention {
@@ -59,10 +59,10 @@ struct ah_kernels {
     void (*strip)(const struct ah_strip *strip);
     /* One row: dlogits = (softmax(logits) - onehot(target)) * scale, may be in place; gives -log softmax[target]. */
     double (*cross_entropy)(void *dlogits, const void *logits, int64_t cols, int64_t target, float scale);
-    /* One tile of queries of one (batch, head) / one whole (batch, head). The heads of a group are to come in order:
-     * all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for what
-     * rounds its results. */
-    void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t tile, float *scratch);
+    /* One group of query tiles of one (batch, head) / one whole (batch, head). The heads that share keys are to come in
+     * order: all but the first add to dk and dv. `sums`: ah__attention_sums() floats that stay from head to head, for
+     * what rounds its results. */
+    void (*attention)(const struct ah_attention *job, int64_t batch, int head, int64_t group, float *scratch);
     void (*attention_bwd)(const struct ah_attention *job, int64_t batch, int head, float *scratch, float *sums);
 };
 
@@ -71,10 +71,16 @@ extern const struct ah_kernels ah__kernels_avx512_bf16, ah__kernels_avx2_bf16, a
 /* The table in use; `dtype` is AH_F32 or AH_BF16. */
 const struct ah_kernels *ah__kernels(enum ah_dtype dtype);
 
-/* The gradient of all queries of one (batch, head), rows padded to 16; of keys and values too when heads share them. */
+/* Floats of the gradient of all queries, or of all keys, of one (batch, head): rows and columns padded to 16. */
+static inline int64_t ah__attention_sum(const struct ah_attention *job)
+{
+    return (job->seq + 15) / 16 * 16 * ((job->head_size + 15) / 16 * 16);
+}
+
+/* Of queries, and of keys and values too when heads share them. */
 static inline int64_t ah__attention_sums(const struct ah_attention *job)
 {
-    return job->seq * ((job->head_size + 15) / 16 * 16) * (job->group > 1 ? 3 : 1);
+    return ah__attention_sum(job) * (job->group > 1 ? 3 : 1);
 }
 
 struct ah_bound;
@@ -105,7 +111,7 @@ struct ah_cpu_call {
         } head;
         struct {
             struct ah_attention job;
-            int64_t batch, tiles;
+            int64_t batch, groups; /* of query tiles */
         } attention;
         struct {
             int64_t seq, size, half;

@@ -1,5 +1,5 @@
-/* Causal attention over the pool: forward in pieces of one query tile, backward in pieces of one (batch, head of k and
- * v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
+/* Causal attention over the pool: forward in pieces of one group of query tiles, backward in pieces of one (batch, head
+ * of k and v). Queries, keys and values side by side in one operand differ from three operands in strides only. */
 #include "dev/cpu/kernels.h"
 
 #include <math.h>
@@ -13,6 +13,7 @@ struct attention_run {
 /* `packed`: q, k and v side by side in tokens of 3 * channels. */
 static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_heads, bool packed)
 {
+    const int64_t group = AH_ATTENTION_GROUP * AH_ATTENTION_TILE;
     int heads = call->call->attr.heads;
     int64_t channels = y->dim[2];
     if (heads < 1 || channels % heads != 0 || channels / heads > AH_ATTENTION_MAX_HEAD)
@@ -28,7 +29,7 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     job.scale = 1.0F / sqrtf((float)job.head_size);
     call->as.attention.job = job;
     call->as.attention.batch = y->dim[0];
-    call->as.attention.tiles = (job.seq + AH_ATTENTION_TILE - 1) / AH_ATTENTION_TILE;
+    call->as.attention.groups = (job.seq + group - 1) / group;
     return AH_OK;
 }
 
@@ -40,12 +41,12 @@ static int sums_prepare(struct ah_cpu_call *call)
     return AH_OK;
 }
 
-/* The tiles of a head follow each other, so that its keys and values stay in the caches. */
+/* The groups of a head follow each other, so that its keys and values stay in the caches. */
 static void forward_piece(void *context, int index, int worker)
 {
     const struct attention_run *run = context;
-    int64_t tiles = run->bound->call->as.attention.tiles, pair = index / tiles;
-    run->bound->call->kernels->attention(&run->job, pair / run->job.heads, (int)(pair % run->job.heads), index % tiles,
+    int64_t groups = run->bound->call->as.attention.groups, pair = index / groups;
+    run->bound->call->kernels->attention(&run->job, pair / run->job.heads, (int)(pair % run->job.heads), index % groups,
                                          ah__pool_scratch(run->bound->pool, worker));
 }
 
@@ -56,7 +57,7 @@ static int forward_run(const struct ah_bound *bound, struct attention_run *run)
     run->job.y = bound->out[0];
     run->job.lse = bound->out[1];
     ah__pool_run(bound->pool, forward_piece,
-                 (int)(call->as.attention.batch * run->job.heads * call->as.attention.tiles), run);
+                 (int)(call->as.attention.batch * run->job.heads * call->as.attention.groups), run);
     return AH_OK;
 }
 

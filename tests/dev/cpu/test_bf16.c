@@ -262,7 +262,7 @@ static void workspace_is_asked_for(void **state)
         op_data_init_in(&data, case_of(AH_OP_ATTENTION_BWD), bf16 ? AH_BF16 : AH_F32, 1);
         struct ah_program program = {.count = 1, .calls = &data.call};
         assert_ok(ah__cpu_program_new(&made, &program, 3));
-        assert_int_equal(made->prepared.workspace_bytes, bf16 ? 3 * 150 * 48 * 4 : 0);
+        assert_int_equal(made->prepared.workspace_bytes, bf16 ? 3 * 160 * 48 * 4 : 0);
         if (bf16)
             assert_fails(ah__cpu_program_run(made, p.pool, data.base), AH_EINTERNAL, "not bound");
         ah__cpu_program_free(made);

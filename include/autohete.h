@@ -489,8 +489,8 @@ struct ah_train_result {
  *
  * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
  * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, micro-batch,
- * seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning rate depends
- * on it: the same bits need the same `steps`, as an unset one gives.
+ * seq, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning
+ * rate depends on it: the same bits need the same `steps`, as an unset one gives.
  *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);

@@ -88,7 +88,7 @@ static struct ah_checkpoint state_of(int64_t step, char *data_path)
         .data_path = data_path,
         .data_tokens = 1234,
         .data_signature = 0xfedcba9876543210,
-        .settings = {.batch = 1,
+        .settings = {.batch = 1, .micro_batch = 1,
                      .seq = 4,
                      .seed = UINT64_MAX,
                      .schedule = {AH_DECAY_LINEAR, 0.1, 0.2, 3, 40},

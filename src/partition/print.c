@@ -85,7 +85,8 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
         snprintf(times, sizeof times, "%d micro-batches of ", ah__micro_batches(partition));
     fprintf(to, "%d blocks, %sbatch %lld x %lld tokens, %s, %lld parameters%s, signature %016llx\n\n",
             partition->layers, times, (long long)partition->batch, (long long)partition->seq,
-            ah__dtype_name(partition->compute), (long long)total, partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
+            ah__dtype_name(partition->compute), (long long)total,
+            partition->shared_group >= 0 ? " (the head shares the embedding's)" : "",
             (unsigned long long)partition->signature);
     fprintf(to, "%-14s %12s %11s %11s %11s %11s %11s %10s %10s\n", "partition", "parameters", "M_p", "M_a", "M_a'",
             "saved", "work", "flop fwd", "flop bwd");

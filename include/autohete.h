@@ -124,7 +124,7 @@ AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name,
 AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
 /* x [B, T, C] += table [>= T, C] by position; in place on x */
 AH_API struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table);
-/* x [..., C], weight [C], bias [C] -> same shape as x */
+/* x [..., C], weight [C], bias [C] or id -1 -> same shape as x */
 AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                            struct ah_tensor bias, float eps);
 /* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x */

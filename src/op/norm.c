@@ -6,7 +6,8 @@ static int layernorm_infer(struct ah_meta *out, const struct ah_meta *in, const 
     (void)attr;
     AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
     AH_TRY(ah__op_expect("weight", &in[1], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
-    AH_TRY(ah__op_expect("bias", &in[2], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
+    if (in[2].shape.rank)
+        AH_TRY(ah__op_expect("bias", &in[2], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
     out[0] = in[0];
     out[1] = out[2] = ah__op_floats(ah__shape_rows(&in[0].shape));
     return AH_OK;
@@ -14,12 +15,12 @@ static int layernorm_infer(struct ah_meta *out, const struct ah_meta *in, const 
 
 AH_OP_FLOPS_PER_ELEMENT(layernorm_flops, 8.0)
 
-/* (x [..,C], weight [C], bias [C]) -> (y, mean [rows], rstd [rows]) */
+/* (x [..,C], weight [C], bias [C]?) -> (y, mean [rows], rstd [rows]) */
 const struct ah_op_row ah__op_layernorm = {
     .name = "layernorm",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                  {.name = "weight", .kind = AH_OPERAND_PARAM, .backward_reads = true},
-                 {.name = "bias", .kind = AH_OPERAND_PARAM}),
+                 {.name = "bias", .kind = AH_OPERAND_PARAM, .optional = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION},
                   {.name = "mean", .kind = AH_OPERAND_STATISTICS, .backward_reads = true},
                   {.name = "rstd", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
@@ -43,6 +44,7 @@ static int layernorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, co
 
 AH_OP_FLOPS_PER_ELEMENT(layernorm_bwd_flops, 14.0)
 
+/* (dy, x, weight, mean, rstd) -> (dx, dweight, dbias, which nobody reads where there is no bias) */
 const struct ah_op_row ah__op_layernorm_bwd = {
     .name = "layernorm_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION},

@@ -261,7 +261,7 @@ static int emit_adding(struct compiling *c, struct ah_program *adding, const str
 {
     struct ah_call *calls;
     bool writes = false;
-    if (ah__micro_batches(c->partition) == 1)
+    if (c->partition->step.micro_batches < 2)
         return AH_OK;
     AH_TRY(ah__arena_new(&c->partition->arena, &calls, (size_t)program->count, sizeof *calls));
     for (int i = 0; i < program->count; i++) {

@@ -39,9 +39,7 @@ const double *ah__run_norms(const struct ah_run *run, int64_t iteration);
 float *ah__run_scale(const struct ah_run *run, int64_t iteration);
 /* p of a group's fp32 states wherever they live; m and v follow at layout->groups[g].state_bytes each. */
 char *ah__run_states(const struct ah_run *run, int group);
-/* After masters were loaded: makes what is fetched and used of them. Only while drained. */
-int ah__run_refresh(struct ah_run *run);
-/* Drives the scheduler to `limit`. */
+/* Drives the scheduler to `limit`; first, after masters were loaded, makes what is fetched and used of them. */
 int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline);
 
 #endif

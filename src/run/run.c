@@ -149,6 +149,35 @@ static int completed(const struct ah_span *span, void *context)
     return AH_OK;
 }
 
+/* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
+ * the embedding's and the head's own on the device. Blocks on the device have none. */
+static int refresh(struct ah_run *run, int group)
+{
+    struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};
+    struct ah_item item = {.partition = group, .param_slot = -1, .grad_slot = -1, .spare_set = -1};
+    struct ah_addresses at;
+    struct ah_done done;
+    item.set = ah__sched_set(run->sched, group);
+    ah__run_addresses(&at, run, &item);
+    if (!at.update_half)
+        return AH_OK;
+    work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
+    work.task[0].as.cast.to = at.update_half;
+    work.task[0].as.cast.from = at.states[0];
+    work.task[0].as.cast.to_dtype = run->partition->compute;
+    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.count = run->partition->groups[group].count;
+    return ah__dev_run(run->dev, &work, &done);
+}
+
+static int refresh_all(struct ah_run *run)
+{
+    for (int group = 0; run->masters_loaded && group < run->partition->group_count; group++)
+        AH_TRY(refresh(run, group));
+    run->masters_loaded = false;
+    return AH_OK;
+}
+
 int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct ah_timeline *timeline)
 {
     struct ah_drive drive = {
@@ -161,7 +190,7 @@ int ah__run_drive(struct ah_run *run, int64_t limit, bool forward_only, struct a
         .observe = timeline ? ah__timeline_observe : NULL,
         .observe_context = timeline,
     };
-    AH_TRY(ah__run_refresh(run));
+    AH_TRY(refresh_all(run));
     ah__sched_limit(run->sched, limit, forward_only);
     return ah__drive(&drive);
 }

@@ -18,6 +18,7 @@ static const struct single singles[] = {
     {AH_OP_EMBEDDING, {0}, {S2(10, 6), S2(2, 4)}},
     {AH_OP_ADD_POSITION, {0}, {S3(2, 4, 6), S2(5, 6)}},
     {AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 4, 6), S1(6), S1(6)}},
+    {AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 4, 6), S1(6)}},
     {AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 4, 6), S1(6)}},
     {AH_OP_LINEAR, {0}, {S3(2, 4, 6), S2(6, 5), S1(5)}},
     {AH_OP_LINEAR, {.out_in = true}, {S3(2, 4, 6), S2(5, 6)}},

@@ -291,7 +291,8 @@ static void train_in_micro_batches(void **state)
     run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --micro-batch %lld --threads 1", at,
         2 * size);
     assert_refused("would do within this budget");
-    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --hardware a100-40g --json", at);
+    run("simulate --model %s/model.json --batch 8 --micro-batch 2 --hardware %s/../hardware/a100-40g.json --json", at,
+        ah_test_source());
     assert_ran(0);
     tree = last_line_object();
     assert_true(number(tree, "micro_batch") == 2);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Golden values of operators of Llama and its like, written by hand in PyTorch (Debian's python3-torch is enough), in
+"""Golden values of operators, those of Llama and its like among them, written by hand in PyTorch (Debian's python3-torch is enough), in
 double precision, with the conventions of Hugging Face's models (LlamaRMSNorm, rotate_half, repeat_kv).
 
 Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a
@@ -46,7 +46,33 @@ def attention_qkv(a, q, k, v):
     return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
 
 
+def layernorm(a, x, weight, bias=None):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, a["eps"])
+
+
+def linear(a, x, weight, bias=None):
+    return x @ weight if bias is None else x @ weight + bias
+
+
+def gelu(a, x):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def wide(head, T):
+    return dict(q=(1, T, 2 * head), k=(1, T, head), v=(1, T, head))
+
+
 CASES = [
+    ("layernorm", layernorm, dict(eps=1e-5), dict(x=(2, 3, 19), weight=(19,), bias=(19,))),
+    ("layernorm_no_bias", layernorm, dict(eps=1e-3), dict(x=(3, 37), weight=(37,))),
+    ("linear", linear, dict(), dict(x=(1, 3, 7), weight=(7, 5), bias=(5,))),
+    ("linear_no_bias", linear, dict(), dict(x=(3, 9), weight=(9, 17))),
+    ("gelu", gelu, dict(), dict(x=(3, 23))),
+    ("attention_64", attention_qkv, dict(heads=2, kv_heads=1), wide(64, 5)),
+    ("attention_80", attention_qkv, dict(heads=2, kv_heads=1), wide(80, 3)),
+    ("attention_96", attention_qkv, dict(heads=2, kv_heads=1), wide(96, 3)),
+    ("attention_128", attention_qkv, dict(heads=2, kv_heads=1), wide(128, 3)),
+    ("attention_1", attention_qkv, dict(heads=2, kv_heads=1), wide(8, 1)),
     ("rmsnorm", rmsnorm, dict(eps=1e-5), dict(x=(2, 3, 19), weight=(19,))),
     ("rmsnorm_small", rmsnorm, dict(eps=1e-1), dict(x=(3, 5), weight=(5,))),
     ("rotary", rotary, dict(heads=3, theta=1e4), dict(x=(1, 7, 3 * 6))),

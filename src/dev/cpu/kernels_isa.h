@@ -1,34 +1,8 @@
 /* The kernels of one instruction set and one compute dtype, included by kernels_avx512.c and its like after AH_SIMD is
  * defined, and AH_BF16_ELEMENTS for bf16. Everything is written in 16-lane vectors of floats with explicit fused
  * operations, so that all instruction sets give equal bits; the dtype is only what is loaded and stored. */
+#include "dev/cpu/element_isa.h"
 #include "dev/cpu/kernels.h"
-#include "dev/host/simd.h"
-
-/* ---- elements ---------------------------------------------------------------------------------------------------- */
-
-/* Of parameters, activations and their gradients. ROUNDED: a store loses bits, so that nothing is summed in memory. */
-#ifdef AH_BF16_ELEMENTS
-enum { ROUNDED = 1 };
-typedef uint16_t element;
-#define E_NAME(name) name##_bf16
-#else
-enum { ROUNDED = 0 };
-typedef float element;
-#define E_NAME(name) name
-#endif
-
-AH_INLINE v16 e_load(const element *p) { return E_NAME(v_load)(p); }
-AH_INLINE v16 e_load_first(const element *p, int n) { return E_NAME(v_load_first)(p, n); }
-AH_INLINE v16 e_load_most(const element *p, int64_t n) { return E_NAME(v_load_most)(p, n); }
-AH_INLINE void e_store(element *p, v16 a) { E_NAME(v_store)(p, a); }
-AH_INLINE void e_store_first(element *p, v16 a, int n) { E_NAME(v_store_first)(p, a, n); }
-AH_INLINE void e_store_most(element *p, v16 a, int64_t n) { E_NAME(v_store_most)(p, a, n); }
-AH_INLINE float e_one(const element *p)
-{
-    float lane[LANES];
-    v_store(lane, e_load_first(p, 1));
-    return lane[0];
-}
 
 #include "dev/cpu/attention_isa.h"
 #include "dev/cpu/norm_isa.h"

@@ -58,21 +58,29 @@ static AH_TARGET void rmsnorm(void *to, float *rstd, const void *from, const voi
     }
 }
 
-static AH_TARGET void layernorm(void *to, float *mean, float *rstd, const void *from, const void *weights,
-                                const void *biases, int64_t rows, int64_t cols, float eps)
+AH_INLINE void layernorm_rows(element *y, float *mean, float *rstd, const element *x, const element *weight,
+                              const element *bias, int64_t rows, int64_t cols, float eps, const bool with_bias)
 {
-    const element *x = from, *weight = weights, *bias = biases;
-    element *y = to;
     for (int64_t row = 0; row < rows; row++, x += cols, y += cols) {
         mean[row] = row_sum(x, cols) / (float)cols;
         rstd[row] = 1.0F / sqrtf(row_deviation(x, cols, mean[row]) / (float)cols + eps);
         v16 centre = v_set(mean[row]), scale = v_set(rstd[row]);
         for (int64_t i = 0; i < cols; i += LANES) {
             v16 normal = v_mul(v_sub(e_load_most(x + i, cols - i), centre), scale);
-            e_store_most(y + i, v_fma(normal, e_load_most(weight + i, cols - i), e_load_most(bias + i, cols - i)),
-                         cols - i);
+            v16 offset = with_bias ? e_load_most(bias + i, cols - i) : v_set(0.0F);
+            e_store_most(y + i, v_fma(normal, e_load_most(weight + i, cols - i), offset), cols - i);
         }
     }
+}
+
+/* `bias` null: none. */
+static AH_TARGET void layernorm(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
+                                int64_t rows, int64_t cols, float eps)
+{
+    if (bias)
+        layernorm_rows(y, mean, rstd, x, weight, bias, rows, cols, eps, true);
+    else
+        layernorm_rows(y, mean, rstd, x, weight, NULL, rows, cols, eps, false);
 }
 
 /* With g = dy * weight and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)). */

@@ -7,6 +7,7 @@
 #define AH_DEV_HOST_SIMD_H
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #if AH_SIMD != 1

@@ -43,7 +43,7 @@ static inline void reference_layernorm(const struct reference *r)
             variance += (x[i] - mean) * (x[i] - mean) / (double)cols;
         double rstd = 1 / sqrt(variance + (double)r->call->attr.eps);
         for (int64_t i = 0; i < cols; i++)
-            r->out[0][row * cols + i] = (x[i] - mean) * rstd * r->in[1][i] + r->in[2][i];
+            r->out[0][row * cols + i] = (x[i] - mean) * rstd * r->in[1][i] + (r->in[2] ? r->in[2][i] : 0);
         r->out[1][row] = mean;
         r->out[2][row] = rstd;
     }

@@ -17,6 +17,7 @@ static const struct op_case bf16_cases[] = {
     {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 21), S2(9, 21)}, {0}, 0},
     {"layernorm of 20", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20), S1(20)}, {0}, 0},
     {"layernorm of 1", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(3, 1), S1(1), S1(1)}, {0}, 0},
+    {"layernorm of 37 without bias", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(5, 37), S1(37)}, {0}, 0},
     {"layernorm of 173", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173), S1(173)}, {0}, 0},
     {"rmsnorm of 21", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 7, 21), S1(21)}, {0}, 0},
     {"rmsnorm of 173", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173)}, {0}, 0},

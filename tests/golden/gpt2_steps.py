@@ -9,7 +9,8 @@ steps, as float32:
                        copies of float32 masters, the bf16 gradients are clipped and applied in float32
 
 The second also holds `noise`: how far its parameters are from those of the first (root of the sum of squares over all
-that count), which is what training in bf16 costs PyTorch. Initial parameters and tokens are not stored; see gpt2.py.
+that count), which is what training in bf16 costs PyTorch. In bf16 another version or processor may round otherwise; the
+file is from PyTorch 2.15. Initial parameters and tokens are not stored; see gpt2.py.
 
     tests/golden/gpt2_steps.py
 """
@@ -33,7 +34,7 @@ def batches(c):
 
 
 def fused_loss_of(c, p, ids, targets):
-    """The same as gpt2.loss_of by PyTorch's own operators, which in bf16 round once each; the loss in float32 at least."""
+    """The same as gpt2.loss_of by PyTorch's own operators, which round once each in bf16; the loss in float32."""
     F = torch.nn.functional
 
     def linear(x, name):

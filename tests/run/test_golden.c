@@ -227,12 +227,12 @@ static double distance(const struct golden *g)
  * equal. Three bounds, from what PyTorch's bf16 itself is off the same training in double:
  * - Losses: means over 128 targets, of logits of about one that are each off by some 2^-9 and not all to one side.
  *   PyTorch's are up to 3.5e-4 off; the bound is 1e-3.
- * - Norms: rounding of single elements cancels over 28000 of them, what is left comes from activations. PyTorch's are up
- *   to 1.5e-3 off; the bound is one step of bf16 at one, 2^-8.
- * - Parameters: Adam makes steps of full size even where a gradient is little more than rounding, so single elements may
- *   be off by all they moved, and only the distance over all says something. PyTorch's is `noise` from double, 2.4% of
- *   the way from the start. Two trainings with independent noise of that size are sqrt(2) of it apart; and ours is no
- *   noisier than PyTorch's when it is no farther from double, but for a tenth. */
+ * - Norms: rounding of single elements cancels over 28000 of them, what is left comes from activations. PyTorch's are
+ *   up to 1.5e-3 off; the bound is one step of bf16 at one, 2^-8.
+ * - Parameters: Adam makes steps of full size even where a gradient is little more than rounding, so single elements
+ *   may be off by all they moved, and only the distance over all says something. PyTorch's is `noise` from double, 2.4%
+ *   of the way from the start. Two trainings with independent noise of that size are sqrt(2) of it apart; and ours is
+ *   no noisier than PyTorch's when it is no farther from double, but for a tenth. */
 static void expect_bf16(const struct golden *g, const struct golden *exact)
 {
     for (int step = 0; step < GOLDEN_STEPS; step++)

@@ -111,6 +111,7 @@ def write(path, c, p, losses, norms, micro_batches, noise):
 
 
 def main():
+    torch.set_num_threads(1)  # how many there are changes how bf16 rounds
     here = pathlib.Path(__file__).parent
     start, exact = gpt2.parameters(CONFIG), gpt2.parameters(CONFIG)
     ids, targets = next(batches(CONFIG))

@@ -106,12 +106,17 @@ def loss_of(c, p, ids, targets):
     return torch.nn.functional.cross_entropy(logits.reshape(-1, c["V"]), targets.reshape(-1))
 
 
+def adamw(p):
+    """Decay on matrices only."""
+    groups = [{"params": [t for t in p.values() if t.ndim >= 2], "weight_decay": 0.1},
+              {"params": [t for t in p.values() if t.ndim < 2], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+
+
 def train(c):
     p = parameters(c)
     ids, targets = tokens(c, 1), tokens(c, 2)
-    groups = [{"params": [t for t in p.values() if t.ndim >= 2], "weight_decay": 0.1},
-              {"params": [t for t in p.values() if t.ndim < 2], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+    optimizer = adamw(p)
     losses, grads = [], None
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -137,6 +142,7 @@ def write(path, c):
                 f.write(t.detach().numpy().astype("<f4").tobytes())
 
 
-here = pathlib.Path(__file__).parent
-write(here / "gpt2-tied.bin", dict(L=2, C=32, H=2, V=61, T=16, B=2, tied=True))
-write(here / "gpt2-untied.bin", dict(L=2, C=16, H=2, V=61, T=16, B=2, tied=False))
+if __name__ == "__main__":
+    here = pathlib.Path(__file__).parent
+    write(here / "gpt2-tied.bin", dict(L=2, C=32, H=2, V=61, T=16, B=2, tied=True))
+    write(here / "gpt2-untied.bin", dict(L=2, C=16, H=2, V=61, T=16, B=2, tied=False))

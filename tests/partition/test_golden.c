@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "golden/golden.h"
 #include "rig.h"
 
-enum { MOST_TENSORS = 64, STEPS = 10, MOST_BYTES = 1 << 20 };
-static const double tolerance = 1e-5; /* of the largest element of a tensor */
+enum { STEPS = GOLDEN_STEPS };
 
 struct golden {
     char *text;
@@ -18,16 +17,8 @@ struct golden {
         char name[64];
         int64_t count;
         const char *grad, *after;
-    } tensor[MOST_TENSORS];
+    } tensor[GOLDEN_MOST_TENSORS];
 };
-
-static char *next_line(char *at)
-{
-    char *end = strchr(at, '\n');
-    assert_non_null(end);
-    *end = 0;
-    return end + 1;
-}
 
 static void golden_load(struct golden *g, const char *name)
 {
@@ -35,17 +26,18 @@ static void golden_load(struct golden *g, const char *name)
     size_t length;
     *g = (struct golden){0};
     snprintf(path, sizeof path, "%s/golden/%s.bin", ah_test_source(), name);
-    assert_ok(ah__file_read(&g->text, &length, path, MOST_BYTES));
-    char *line = g->text, *next = next_line(line);
+    assert_ok(ah__file_read(&g->text, &length, path, GOLDEN_MOST_BYTES));
+    char *line = g->text, *next = golden_next_line(line);
     assert_int_equal(sscanf(line, "config %d %d %d %d %d %d %d", &g->layers, &g->embd, &g->heads, &g->vocab, &g->seq,
                             &g->batch, &g->tied),
                      7);
     line = next;
-    next = next_line(line);
+    next = golden_next_line(line);
     line += strlen("losses");
     for (int i = 0; i < STEPS; i++)
         g->losses[i] = strtod(line, &line);
-    for (line = next, next = next_line(line); strcmp(line, "data") != 0; line = next, next = next_line(line)) {
+    for (line = next, next = golden_next_line(line); strcmp(line, "data") != 0;
+         line = next, next = golden_next_line(line)) {
         long long count;
         assert_int_equal(sscanf(line, "tensor %63s %lld", g->tensor[g->count].name, &count), 2);
         g->tensor[g->count++].count = count;
@@ -64,24 +56,10 @@ static float *values_of(const struct rig *rig, char *const *groups, const char *
     return (float *)(void *)groups[param->group] + param->offset;
 }
 
-/* The rule of gpt2.py: multiples of 2^-26 in [-1/8, 1/8), norm weights around one. */
 static void fill_params(const struct rig *rig, const struct golden *g)
 {
-    for (int i = 0; i < g->count; i++) {
-        const char *name = g->tensor[i].name;
-        float *values = values_of(rig, rig->param, name),
-              base = strstr(name, ".ln_") && strstr(name, "weight") ? 1.0f : 0.0f;
-        for (int64_t j = 0; j < g->tensor[i].count; j++) {
-            int64_t k = (int64_t)(ah__random_bits(1000 + (uint64_t)i, (uint64_t)j) >> 40) - (1 << 23);
-            values[j] = base + (float)k * 0x1p-26f;
-        }
-    }
-}
-
-static void fill_ids(int32_t *ids, int64_t count, uint64_t seed, int vocab)
-{
-    for (int64_t i = 0; i < count; i++)
-        ids[i] = (int32_t)(ah__random_bits(seed, (uint64_t)i) % (uint64_t)vocab);
+    for (int i = 0; i < g->count; i++)
+        golden_fill_param(values_of(rig, rig->param, g->tensor[i].name), g->tensor[i].count, i, g->tensor[i].name);
 }
 
 static void golden_rig(struct rig *rig, const struct golden *g)
@@ -90,14 +68,7 @@ static void golden_rig(struct rig *rig, const struct golden *g)
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
-    snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file,
-            "{\"model_type\":\"gpt2\",\"n_layer\":%d,\"n_embd\":%d,\"n_head\":%d,\"vocab_size\":%d,\"n_positions\":%d,"
-            "\"tie_word_embeddings\":%s}",
-            g->layers, g->embd, g->heads, g->vocab, g->seq, g->tied ? "true" : "false");
-    assert_int_equal(fclose(file), 0);
+    golden_write_config(path, sizeof path, g->layers, g->embd, g->heads, g->vocab, g->seq, g->tied);
     assert_ok(ah_model_load(&model, path));
     assert_ok(ah_model_record(&graph, model, g->batch, g->seq, AH_F32));
     assert_ok(ah_partition_new(&partition, graph, NULL));
@@ -105,43 +76,8 @@ static void golden_rig(struct rig *rig, const struct golden *g)
     ah_model_free(model);
     rig_init(rig, partition);
     fill_params(rig, g);
-    fill_ids((int32_t *)(void *)rig->input[0], g->batch * g->seq, 1, g->vocab);
-    fill_ids(rig->targets, g->batch * g->seq, 2, g->vocab);
-}
-
-static void expect_close(const char *what, const char *name, const float *found, const char *golden, int64_t count)
-{
-    double error = 0, largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        float expected;
-        memcpy(&expected, golden + 4 * i, sizeof expected);
-        double difference = fabs((double)found[i] - (double)expected);
-        error = difference <= error ? error : difference; /* NaN counts as an error */
-        largest = fmax(largest, fabs((double)expected));
-    }
-    if (!(error <= tolerance * largest))
-        fail_msg("%s of %s: error %g of %g", what, name, error, largest);
-}
-
-static void expect_loss(const struct rig *rig, double expected)
-{
-    if (!(fabs((double)rig->loss - expected) <= tolerance * expected))
-        fail_msg("loss: found %.9g, expected %.9g", (double)rig->loss, expected);
-}
-
-/* The gradient of a key's bias is zero but for rounding (softmax does not see it), and Adam makes steps of full size
- * out of rounding: after steps, only the other two thirds of c_attn.bias can be compared. */
-static void expect_after(const struct rig *rig, const struct golden *g, int i)
-{
-    const char *name = g->tensor[i].name, *after = g->tensor[i].after;
-    const float *found = values_of(rig, rig->param, name);
-    int64_t count = g->tensor[i].count, third = count / 3;
-    if (!strstr(name, "c_attn.bias")) {
-        expect_close("parameter after ten steps", name, found, after, count);
-        return;
-    }
-    expect_close("query part after ten steps", name, found, after, third);
-    expect_close("value part after ten steps", name, found + 2 * third, after + 4 * 2 * third, third);
+    golden_fill_ids((int32_t *)(void *)rig->input[0], 0, g->batch * g->seq, 1, g->vocab);
+    golden_fill_ids(rig->targets, 0, g->batch * g->seq, 2, g->vocab);
 }
 
 static void compare(const char *name, bool recompute)
@@ -152,15 +88,16 @@ static void compare(const char *name, bool recompute)
     golden_rig(&rig, &g);
     for (int step = 1; step <= STEPS; step++) {
         rig_forward(&rig, false);
-        expect_loss(&rig, g.losses[step - 1]);
+        golden_expect_number("loss", (double)rig.loss, g.losses[step - 1]);
         rig_backward(&rig, recompute);
         for (int i = 0; step == 1 && i < g.count; i++)
-            expect_close("gradient", g.tensor[i].name, values_of(&rig, rig.grad, g.tensor[i].name), g.tensor[i].grad,
-                         g.tensor[i].count);
+            golden_expect_close("gradient", g.tensor[i].name, values_of(&rig, rig.grad, g.tensor[i].name),
+                                g.tensor[i].grad, g.tensor[i].count);
         rig_adam(&rig, step, 1e-3, 0.1);
     }
     for (int i = 0; i < g.count; i++)
-        expect_after(&rig, &g, i);
+        golden_expect_after(g.tensor[i].name, values_of(&rig, rig.param, g.tensor[i].name), g.tensor[i].after,
+                            g.tensor[i].count);
     rig_fini(&rig);
     ah__free(g.text);
 }
@@ -236,7 +173,7 @@ static void inferred_logits(void **state)
         rig_run(&rig, rig.count - 1, &head->program[AH_PROGRAM_INFER]);
         assert_int_equal(ah__shape_count(&head->logits.meta.shape), g.batch * g.seq * g.vocab);
         const float *logits = (const float *)(const void *)(rig.work + head->logits.offset);
-        expect_loss(&rig, loss_of_logits(logits, rig.targets, g.batch * g.seq, g.vocab));
+        golden_expect_number("loss", (double)rig.loss, loss_of_logits(logits, rig.targets, g.batch * g.seq, g.vocab));
         rig_fini(&rig);
         ah__free(g.text);
     }

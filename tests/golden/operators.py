@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Golden values of operators, those of Llama and its like among them, written by hand in PyTorch (Debian's python3-torch is enough), in
-double precision, with the conventions of Hugging Face's models (LlamaRMSNorm, rotate_half, repeat_kv).
+"""Golden values of operators, those of Llama and its like among them, written by hand in PyTorch (Debian's
+python3-torch is enough), in double precision, with the conventions of Hugging Face's models (LlamaRMSNorm,
+rotate_half, repeat_kv).
 
 Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a
 line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in);

@@ -36,6 +36,14 @@ void ah_suite_add(struct ah_suite *suite);
 void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line);
 #define assert_fails(call, expected, words) ah_assert_fails((call), (expected), (words), #call, __FILE__, __LINE__)
 
+/* Under a sanitizer, which slows everything many times, long loops of one kind take a sample; without one they are run
+ * whole. */
+#ifdef AH_TEST_SANITIZED
+enum { AH_TEST_SAMPLED = 1 };
+#else
+enum { AH_TEST_SAMPLED = 0 };
+#endif
+
 /* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
 const char *ah_test_folder(void);
 /* The repository's tests/ folder (for golden files). */

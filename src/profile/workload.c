@@ -92,6 +92,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : state_bytes);
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
+    place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
     place->saved_step = aligned(device, code->saved_bytes);
     place->saved = carve(device, workload->micro_batches * place->saved_step);
     place->output = index + 1 < workload->places ? carve(device, workload->micro_batches * workload->input_step) : NULL;
@@ -297,7 +298,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .update_grad = on_host ? place->host_grad : place->grad,
         .update_half = half(workload, place, on_host),
         .spare_half = workload->host_spare_half,
-        .host_param = place->host_grad,
+        .host_param = place->host_param,
         .host_grad = place->host_landing,
     };
     for (int i = 0; i < 3; i++) {

@@ -161,8 +161,7 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->accumulator +
-           2 * sizes->tokens + 2 * sizes->results;
+           sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */

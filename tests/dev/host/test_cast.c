@@ -113,5 +113,37 @@ static void tasks_cast_in_pieces(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/host/cast", cmocka_unit_test(every_value_rounds_to_nearest_even),
+/* Every length around the doublings, for any number of threads; what is listed becomes zero instead. */
+static void narrowing_in_place_is_exact(void **state)
+{
+    (void)state;
+    static const int lengths[] = {0, 1, 2047, 2048, 2049, 4097, 65537, 400003};
+    static const struct ah_range zeros[] = {{0, 1}, {1000, 1024}, {2040, 2047}};
+    for (size_t i = 0; i < AH_LENGTH(lengths); i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            int n = lengths[i];
+            bool gaps = n > 2046;
+            struct test_pool p = pool_begin(threads);
+            float *x = malloc(((size_t)n + 1) * sizeof *x);
+            assert_non_null(x);
+            for (int j = 0; j < n; j++)
+                x[j] = (float)ah__random_normal(7, (uint64_t)j);
+            struct ah_task task = {.as.cast = {.to = x, .from = x, .to_dtype = AH_BF16, .from_dtype = AH_F32,
+                                               .count = n, .zeros = zeros, .zero_count = gaps ? AH_LENGTH(zeros) : 0}};
+            assert_ok(ah__host_cast(p.pool, &task));
+            for (int j = 0; j < n; j++) {
+                bool gap = false;
+                for (int z = 0; gaps && z < (int)AH_LENGTH(zeros); z++)
+                    gap = gap || (j >= zeros[z].from && j < zeros[z].to);
+                uint16_t found;
+                memcpy(&found, (const char *)x + 2 * (size_t)j, sizeof found);
+                assert_int_equal(found, gap ? 0 : nearest((float)ah__random_normal(7, (uint64_t)j)));
+            }
+            free(x);
+            pool_end(&p);
+        }
+}
+
+AH_TEST_SUITE("dev/host/cast", cmocka_unit_test(narrowing_in_place_is_exact),
+              cmocka_unit_test(every_value_rounds_to_nearest_even),
               cmocka_unit_test(every_length_is_exact), cmocka_unit_test(tasks_cast_in_pieces))

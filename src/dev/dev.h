@@ -36,12 +36,18 @@ struct ah_adam {
     float inv_sqrt_bias2; /* 1 / sqrt(1 - beta2^t) */
 };
 
+/* The bytes [from, to) of a space; nothing when both are 0. */
+struct ah_extent {
+    int64_t from, to;
+};
+
 /* A program as a device keeps it, ready to run: kernels, tilings, algorithms and scratch are chosen once, from shapes,
  * device and library version alone, so that the same program gives the same bits whenever it runs. Every device's own
  * begins with this. */
 struct ah_prepared {
     const struct ah_program *program; /* must outlive this */
     int64_t workspace_bytes;          /* of AH_SPACE_WORKSPACE while it runs */
+    struct ah_extent extent[AH_SPACE_COUNT]; /* what the operands of all calls cover, and the workspace */
 };
 
 enum ah_task_type {

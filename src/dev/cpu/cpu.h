@@ -7,15 +7,9 @@
 #include "dev/dev.h"
 #include "dev/host/pool.h"
 
-/* The bytes [from, to) of a space; nothing when both are 0. */
-struct ah_extent {
-    int64_t from, to;
-};
-
 /* A program with everything resolved that does not depend on addresses. */
 struct ah_cpu_program {
     struct ah_prepared prepared;
-    struct ah_extent extent[AH_SPACE_COUNT]; /* what the operands of all calls cover */
     struct ah_cpu_call *calls;
     int count; /* of calls */
 };

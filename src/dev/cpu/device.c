@@ -17,39 +17,42 @@ static struct ah_cpu *cpu_of(struct ah_dev *dev)
 static int cpu_device_memory(struct ah_dev *dev, int64_t bytes, char **base)
 {
     struct ah_cpu *cpu = cpu_of(dev);
-    if (cpu->device.base)
+    if (cpu->device_pages.base)
         return ah__fail(AH_EINTERNAL, "cpu device: its memory was already handed out");
-    AH_TRY(ah__pages_new(&cpu->device, bytes, "device memory"));
-    atomic_store(&cpu->high_water, 0);
-    *base = cpu->device.base;
+    AH_TRY(ah__pages_new(&cpu->device_pages, bytes, "device memory"));
+    *base = cpu->device_pages.base;
+    ah__regions_device(&cpu->regions, *base, bytes);
     return AH_OK;
 }
 
 static int cpu_host_memory(struct ah_dev *dev, int64_t bytes, char **base)
 {
     struct ah_cpu *cpu = cpu_of(dev);
-    int count = atomic_load(&cpu->host_count);
-    if (count == AH_CPU_REGIONS)
-        return ah__fail(AH_EINTERNAL, "cpu device: host memory asked for more than %d times", AH_CPU_REGIONS);
-    AH_TRY(ah__pages_new(&cpu->host[count], bytes, "host memory"));
-    *base = cpu->host[count].base;
-    atomic_store_explicit(&cpu->host_count, count + 1, memory_order_release);
+    struct ah_pages pages;
+    AH_TRY(ah__pages_new(&pages, bytes, "host memory"));
+    int count = atomic_load(&cpu->regions.host_count);
+    if (ah__regions_host(&cpu->regions, pages.base, bytes) != AH_OK) {
+        ah__pages_free(&pages);
+        return ah__fail_prefix(AH_EINTERNAL, "cpu device");
+    }
+    cpu->host_pages[count] = pages;
+    *base = pages.base;
     return AH_OK;
 }
 
-static void regions_free(struct ah_cpu *cpu)
+static void memory_free(struct ah_cpu *cpu)
 {
-    ah__pages_free(&cpu->device);
-    for (int i = 0; i < atomic_load(&cpu->host_count); i++)
-        ah__pages_free(&cpu->host[i]);
-    atomic_store(&cpu->host_count, 0);
+    ah__pages_free(&cpu->device_pages);
+    for (int i = 0; i < atomic_load(&cpu->regions.host_count); i++)
+        ah__pages_free(&cpu->host_pages[i]);
+    ah__regions_clear(&cpu->regions);
 }
 
 static int cpu_memory_release(struct ah_dev *dev)
 {
     struct ah_cpu *cpu = cpu_of(dev);
     AH_TRY(ah__lanes_settle(cpu->lanes));
-    regions_free(cpu);
+    memory_free(cpu);
     return AH_OK;
 }
 
@@ -88,17 +91,14 @@ static int64_t cpu_now_ns(struct ah_dev *dev)
 static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
 {
     struct ah_cpu *cpu = cpu_of(dev);
-    int64_t host_bytes = 0;
-    for (int i = 0; i < atomic_load(&cpu->host_count); i++)
-        host_bytes += cpu->host[i].bytes;
     *out = (struct ah_dev_info){
         .name = "cpu",
         .threads = cpu->threads,
         .host_threads = cpu->host_threads,
         .link_bytes_per_s = cpu->link_bytes_per_s,
         .align_bytes = AH_CPU_ALIGN,
-        .device_high_water_bytes = atomic_load(&cpu->high_water),
-        .host_bytes = host_bytes,
+        .device_high_water_bytes = atomic_load(&cpu->regions.high_water),
+        .host_bytes = ah__regions_host_bytes(&cpu->regions),
         .machine_bytes = cpu->machine_bytes,
         .signature = cpu->signature,
     };
@@ -147,7 +147,7 @@ static void cpu_close(struct ah_dev *dev)
     ah__lanes_free(cpu->lanes);
     for (int i = 0; i < AH_LANE_COUNT; i++)
         ah__pool_free(cpu->pool[i]);
-    regions_free(cpu);
+    memory_free(cpu);
     ah__free(cpu);
 }
 
@@ -198,6 +198,7 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     cpu->link_bytes_per_s = options->link_bytes_per_s;
     cpu->jitter_seed = options->jitter_seed;
     cpu->comm = ah__comm_self();
+    cpu->regions.ranks = cpu->comm->ranks;
     int status = threads_start(cpu, options);
     if (status != AH_OK) {
         cpu_close(&cpu->dev);

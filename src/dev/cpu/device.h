@@ -5,16 +5,12 @@
 #ifndef AH_DEV_CPU_DEVICE_H
 #define AH_DEV_CPU_DEVICE_H
 
-#include <stdatomic.h>
-
 #include "dev/cpu/cpu.h"
 #include "dev/host/lanes.h"
 #include "dev/host/pages.h"
+#include "dev/host/regions.h"
 
-enum {
-    AH_CPU_REGIONS = 128, /* calls of host_memory between two of memory_release */
-    AH_CPU_ALIGN = 256,
-};
+enum { AH_CPU_ALIGN = 256 };
 
 struct ah_cpu {
     struct ah_dev dev;
@@ -22,22 +18,14 @@ struct ah_cpu {
     int64_t link_bytes_per_s, machine_bytes;
     uint64_t jitter_seed, signature;
     uint64_t jitter_count[AH_LANE_COUNT]; /* position in a lane's stream of delays; its thread's own */
-    struct ah_pages device;
-    struct ah_pages host[AH_CPU_REGIONS];
-    atomic_int host_count;
-    atomic_int_least64_t high_water;
+    struct ah_regions regions;
+    struct ah_pages device_pages, host_pages[AH_REGIONS_HOST];
     struct ah_pool *pool[AH_LANE_COUNT]; /* of the lanes that compute; null else */
     struct ah_lanes *lanes;
     struct ah_comm *comm; /* what the comm lane's collectives go through */
 };
 
 extern const struct ah_dev_ops ah__dev_cpu_ops;
-
-/* ---- check.c */
-
-/* Whether all memory a task names lies where its lane may reach; records the device region's high water. AH_EINTERNAL
- * names the operand. Called on the lane's thread, before the task runs. */
-int ah__cpu_check(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *task);
 
 /* ---- task.c */
 

@@ -45,7 +45,7 @@ static int collective_run(struct ah_comm *comm, const struct ah_task *task)
 static int task_run(struct ah_cpu *cpu, enum ah_lane lane, const struct ah_task *task)
 {
     bool link = lane == AH_LANE_H2D || lane == AH_LANE_D2H;
-    AH_TRY(ah__cpu_check(cpu, lane, task));
+    AH_TRY(ah__regions_check(&cpu->regions, lane, task));
     switch (task->type) {
     case AH_TASK_PROGRAM:
         return program_run(cpu->pool[lane], task);

@@ -112,7 +112,8 @@ static int operand_check(struct ah_regions *regions, char *const base[AH_SPACE_C
 }
 
 /* Operand by operand, to name the one that is wrong. */
-static int operands_check(struct ah_regions *regions, const struct ah_prepared *prepared, char *const base[AH_SPACE_COUNT])
+static int operands_check(struct ah_regions *regions, const struct ah_prepared *prepared,
+                          char *const base[AH_SPACE_COUNT])
 {
     const struct ah_program *program = prepared->program;
     for (int i = 0; i < program->count; i++) {

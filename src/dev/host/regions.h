@@ -1,4 +1,5 @@
-/* Where a device's memory lies, and what each lane may touch of it: the same table for every device. Does not allocate. */
+/* Where a device's memory lies, and what each lane may touch of it: the same table for every device. Does not
+ * allocate. */
 #ifndef AH_DEV_HOST_REGIONS_H
 #define AH_DEV_HOST_REGIONS_H
 

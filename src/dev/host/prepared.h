@@ -1,5 +1,6 @@
-/* What every device's prepare begins with: whether a program's calls are as the operator table has them, and which bytes
- * of each space they cover. Knows no kernels: which operators, shapes and dtypes it can run a device adds itself. */
+/* What every device's prepare begins with: whether a program's calls are as the operator table has them, and which
+ * bytes of each space they cover. Knows no kernels: which operators, shapes and dtypes it can run a device adds
+ * itself. */
 #ifndef AH_DEV_HOST_PREPARED_H
 #define AH_DEV_HOST_PREPARED_H
 

@@ -78,7 +78,8 @@ static int span_refuse(const struct ah_regions *regions, enum side side, const v
                     operand, (long long)bytes, offset, (long long)regions->device.bytes);
 }
 
-static int span_check(struct ah_regions *regions, enum side side, const void *at, int64_t bytes, const char *operand, int call)
+static int span_check(struct ah_regions *regions, enum side side, const void *at, int64_t bytes, const char *operand,
+                      int call)
 {
     if (side == SIDE_DEVICE && region_holds(&regions->device, at, bytes)) {
         high_water_raise(regions, (int64_t)((uintptr_t)at - (uintptr_t)regions->device.base) + bytes);

@@ -33,7 +33,8 @@ static int find_weights(struct ah_session *session)
     if (word && !random && !wanted)
         return ah__fail(AH_EINPUT, "init: found '%.40s', expected weights or random", word);
     if (word && session->resumed.folder)
-        return ah__fail(AH_EINPUT, "init: found %s beside a training to resume, expected nothing: it has its own", word);
+        return ah__fail(AH_EINPUT, "init: found %s beside a training to resume, expected nothing: it has its own",
+                        word);
     if (random || session->resumed.folder)
         return AH_OK;
     if (options->model_path && !options->model)

@@ -58,6 +58,8 @@ int emulation_sticky(void);
 void emulation_sticky_set(int error);
 /* The thread runs a callback: it must not call the runtime. */
 void emulation_in_callback(bool in);
+/* The thread is a stream's: what it objects to, no caller has learned yet. */
+void emulation_on_stream(void);
 
 /* How each function of the runtime begins: counted, failing on demand, and with a sticky error. */
 #define ENTER(function)                                                                                                \

@@ -25,7 +25,7 @@ static long counted[COUNT_COUNT];
 static char message[MESSAGE_BYTES];
 static int sticky, failed;
 static __thread int last_error;
-static __thread bool in_callback;
+static __thread bool in_callback, on_stream;
 static unsigned lock_word, progress; /* lock: 0 free, 1 taken, 2 taken and somebody waits */
 
 /* ---- the lock, and waiting for something to change */
@@ -152,6 +152,8 @@ static int object(int error, const char *format, va_list arguments)
     emulation_lock();
     memcpy(message, text, sizeof message);
     emulation_unlock();
+    if (!on_stream)
+        __atomic_store_n(&failed, 1, __ATOMIC_RELAXED); /* the caller learns it now */
     return error;
 }
 
@@ -255,6 +257,11 @@ int emulation_enter_release(const char *function)
 void emulation_in_callback(bool in)
 {
     in_callback = in;
+}
+
+void emulation_on_stream(void)
+{
+    on_stream = true;
 }
 
 void emulation_reset(void)

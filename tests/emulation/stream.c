@@ -160,6 +160,7 @@ static void *stream_main(void *context)
 {
     struct CUstream_st *stream = context;
     struct operation *operation;
+    emulation_on_stream();
     _mm_setcsr(_mm_getcsr() | 0x8040); /* denormals are zero, as nvcc -ftz=true has it */
     while ((operation = operation_next(stream)) != NULL) {
         ORDER_ACQUIRE(operation);

@@ -320,17 +320,6 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     row_put<N>(job.dtable + id * job.cols + col, sum, true);
 }
 
-static __global__ void __launch_bounds__(THREADS) zero(float *to, int64_t count)
-{
-    constexpr int N = lanes16<float>;
-    int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    if (at + N <= count)
-        pack_store<float, N>(to + at, pack_zero<float, N>());
-    else
-        for (; at < count; at++)
-            to[at] = 0;
-}
-
 static int64_t keys_bytes(int64_t rows)
 {
     return keys_of(rows) * (int64_t)sizeof(uint64_t);
@@ -364,11 +353,9 @@ cudaError_t ah__cuda_embedding_bwd_enqueue(cudaStream_t stream, enum ah_dtype dt
 {
     uint64_t *keys = (uint64_t *)job->workspace;
     float *parts = (float *)(job->workspace + keys_bytes(job->rows));
-    int64_t count = job->vocabulary * job->cols;
     cudaError_t error = keys_sort(stream, keys, job);
     if (error == cudaSuccess && !job->adds)
-        error = launch(zero, dim3(blocks_for(count, THREADS * lanes16<float>)), dim3(THREADS), 0, stream, job->dtable,
-                       count);
+        error = cudaMemsetAsync(job->dtable, 0, (size_t)(job->vocabulary * job->cols) * sizeof(float), stream);
     if (error != cudaSuccess)
         return error;
     return dtype == AH_BF16 ? tiles_of<__nv_bfloat16>(stream, job, keys, parts)

@@ -25,7 +25,8 @@ static inline struct test_device test_device_open(const char *name)
     setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 0);
     setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 0);
 #endif
-    assert_ok(ah_dev_open(&d.dev, name, &(struct ah_dev_options){.threads = 2}));
+    bool cpu = strcmp(name, "cpu") == 0;
+    assert_ok(ah_dev_open(&d.dev, name, &(struct ah_dev_options){.threads = cpu ? 2 : 0, .host_threads = 1}));
     assert_ok(d.dev->ops->device_memory(d.dev, DEVICE_CASE_BYTES, &d.region));
     assert_ok(d.dev->ops->host_memory(d.dev, DEVICE_CASE_BYTES, &d.host));
     return d;

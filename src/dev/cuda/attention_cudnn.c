@@ -1,5 +1,5 @@
-/* cuDNN has fused engines for attention written out as matrix products, pointwise operations and reductions over tensors
- * that mostly exist in name only ("virtual"). Its operation of one piece (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR)
+/* cuDNN has fused engines for attention written out as matrix products, pointwise operations and reductions over
+ * tensors that mostly exist in name only ("virtual"). Its operation of one piece (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR)
  * takes no causal mask before version 9.21, so the long form is used; it is the one NVIDIA's front end writes for these
  * versions, deterministic backward included: dq is then a product of its own instead of a sum by atomics.
  *
@@ -42,8 +42,8 @@
  *   ENGINE_NUMERICAL_NOTE                 NUMERICAL_NOTE x at most CUDNN_NUMERICAL_NOTE_TYPE_COUNT
  *   EXECUTION_PLAN_WORKSPACE_SIZE         INT64                bytes
  *
- * A finalized descriptor takes no more attributes (cudnnBackendSetAttribute() then answers CUDNN_STATUS_NOT_INITIALIZED),
- * so a variant pack cannot get new addresses; and the same call runs at many. Each enqueue makes its own and destroys it
+ * A finalized descriptor takes no more attributes (cudnnBackendSetAttribute() answers CUDNN_STATUS_NOT_INITIALIZED), so
+ * a variant pack cannot get new addresses; and the same call runs at many. Each enqueue makes its own and destroys it
  * when cudnnBackendExecute() has launched, as NVIDIA's front end does: a few hundred bytes of cuDNN's on the host, none
  * on the device, and nothing waits. */
 #include "dev/cuda/attention_cudnn.h"
@@ -300,7 +300,8 @@ static cudnnBackendDescriptor_t reshaped(struct graph *g, const struct extent4 *
 /* [B, heads, T, size] in tokens of `stride` elements. */
 static struct extent4 rows_of(const struct ah_cuda_attention *job, int64_t heads, int64_t stride)
 {
-    return (struct extent4){{job->batch, heads, job->seq, job->head_size}, {job->seq * stride, job->head_size, stride, 1}};
+    return (struct extent4){{job->batch, heads, job->seq, job->head_size},
+                            {job->seq * stride, job->head_size, stride, 1}};
 }
 
 static struct extent4 transposed(struct extent4 e)

@@ -226,9 +226,10 @@ enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_
 AH_API const char *ah_lane_name(enum ah_lane lane);
 
 struct ah_dev_options {
-    int threads;             /* device compute threads; 0: one per core */
-    int host_threads;        /* host optimizer threads; 0: 1 */
-    int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as memcpy goes */
+    int ordinal;             /* which one where there are several, counted from 0; "cuda:1" sets it */
+    int threads;             /* device compute threads; 0: one per core. A GPU has none */
+    int host_threads;        /* host optimizer threads; 0: 1, beside a GPU all cores but one */
+    int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as it goes. A GPU's cannot be throttled */
     uint64_t jitter_seed;    /* nonzero: random delays on every lane (for tests of exactness) */
 };
 

@@ -140,15 +140,21 @@ struct ah_done {
     int status;               /* AH_OK or why it failed; the message is ah_error() of the caller of wait_any */
 };
 
+/* The texts live as long as the device. */
 struct ah_dev_info {
-    const char *name;
-    int threads, host_threads;
+    const char *name;                /* "cpu", "cuda:0" */
+    const char *model;               /* what the hardware is called; "": unknown */
+    const char *link_kind;           /* how it is connected, "PCIe 32.0 GT/s x16"; null: nothing to say */
+    int count;                       /* devices of this kind in this machine */
+    int threads, host_threads;       /* what computes at once on the device, threads or multiprocessors; on the host */
     int64_t link_bytes_per_s;        /* 0: not throttled */
     int64_t align_bytes;             /* slots start at multiples of this */
     int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
     int64_t host_bytes;              /* host memory handed out by host_memory */
+    int64_t memory_bytes;            /* the device's own altogether; 0: unknown */
+    int64_t device_bytes;            /* the largest region it could hand out when it opened; 0: no limit of its own */
     int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
-    uint64_t signature;              /* of what timings depend on: kind, cpu, threads, link */
+    uint64_t signature;              /* of what timings depend on: kind, hardware, threads, link, driver */
     char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
 };
 

@@ -24,7 +24,7 @@ static void faulty_plugins_are_refused_by_name(void **state)
     static const struct {
         const char *name, *words;
     } faults[] = {
-        {"abi", "libautohete-abi.so: found plugin ABI 3, expected 2"},
+        {"abi", "libautohete-abi.so: found plugin ABI 5, expected 4"},
         {"layout", "libautohete-layout.so: found a plugin of"},
         {"symbol", "libautohete-symbol.so: no symbol autohete_plugin, expected a plugin of this program"},
         {"none", "libautohete-none.so: autohete_plugin() gave no plugin"},

@@ -187,10 +187,14 @@ struct ah_dev_ops {
 struct ah_dev {
     const struct ah_dev_ops *ops;
     void *library; /* the loader's: the shared object a device came from; a device leaves it null */
+    char passed_over[192]; /* the opener's: why "auto" took this one although an accelerator is there; else "" */
 };
 
 /* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */
 int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *done);
+
+/* The largest region to ask a device for when nobody set a limit; 0: no limit but the machine's. */
+int64_t ah__dev_region_bytes(struct ah_dev *dev);
 
 int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options);
 

@@ -185,10 +185,10 @@ static inline double __dsqrt_rn(double a) { return sqrt(a); }
 static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 static inline float emulation_rsqrtf(float a) { return static_cast<float>(1 / sqrt(static_cast<double>(a))); }
 #define rsqrtf emulation_rsqrtf
-static inline float __expf(float a) { return expf(a); }
-static inline float __exp2f(float a) { return exp2f(a); }
-static inline float __logf(float a) { return logf(a); }
-static inline float __log2f(float a) { return log2f(a); }
+#define __expf(a) expf(a)
+#define __exp2f(a) exp2f(a)
+#define __logf(a) logf(a)
+#define __log2f(a) log2f(a)
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __saturatef(float a) { return a < 0 ? 0 : a > 1 ? 1 : a == a ? a : 0; }
 

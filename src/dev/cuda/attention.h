@@ -33,8 +33,8 @@ struct ah_cuda_attention {
 };
 
 /* Own kernels: any head size up to AH_CUDA_ATTENTION_MAX_HEAD, any seq. */
-cudaError_t ah__cuda_attention_kernel(cudaStream_t stream, const struct ah_cuda_attention *job);
-cudaError_t ah__cuda_attention_bwd_kernel(cudaStream_t stream, const struct ah_cuda_attention *job);
+cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
 
 #ifdef __cplusplus
 }

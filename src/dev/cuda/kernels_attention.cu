@@ -8,11 +8,10 @@
  *
  * Backward is deterministic without atomics: one kernel goes over queries for each tile of keys, another over keys for
  * each tile of queries, so that scores are made twice: 7 products where sums that meet in memory would need 5. */
-#include <cuda_bf16.h>
 #include <math.h>
 
 #include "dev/cuda/attention.h"
-#include "dev/cuda/launch.cuh"
+#include "dev/cuda/element.cuh"
 
 #define TILE 64
 #define THREADS 256
@@ -39,52 +38,20 @@ template <typename E> struct rows {
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
 
-struct alignas(8) bf16_quad {
-    __nv_bfloat162 low, high;
-};
-
-static __device__ inline float4 quad_load(const float *p)
+template <typename E> static __device__ inline float4 quad_load(const E *from)
 {
-    return *(const float4 *)(const void *)p;
+    const pack<E, 4> x = pack_load<E, 4>(from);
+    return make_float4(wide(x.lane[0]), wide(x.lane[1]), wide(x.lane[2]), wide(x.lane[3]));
 }
 
-static __device__ inline float4 quad_load(const __nv_bfloat16 *p)
+template <typename E> static __device__ inline void quad_store(E *to, float4 x)
 {
-    const bf16_quad x = *(const bf16_quad *)(const void *)p;
-    return make_float4(__low2float(x.low), __high2float(x.low), __low2float(x.high), __high2float(x.high));
-}
-
-static __device__ inline void quad_store(float *p, float4 x)
-{
-    *(float4 *)(void *)p = x;
-}
-
-static __device__ inline void quad_store(__nv_bfloat16 *p, float4 x)
-{
-    bf16_quad y;
-    y.low = __floats2bfloat162_rn(x.x, x.y);
-    y.high = __floats2bfloat162_rn(x.z, x.w);
-    *(bf16_quad *)(void *)p = y;
-}
-
-static __device__ inline float element(float x)
-{
-    return x;
-}
-
-static __device__ inline float element(__nv_bfloat16 x)
-{
-    return __bfloat162float(x);
-}
-
-static __device__ inline void element_set(float *p, float x)
-{
-    *p = x;
-}
-
-static __device__ inline void element_set(__nv_bfloat16 *p, float x)
-{
-    *p = __float2bfloat16_rn(x);
+    pack<E, 4> y;
+    put(&y.lane[0], x.x);
+    put(&y.lane[1], x.y);
+    put(&y.lane[2], x.z);
+    put(&y.lane[3], x.w);
+    pack_store(to, y);
 }
 
 /* Channels [channel, channel + 4) of a row, zeros behind the last. `size` a multiple of 4 makes every such group whole
@@ -94,10 +61,10 @@ template <typename E> static __device__ inline float4 channels_load(const E *row
     if (size % 4 == 0)
         return channel < size ? quad_load(row + channel) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
     float4 x;
-    x.x = channel < size ? element(row[channel]) : 0.0F;
-    x.y = channel + 1 < size ? element(row[channel + 1]) : 0.0F;
-    x.z = channel + 2 < size ? element(row[channel + 2]) : 0.0F;
-    x.w = channel + 3 < size ? element(row[channel + 3]) : 0.0F;
+    x.x = channel < size ? wide(row[channel]) : 0.0F;
+    x.y = channel + 1 < size ? wide(row[channel + 1]) : 0.0F;
+    x.z = channel + 2 < size ? wide(row[channel + 2]) : 0.0F;
+    x.w = channel + 3 < size ? wide(row[channel + 3]) : 0.0F;
     return x;
 }
 
@@ -109,13 +76,13 @@ template <typename E> static __device__ inline void channels_store(E *row, int c
         return;
     }
     if (channel < size)
-        element_set(row + channel, x.x);
+        put(row + channel, x.x);
     if (channel + 1 < size)
-        element_set(row + channel + 1, x.y);
+        put(row + channel + 1, x.y);
     if (channel + 2 < size)
-        element_set(row + channel + 2, x.z);
+        put(row + channel + 2, x.z);
     if (channel + 3 < size)
-        element_set(row + channel + 3, x.w);
+        put(row + channel + 3, x.w);
 }
 
 /* ---- products of tiles ------------------------------------------------------------------------------------------- */
@@ -456,7 +423,7 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_
 
 static int64_t tiles_of(const ah_cuda_attention *job)
 {
-    return (job->seq + TILE - 1) / TILE;
+    return blocks_for(job->seq, TILE);
 }
 
 template <typename E, int C> static cudaError_t forward_launch(cudaStream_t stream, const ah_cuda_attention *job)
@@ -469,9 +436,8 @@ template <typename E, int C> static cudaError_t forward_launch(cudaStream_t stre
 template <typename E, int C> static cudaError_t backward_launch(cudaStream_t stream, const ah_cuda_attention *job)
 {
     const int64_t count = tiles_of(job), tokens = job->batch * job->seq;
-    const int64_t dots = (tokens * job->heads + THREADS / 16 - 1) / (THREADS / 16);
-    cudaError_t error = launch(attention_dot<E>, dim3((unsigned)(dots < 4096 ? dots : 4096)), dim3(THREADS), 0, stream,
-                               *job);
+    const int64_t dots = blocks_for(tokens * job->heads, THREADS / 16);
+    cudaError_t error = launch(attention_dot<E>, dim3((unsigned)least(dots, 4096)), dim3(THREADS), 0, stream, *job);
     if (error == cudaSuccess)
         error = launch(attention_backward_keys<E, C>,
                        dim3((unsigned)(count * job->batch * (job->heads / job->group))), dim3(THREADS), 0, stream,
@@ -496,12 +462,12 @@ static launcher *const backward_launchers[2][4] = {
      backward_launch<__nv_bfloat16, 4>},
 };
 
-extern "C" cudaError_t ah__cuda_attention_kernel(cudaStream_t stream, const struct ah_cuda_attention *job)
+extern "C" cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
 {
     return forward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
 }
 
-extern "C" cudaError_t ah__cuda_attention_bwd_kernel(cudaStream_t stream, const struct ah_cuda_attention *job)
+extern "C" cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
 {
     return backward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
 }

@@ -72,8 +72,11 @@ static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *
     if (attention->sdpa)
         return ah__cuda_sdpa_enqueue(attention->sdpa, bound->call->cuda, bound->stream, job, bound->workspace);
     job->dot = (float *)(void *)bound->workspace;
-    return backward ? ah__cuda_status("attention_bwd", ah__cuda_attention_bwd_kernel(bound->stream, job))
-                    : ah__cuda_status("attention", ah__cuda_attention_kernel(bound->stream, job));
+    if (backward)
+        AH_CUDA_TRY(ah__cuda_attention_bwd_enqueue(bound->stream, job));
+    else
+        AH_CUDA_TRY(ah__cuda_attention_enqueue(bound->stream, job));
+    return AH_OK;
 }
 
 static int forward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job)

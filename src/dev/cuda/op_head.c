@@ -106,7 +106,8 @@ static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t
                                               .targets = (const int32_t *)bound->in[2] + from,
                                               .losses = losses_of(bound) + from, .rows = rows, .cols = head->vocab,
                                               .may_ignore = true, .scale = scale_of(bound)};
-    return ah__cuda_status("cross_entropy", ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));
+    AH_CUDA_TRY(ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));
+    return AH_OK;
 }
 
 static int chunk_enqueue(const struct ah_cuda_bound *bound, int64_t from)
@@ -128,12 +129,11 @@ static int head_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct head *head = bound->call->owned;
     struct ah_cuda_loss_scale *scale = (struct ah_cuda_loss_scale *)(void *)bound->workspace;
-    AH_TRY(ah__cuda_status("loss_scale", ah__cuda_loss_scale_enqueue(bound->stream, scale, bound->in[3], bound->in[2],
-                                                                     head->rows)));
+    AH_CUDA_TRY(ah__cuda_loss_scale_enqueue(bound->stream, scale, bound->in[3], bound->in[2], head->rows));
     for (int64_t from = 0; from < head->rows; from += head->chunk)
         AH_TRY(chunk_enqueue(bound, from));
-    return ah__cuda_status("loss_sum", ah__cuda_loss_sum_enqueue(bound->stream, bound->out[0], losses_of(bound),
-                                                                 head->rows, scale));
+    AH_CUDA_TRY(ah__cuda_loss_sum_enqueue(bound->stream, bound->out[0], losses_of(bound), head->rows, scale));
+    return AH_OK;
 }
 
 const struct ah_cuda_operator ah__cuda_linear_cross_entropy = {head_prepare, head_enqueue};

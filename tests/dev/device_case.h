@@ -17,7 +17,7 @@ struct test_device {
     char *region, *host;
 };
 
-/* "cpu", or "cuda": the plugin on the emulated GPU, or the one in AUTOHETE_PLUGINS where that is set. */
+/* "cpu", or "cuda": the plugin on the emulated GPU, or the one that AUTOHETE_PLUGINS names where that is set. */
 static inline struct test_device test_device_open(const char *name)
 {
     struct test_device d = {0};
@@ -68,8 +68,8 @@ static inline void test_device_run(struct test_device *d, const struct ah_progra
     int64_t end = (shift + bytes + DEVICE_CASE_ALIGN - 1) / DEVICE_CASE_ALIGN * DEVICE_CASE_ALIGN;
     int64_t guard = end + prepared->workspace_bytes, all = guard + DEVICE_CASE_GUARD;
     test_device_fill(d, memory, bytes, shift, all - shift - bytes);
-    struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}},
-                           .label = {"test program", 0, 0}};
+    struct ah_work work = {
+        .lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}}, .label = {"test program", 0, 0}};
     work.task[0].as.program.prepared = prepared;
     work.task[0].as.program.base[AH_SPACE_WORK] = d->region + shift;
     work.task[0].as.program.base[AH_SPACE_WORKSPACE] = d->region + end;

@@ -164,8 +164,17 @@ AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);
 /* One line per operator: outputs, inputs, shapes, bytes, flops, scope. */
 AH_API int ah_graph_print(const struct ah_graph *graph, FILE *to);
 
-static inline struct ah_shape ah_shape1(int64_t a) { return (struct ah_shape){1, {a, 0, 0, 0}}; }
-static inline struct ah_shape ah_shape2(int64_t a, int64_t b) { return (struct ah_shape){2, {a, b, 0, 0}}; }
+static inline struct ah_shape ah_shape1(int64_t a)
+{
+    struct ah_shape shape = {1, {a, 0, 0, 0}};
+    return shape;
+}
+
+static inline struct ah_shape ah_shape2(int64_t a, int64_t b)
+{
+    struct ah_shape shape = {2, {a, b, 0, 0}};
+    return shape;
+}
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
@@ -226,18 +235,40 @@ enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_
 AH_API const char *ah_lane_name(enum ah_lane lane);
 
 struct ah_dev_options {
-    int threads;             /* device compute threads; 0: one per core */
-    int host_threads;        /* host optimizer threads; 0: 1 */
-    int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as memcpy goes */
+    int ordinal;             /* which one where there are several, counted from 0; "cuda:1" sets it */
+    int threads;             /* device compute threads; 0: one per core. A GPU has none */
+    int host_threads;        /* host optimizer threads; 0: 1, beside a GPU all cores but one */
+    int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as it goes. A GPU's cannot be throttled */
     uint64_t jitter_seed;    /* nonzero: random delays on every lane (for tests of exactness) */
 };
 
 /* "cpu", or NAME for a device in a shared object libautohete-NAME.so, which is looked for in the folder that the
  * environment variable AUTOHETE_PLUGINS names, beside the library, beside the program and where libraries are
- * installed. AH_EINPUT: there is no such device; AH_EDEVICE: there is, but it does not fit or finds no hardware. The
- * caller closes it. */
+ * installed; "NAME:1" is the second of its kind. "auto" is "cuda" where that plugin is there and finds a GPU, else
+ * "cpu"; also "cpu" when the options ask for what only that has: threads, a link speed. AH_EINPUT: there is no such
+ * device, or it has no such option; AH_EDEVICE: it is there, but does not fit or does not work. The caller closes
+ * it. */
 AH_API int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
 AH_API void ah_dev_close(struct ah_dev *dev);
+
+/* What a device is. */
+struct ah_device {
+    char name[32];          /* as ah_dev_open takes it: "cpu", "cuda:0" */
+    char model[96];         /* what the hardware is called; "": unknown */
+    int units;              /* what computes at once: the CPU's threads, a GPU's multiprocessors */
+    int host_threads;       /* of the host optimizer beside it */
+    int64_t memory_bytes;   /* its own, altogether */
+    int64_t free_bytes;     /* the most a training may have of it now */
+    char link[32];          /* how it is connected, "PCIe 32.0 GT/s x16"; "": nothing to say */
+    int64_t h2d_bytes_per_s, d2h_bytes_per_s; /* measured, alone; 0: not asked for */
+    char why[256];          /* why it cannot be used; of a device that "auto" opened: why a GPU that is there was passed
+                             * over; else "" */
+};
+/* Of an open device, without its link's speed. */
+AH_API void ah_dev_get(struct ah_device *out, struct ah_dev *dev);
+/* Every device there is, each opened for a moment and its link measured, and the plugins that do not load, which have a
+ * name and `why`. The caller frees *out with free(). */
+AH_API int ah_devices(struct ah_device **out, int *count);
 
 /* ---- profile ----------------------------------------------------------------------------------------------------- */
 
@@ -432,9 +463,9 @@ struct ah_train_options {
     const char *init;            /* "weights": from model_path's folder; "random". Default: weights where there are any.
                                   * A training that is resumed has its own */
     const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
-    const char *device;          /* default "cpu" */
+    const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
-    struct ah_budget budget;
+    struct ah_budget budget;     /* device_bytes 0: what the device has, where it has a memory of its own */
     int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     const char *dtype;           /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
                                   * gradients; master parameters, moments, sums and losses are fp32 in both */
@@ -465,6 +496,8 @@ struct ah_train_options {
      * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
      * or on_val it ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
+    /* First of all: what device it is. */
+    void (*on_device)(const struct ah_device *device, void *context);
     /* Just before on_plan: the size of micro-batches and how many a step has; nonzero ends ah_train() likewise. */
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
@@ -485,6 +518,7 @@ struct ah_train_result {
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
+    char device[32];             /* "cpu", "cuda:0" */
     const char *dtype;           /* "fp32" or "bf16" */
     int64_t micro_batch;         /* sequences in a micro-batch; the batch where it runs as a whole */
     double clip;                 /* the limit; 0: none */
@@ -515,7 +549,8 @@ struct ah_generate_options {
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
     uint64_t seed;
-    int threads;           /* 0: one per core */
+    const char *device;    /* as for ah_dev_open; default "auto" */
+    int threads;           /* of the CPU; 0: one per core */
     /* Each new token with the text it stands for, which is valid during the call and may hold zero bytes; nonzero
      * stops. */
     int (*on_token)(int token, const char *text, size_t length, void *context);

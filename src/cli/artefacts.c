@@ -30,6 +30,30 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen)
                 size == 1 ? "" : "s", chosen ? ", the fastest" : "");
 }
 
+void ah__device_print(FILE *to, const struct ah_device *device)
+{
+    char memory[32];
+    if (device->why[0])
+        fprintf(stderr, "autohete: note: no GPU is used: %s\n", device->why);
+    if (strcmp(device->name, "cpu") != 0)
+        fprintf(to, "device: %s, %s, %s\n", device->name, device->model,
+                ah_size_format(memory, sizeof memory, device->memory_bytes));
+}
+
+static int open_device(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    struct ah_device device;
+    int status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
+    if (status != AH_OK)
+        return status;
+    ah_dev_get(&device, artefacts->dev);
+    if (!artefacts->budget.device_bytes && strcmp(device.name, "cpu") != 0)
+        artefacts->budget.device_bytes = device.free_bytes;
+    if (artefacts->text)
+        ah__device_print(artefacts->text, &device);
+    return AH_OK;
+}
+
 static int64_t seq_of(const struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int64_t longest = ah_model_get(artefacts->model)->max_seq;
@@ -67,7 +91,7 @@ int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefa
         return status;
     if (inputs->profile)
         return ah_profile_load(&artefacts->profile, inputs->profile);
-    status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
+    status = open_device(artefacts, inputs);
     return status != AH_OK ? status : ah_profile_measure(&artefacts->profile, artefacts->partition, artefacts->dev);
 }
 
@@ -92,7 +116,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
         .compute = artefacts->dtype,
         .step = {.clips = inputs->clip > 0},
         .dev = artefacts->dev,
-        .budget = inputs->budget,
+        .budget = artefacts->budget,
         .plan = inputs->plan,
         .policy = inputs->policy,
     };
@@ -107,7 +131,7 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status == AH_OK)
-        status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
+        status = open_device(artefacts, inputs);
     if (status != AH_OK)
         return status;
     struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
@@ -128,11 +152,11 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
     if (status != AH_OK)
         return status;
     if (strcmp(inputs->plan, "auto") == 0)
-        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &inputs->budget,
+        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget,
                                 inputs->policy);
     else
         status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
-                               &inputs->budget, inputs->policy);
+                               &artefacts->budget, inputs->policy);
     if (status != AH_EBUDGET || !artefacts->dev)
         return status;
     struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
@@ -142,6 +166,7 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
 int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = check_policy(inputs->policy);
+    artefacts->budget = inputs->budget;
     if (status != AH_OK)
         return status;
     return inputs->micro_batch == AH_MICRO_BATCH_AUTO ? choose(artefacts, inputs) : plan_given_size(artefacts, inputs);

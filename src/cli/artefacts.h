@@ -21,14 +21,18 @@ struct ah_artefacts {
     struct ah_dev *dev;
     struct ah_profile *profile;
     struct ah_plan plan;
+    struct ah_budget budget; /* as given, or what the device has where that was left open */
     int64_t micro_batch; /* sequences in one */
     enum ah_dtype dtype;
+    FILE *text; /* set before: where the device is named; null: nowhere */
 };
 
 /* "bf16" or "fp32" as an option gave it; null leaves *out. AH_EINPUT. */
 int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
 /* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
 int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
+/* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
+void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 
@@ -40,14 +44,15 @@ int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_
 void ah__artefacts_free(struct ah_artefacts *artefacts);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
+#define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
-    {"device", AH_ARG_TEXT, at_device, "NAME", "cpu", "the device", 0, 0, false},                                      \
+    {"device", AH_ARG_TEXT, at_device, "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},                                      \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                         \
+     "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                         \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
-     "threads of the device (default: one per core)", 1, 4096, false},                                                 \
+     "threads of the cpu device (default: one per core)", 1, 4096, false},                                                 \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
-     "threads of the host optimizer (default 1)", 1, 4096, false}
+     "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false}
 #define AH_ARGS_BUDGET(at_budget)                                                                                      \
     {"device-memory", AH_ARG_SIZE, (at_budget) + offsetof(struct ah_budget, device_bytes), "SIZE", NULL,               \
      "device memory that may be used, like 64MiB (default: no limit)", 0, 0, false},                                   \

@@ -1,4 +1,5 @@
 /* autohete generate: let a trained model write. */
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 
@@ -15,7 +16,9 @@ static const struct ah_arg options[] = {
     {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8", "0: always the likeliest token", 0, 100, false},
     {"top-k", AH_ARG_INT, AT(options.top_k), "K", "0", "choose among the K likeliest; 0: among all", 0, 1e9, false},
     {"seed", AH_ARG_SEED, AT(options.seed), "S", "1", "seed of the choices", 0, 0, false},
-    {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads (default: one per core)", 1, 4096, false},
+    {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
+    {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
+     4096, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
 };
 

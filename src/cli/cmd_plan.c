@@ -29,10 +29,10 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
     FILE *text = args->json ? stderr : stdout;
     ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch,
                           args->inputs.micro_batch == AH_MICRO_BATCH_AUTO);
-    int status = ah_plan_print(&artefacts->plan, &args->inputs.budget, text);
+    int status = ah_plan_print(&artefacts->plan, &artefacts->budget, text);
     if (status == AH_OK && args->explain)
         status =
-            ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &args->inputs.budget, text);
+            ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget, text);
     if (status == AH_OK && args->out)
         status = ah_plan_save(&artefacts->plan, args->out);
     if (status == AH_OK && args->json) {
@@ -45,7 +45,7 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
 static int run(const void *given)
 {
     const struct plan_args *args = given;
-    struct ah_artefacts artefacts = {0};
+    struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
         status = ah__artefacts_plan(&artefacts, &args->inputs);

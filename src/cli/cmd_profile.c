@@ -41,7 +41,7 @@ static int show(const struct ah_artefacts *artefacts, const struct profile_args 
 static int run(const void *given)
 {
     const struct profile_args *args = given;
-    struct ah_artefacts artefacts = {0};
+    struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
         status = ah__artefacts_profile(&artefacts, &args->inputs);

@@ -76,10 +76,10 @@ static int show(const struct ah_artefacts *artefacts, const struct ah_budget *bu
 /* One policy on a device, or with a saved profile. */
 static int simulate(const struct simulate_args *args)
 {
-    struct ah_artefacts artefacts = {0};
+    struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
     int status = ah__artefacts_plan(&artefacts, &args->inputs);
     if (status == AH_OK)
-        status = show(&artefacts, &args->inputs.budget, args);
+        status = show(&artefacts, &artefacts.budget, args);
     ah__artefacts_free(&artefacts);
     return status;
 }

@@ -120,6 +120,13 @@ static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, v
     return status;
 }
 
+static void on_device(const struct ah_device *device, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__device_print(watch->progress.to, device);
+}
+
 static int on_micro_batch(int64_t size, int64_t count, void *context)
 {
     struct watch *watch = context;
@@ -226,7 +233,7 @@ static int print_json(const struct ah_train_result *result)
     ah__out_number(stdout, result->val_loss);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
-    printf(", \"dtype\": \"%s\"", result->dtype);
+    printf(", \"device\": \"%s\", \"dtype\": \"%s\"", result->device, result->dtype);
     printf(", \"clip\": ");
     ah__out_number(stdout, result->clip);
     printf(", \"tokens_per_s\": ");
@@ -262,6 +269,7 @@ static int run(const void *given)
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
+    train.on_device = on_device;
     train.on_plan = on_plan;
     train.on_micro_batch = on_micro_batch;
     train.on_step = on_step;

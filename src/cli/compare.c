@@ -65,7 +65,7 @@ static int check_options(const struct ah_artefact_inputs *inputs, const struct a
         bool given;
     } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}},
       without[] = {{"profile", inputs->profile},
-                   {"device", strcmp(inputs->device, "cpu") != 0},
+                   {"device", strcmp(inputs->device, "auto") != 0},
                    {"link", inputs->dev.link_bytes_per_s != 0},
                    {"threads", inputs->dev.threads != 0},
                    {"host-threads", inputs->dev.host_threads != 0}};
@@ -234,6 +234,8 @@ int ah__compare_point(struct ah_compare *compare, int index)
     }
     if (status != AH_OK)
         return status;
+    if (!point.device_bytes)
+        point.device_bytes = compare->artefacts.budget.device_bytes;
     compare->point = point;
     compare->budget = (struct ah_budget){point.device_bytes, point.host_bytes / compare->ranks};
     return AH_OK;

@@ -5,8 +5,13 @@
 
 #include <math.h>
 
+/* What a device compiles it with, where that needs a word. */
+#ifndef AH_CLIP_FUNCTION
+#define AH_CLIP_FUNCTION static inline
+#endif
+
 /* The global norm from squared norms, summed in this order. */
-static inline double ah__clip_norm(const double *squares, int count)
+AH_CLIP_FUNCTION double ah__clip_norm(const double *squares, int count)
 {
     double sum = 0;
     for (int i = 0; i < count; i++)
@@ -14,7 +19,7 @@ static inline double ah__clip_norm(const double *squares, int count)
     return sqrt(sum);
 }
 
-static inline float ah__clip_scale(double norm, double limit)
+AH_CLIP_FUNCTION float ah__clip_scale(double norm, double limit)
 {
     if (!isfinite(norm))
         return NAN;

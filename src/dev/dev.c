@@ -1,6 +1,11 @@
 #include "dev/plugin.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
+
+enum { NAME_BYTES = 65 };
 
 const char *const ah__lane_names[AH_LANE_COUNT] = {
     [AH_LANE_COMPUTE] = "compute", [AH_LANE_H2D] = "h2d",   [AH_LANE_D2H] = "d2h",
@@ -27,24 +32,68 @@ static int options_check(const struct ah_dev_options *options)
         return ah__fail(AH_EINPUT, "device threads: found %d, expected 0 (one per core) to %d", options->threads,
                         MOST_THREADS);
     if (options->host_threads < 0 || options->host_threads > MOST_THREADS)
-        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (one) to %d", options->host_threads,
-                        MOST_THREADS);
+        return ah__fail(AH_EINPUT, "host threads: found %d, expected 0 (as many as suit the device) to %d",
+                        options->host_threads, MOST_THREADS);
+    if (options->ordinal < 0)
+        return ah__fail(AH_EINPUT, "device number: found %d, expected 0 or more", options->ordinal);
     if (options->link_bytes_per_s < 0)
         return ah__fail(AH_EINPUT, "link speed: found %lld bytes/s, expected 0 (not throttled) or more",
                         (long long)options->link_bytes_per_s);
     return AH_OK;
 }
 
+/* "cuda:1" -> "cuda" and 1; a name without a number leaves *ordinal. */
+static int name_parse(char kind[NAME_BYTES], int *ordinal, const char *name)
+{
+    size_t length = strcspn(name, ":");
+    const char *number = name + length + 1;
+    if (length >= NAME_BYTES)
+        return ah__fail(AH_EINPUT, "device \"%.40s...\": unknown, expected a shorter name", name);
+    snprintf(kind, NAME_BYTES, "%.*s", (int)length, name);
+    if (!name[length])
+        return AH_OK;
+    size_t digits = strspn(number, "0123456789");
+    if (digits == 0 || digits > 4 || number[digits] || strcmp(kind, "auto") == 0)
+        return ah__fail(AH_EINPUT, "device \"%.40s\": unknown, expected NAME, or NAME:1 for the second of its kind",
+                        name);
+    *ordinal = atoi(number);
+    return AH_OK;
+}
+
+static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_options *options)
+{
+    for (size_t i = 0; i < AH_LENGTH(device_table); i++)
+        if (strcmp(device_table[i].name, kind) == 0)
+            return device_table[i].open(out, options);
+    return ah__plugin_open(out, kind, options);
+}
+
+/* An accelerator when there is one. What only the CPU device has asks for the CPU device; a machine without a plugin or
+ * without a GPU (AH_EINPUT) is an ordinary one. */
+static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
+{
+    char why[sizeof (*out)->passed_over] = "";
+    if (!options->threads && !options->link_bytes_per_s) {
+        int status = ah__plugin_open(out, "cuda", options);
+        if (status == AH_OK)
+            return AH_OK;
+        if (status != AH_EINPUT)
+            snprintf(why, sizeof why, "%s", ah_error());
+    }
+    AH_TRY(ah__dev_cpu_open(out, options));
+    memcpy((*out)->passed_over, why, sizeof why);
+    return AH_OK;
+}
+
 int ah_dev_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options)
 {
-    static const struct ah_dev_options defaults;
-    if (!options)
-        options = &defaults;
-    AH_TRY(options_check(options));
-    for (size_t i = 0; i < AH_LENGTH(device_table); i++)
-        if (strcmp(device_table[i].name, name) == 0)
-            return device_table[i].open(out, options);
-    return ah__plugin_open(out, name, options);
+    struct ah_dev_options own = {0};
+    char kind[NAME_BYTES];
+    if (options)
+        own = *options;
+    AH_TRY(name_parse(kind, &own.ordinal, name));
+    AH_TRY(options_check(&own));
+    return strcmp(kind, "auto") == 0 ? open_auto(out, &own) : open_kind(out, kind, &own);
 }
 
 void ah_dev_close(struct ah_dev *dev)
@@ -65,4 +114,29 @@ int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *
     AH_TRY(dev->ops->submit(dev, work, &event));
     AH_TRY(dev->ops->wait_any(dev, done));
     return done->status;
+}
+
+int64_t ah__dev_region_bytes(struct ah_dev *dev)
+{
+    struct ah_dev_info info;
+    dev->ops->info(dev, &info);
+    return info.device_bytes;
+}
+
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
+
+void ah_dev_get(struct ah_device *out, struct ah_dev *dev)
+{
+    struct ah_dev_info info;
+    dev->ops->info(dev, &info);
+    *out = (struct ah_device){
+        .units = info.threads,
+        .host_threads = info.host_threads,
+        .memory_bytes = info.memory_bytes,
+        .free_bytes = info.device_bytes ? info.device_bytes : info.machine_bytes,
+    };
+    snprintf(out->name, sizeof out->name, "%s", info.name);
+    snprintf(out->model, sizeof out->model, "%s", info.model ? info.model : "");
+    snprintf(out->link, sizeof out->link, "%s", info.link_kind ? info.link_kind : "");
+    snprintf(out->why, sizeof out->why, "%s", dev->passed_over);
 }

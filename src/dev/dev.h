@@ -140,15 +140,21 @@ struct ah_done {
     int status;               /* AH_OK or why it failed; the message is ah_error() of the caller of wait_any */
 };
 
+/* The texts live as long as the device. */
 struct ah_dev_info {
-    const char *name;
-    int threads, host_threads;
+    const char *name;                /* "cpu", "cuda:0" */
+    const char *model;               /* what the hardware is called; "": unknown */
+    const char *link_kind;           /* how it is connected, "PCIe 32.0 GT/s x16"; null: nothing to say */
+    int count;                       /* devices of this kind in this machine */
+    int threads, host_threads;       /* what computes at once on the device, threads or multiprocessors; on the host */
     int64_t link_bytes_per_s;        /* 0: not throttled */
     int64_t align_bytes;             /* slots start at multiples of this */
     int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
     int64_t host_bytes;              /* host memory handed out by host_memory */
+    int64_t memory_bytes;            /* the device's own altogether; 0: unknown */
+    int64_t device_bytes;            /* the largest region it could hand out when it opened; 0: no limit of its own */
     int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
-    uint64_t signature;              /* of what timings depend on: kind, cpu, threads, link */
+    uint64_t signature;              /* of what timings depend on: kind, hardware, threads, link, driver */
     char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
 };
 
@@ -181,10 +187,14 @@ struct ah_dev_ops {
 struct ah_dev {
     const struct ah_dev_ops *ops;
     void *library; /* the loader's: the shared object a device came from; a device leaves it null */
+    char passed_over[192]; /* the opener's: why "auto" took this one although an accelerator is there; else "" */
 };
 
 /* Runs one task list on a lane and waits for it; nothing else may be in flight. For loading, saving, profiling. */
 int ah__dev_run(struct ah_dev *dev, const struct ah_work *work, struct ah_done *done);
+
+/* The largest region to ask a device for when nobody set a limit; 0: no limit but the machine's. */
+int64_t ah__dev_region_bytes(struct ah_dev *dev);
 
 int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options);
 

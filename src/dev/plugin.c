@@ -1,6 +1,7 @@
 /* Finds, checks and loads devices in shared objects. */
 #include "dev/plugin.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/alloc.h"
 #include "dev/host/task.h"
 
-enum { PATH_BYTES = 4096, FOLDERS_MOST = 4, NAME_MOST = 64 };
+enum { PATH_BYTES = 4096, FOLDERS_MOST = 4, NAME_MOST = AH_PLUGIN_NAME_BYTES - 1 };
 
 /* ---- what plugins are given -------------------------------------------------------------------------------------- */
 
@@ -128,6 +129,47 @@ static int plugin_find(char path[PATH_BYTES], const char *name)
             access(path, F_OK) == 0)
             return AH_OK;
     return no_plugin(&folders, name);
+}
+
+static int name_add(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return count;
+    if (count == most || !name_is_plain(name))
+        return count;
+    snprintf(names[count], AH_PLUGIN_NAME_BYTES, "%s", name);
+    return count + 1;
+}
+
+/* In the order of their names, so that the same folder gives the same list. */
+static int folder_names(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, const char *path)
+{
+    static const char before[] = "libautohete-", after[] = ".so";
+    struct dirent **entries;
+    int found = scandir(path, &entries, NULL, alphasort);
+    for (int i = 0; i < found; i++) {
+        char *name = entries[i]->d_name;
+        size_t length = strlen(name), least = sizeof before + sizeof after - 2;
+        if (length > least && strncmp(name, before, sizeof before - 1) == 0 &&
+            strcmp(name + length - sizeof after + 1, after) == 0) {
+            name[length - sizeof after + 1] = 0;
+            count = name_add(names, count, most, name + sizeof before - 1);
+        }
+        free(entries[i]);
+    }
+    if (found >= 0)
+        free(entries);
+    return count;
+}
+
+int ah__plugin_names(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most)
+{
+    struct folders folders;
+    folders_fill(&folders);
+    for (int i = 0; i < folders.count; i++)
+        count = folder_names(names, count, most, folders.path[i]);
+    return count;
 }
 
 /* ---- whether a plugin fits --------------------------------------------------------------------------------------- */

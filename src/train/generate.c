@@ -79,7 +79,7 @@ static int open_run(struct generator *gen)
     };
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
     plan.switches.slots = ah__sched_min_slots(&config);
-    AH_TRY(ah_dev_open(&gen->dev, "cpu", &options));
+    AH_TRY(ah_dev_open(&gen->dev, gen->options->device ? gen->options->device : "auto", &options));
     AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, gen->partition, gen->dev));
     AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
     return ah__checkpoint_load(&gen->checkpoint, gen->partition, gen->run, false);

@@ -99,6 +99,20 @@ int ah__session_open_inputs(struct ah_session *session)
     return AH_OK;
 }
 
+int ah__session_open_device(struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    struct ah_device device;
+    AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "auto", &options->dev));
+    session->budget = options->budget;
+    if (!session->budget.device_bytes)
+        session->budget.device_bytes = ah__dev_region_bytes(session->dev);
+    ah_dev_get(&device, session->dev);
+    if (options->on_device)
+        options->on_device(&device, options->context);
+    return AH_OK;
+}
+
 int ah__session_profile(struct ah_session *session)
 {
     const char *path = session->options->profile_path;
@@ -138,7 +152,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .compute = session->settings.dtype,
         .step = ah__session_step(session),
         .dev = session->dev,
-        .budget = session->options->budget,
+        .budget = session->budget,
         .plan = session->options->plan,
         .policy = policy_of(session),
     };
@@ -150,10 +164,10 @@ int ah__session_plan(struct ah_session *session)
     struct ah_micro_batch_options smaller = micro_batch_options(session);
     int status;
     if (!options->plan || strcmp(options->plan, "auto") == 0)
-        status = ah_plan_search(&session->plan, session->partition, session->profile, &options->budget,
+        status = ah_plan_search(&session->plan, session->partition, session->profile, &session->budget,
                                 policy_of(session));
     else
-        status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &options->budget,
+        status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &session->budget,
                                policy_of(session));
     bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
     return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->settings.micro_batch) : status;
@@ -184,7 +198,7 @@ int ah__session_predict(struct ah_session *session)
     if (options->on_micro_batch)
         AH_TRY(options->on_micro_batch(session->settings.micro_batch, ah__micro_batches(session->partition),
                                        options->context));
-    return options->on_plan ? options->on_plan(&session->plan, &options->budget, options->context) : AH_OK;
+    return options->on_plan ? options->on_plan(&session->plan, &session->budget, options->context) : AH_OK;
 }
 
 /* The same bits come from the same arithmetic; another is as good, but the caller should know. */

@@ -26,7 +26,7 @@ static int save_timeline(const struct ah_session *session, const char *path)
 static int save_svg(const struct ah_session *session, const char *path)
 {
     return ah_timeline_save_svg(session->predicted, ah__run_timeline(session->run),
-                                session->options->budget.device_bytes, path);
+                                session->budget.device_bytes, path);
 }
 
 static int save(const struct ah_session *session, const char *name,

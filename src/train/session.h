@@ -22,6 +22,7 @@ struct ah_session {
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_dev *dev;
+    struct ah_budget budget; /* the options', or what the device has where they leave it open */
     struct ah_profile *profile;
     struct ah_plan plan;
     struct ah_timeline *predicted;
@@ -36,6 +37,8 @@ struct ah_session {
 /* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
  * nothing. */
 int ah__session_open_inputs(struct ah_session *session);
+/* The device, and with it the budget. Tells on_device. */
+int ah__session_open_device(struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
 /* Searched for, or given. A refused budget names the micro-batch that would do. */

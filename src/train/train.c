@@ -3,10 +3,9 @@
 
 static int session_run(struct ah_session *session)
 {
-    const struct ah_train_options *options = session->options;
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
-    AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "cpu", &options->dev));
+    AH_TRY(ah__session_open_device(session));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
         AH_TRY(ah__session_choose(session));
     } else {
@@ -71,6 +70,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .step_ns_median = step_ns,
         .plan = session->plan,
     };
+    snprintf(result->device, sizeof result->device, "%s", info.name);
 }
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)

@@ -1,11 +1,9 @@
 #include "dev/cpu/device.h"
 
-#include <sched.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "dev/host/clock.h"
 #include "dev/host/isa.h"
+#include "dev/host/machine.h"
 
 static struct ah_cpu *cpu_of(struct ah_dev *dev)
 {
@@ -93,12 +91,15 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
     struct ah_cpu *cpu = cpu_of(dev);
     *out = (struct ah_dev_info){
         .name = "cpu",
+        .model = cpu->model,
+        .count = 1,
         .threads = cpu->threads,
         .host_threads = cpu->host_threads,
         .link_bytes_per_s = cpu->link_bytes_per_s,
         .align_bytes = AH_CPU_ALIGN,
         .device_high_water_bytes = atomic_load(&cpu->regions.high_water),
         .host_bytes = ah__regions_host_bytes(&cpu->regions),
+        .memory_bytes = cpu->machine_bytes,
         .machine_bytes = cpu->machine_bytes,
         .signature = cpu->signature,
     };
@@ -107,34 +108,11 @@ static void cpu_info(struct ah_dev *dev, struct ah_dev_info *out)
 
 /* ---- opening and closing */
 
-/* Cores this process may use, and whether they are numbered 0..count-1, as pinning needs. */
-static int core_count(bool *in_order)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) {
-        *in_order = false;
-        return 1;
-    }
-    int count = CPU_COUNT(&set);
-    *in_order = true;
-    for (int i = 0; i < count; i++)
-        *in_order = *in_order && CPU_ISSET((size_t)i, &set);
-    return count;
-}
-
 /* What timings depend on: the processor's name, its instruction set, cores, threads and the link. */
 static uint64_t signature_make(const struct ah_cpu *cpu, int cores)
 {
     uint64_t hash = ah__hash_text(ah__host_isa_name(), ah__hash_text("cpu", 0));
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "model name", 10) == 0) {
-            hash = ah__hash_text(line, hash);
-            break;
-        }
-    if (file)
-        fclose(file);
+    hash = ah__hash_text(cpu->model, hash);
     hash = ah__hash_int((uint64_t)cores, hash);
     hash = ah__hash_int((uint64_t)cpu->threads, hash);
     hash = ah__hash_int((uint64_t)cpu->host_threads, hash);
@@ -166,7 +144,8 @@ static int lanes_start(struct ah_cpu *cpu, bool pinned)
 static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
 {
     bool in_order;
-    int cores = core_count(&in_order);
+    int cores = ah__host_cores(&in_order);
+    ah__host_model(cpu->model, sizeof cpu->model);
     cpu->threads = options->threads ? options->threads : cores;
     cpu->host_threads = options->host_threads ? options->host_threads : 1;
     cpu->signature = signature_make(cpu, cores);
@@ -193,6 +172,8 @@ const struct ah_dev_ops ah__dev_cpu_ops = {
 int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
     struct ah_cpu *cpu;
+    if (options->ordinal)
+        return ah__fail(AH_EINPUT, "device \"cpu:%d\": there is one cpu device, expected \"cpu\"", options->ordinal);
     AH_TRY(ah__new(&cpu, 1, sizeof *cpu));
     cpu->dev.ops = &ah__dev_cpu_ops;
     cpu->link_bytes_per_s = options->link_bytes_per_s;

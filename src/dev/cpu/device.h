@@ -14,6 +14,7 @@ enum { AH_CPU_ALIGN = 256 };
 
 struct ah_cpu {
     struct ah_dev dev;
+    char model[64]; /* the processor's name */
     int threads, host_threads;
     int64_t link_bytes_per_s, machine_bytes;
     uint64_t jitter_seed, signature;

@@ -7,15 +7,16 @@
 #include "dev/cuda/device.h"
 
 /* C[m,n] (+)= op(A) op(B) + bias; A is [m,k], or [k,m] when trans_a; B is [k,n], or [n,k] when trans_b. A and B are of
- * `dtype`, C is of `c_dtype` (that or AH_F32), bias [n] is of `dtype`. */
+ * `dtype`, C is of `c_dtype` (that or AH_F32), bias [n] is of `dtype`, which is then that of C, too. */
 struct ah_cuda_gemm_shape {
     bool trans_a, trans_b, accumulate, bias;
     enum ah_dtype dtype, c_dtype;
     int64_t m, n, k;
     int64_t lda, ldb, ldc; /* elements from one row to the next */
+    int64_t align_bytes;   /* a power of two that every address will be a multiple of */
 };
 
-/* A product made ready. */
+/* A product made ready. Whether it adds to C may be changed in `shape` afterwards: the choice does not depend on it. */
 struct ah_cuda_gemm {
     struct ah_cuda_gemm_shape shape;
     cublasLtMatmulDesc_t operation;
@@ -24,10 +25,13 @@ struct ah_cuda_gemm {
     int64_t workspace_bytes;
 };
 
-/* AH_EDEVICE when the library has no algorithm for it; nothing is to be given back then. */
+/* What addresses of all of these operands are multiples of, up to 64 bytes: as bases are 256-byte aligned, it follows
+ * from their offsets. Absent ones do not count. */
+int64_t ah__cuda_align(const struct ah_operand *const *operands, int count);
+/* AH_EDEVICE when the library has no algorithm for it, naming the shape; nothing is to be given back then. */
 int ah__cuda_gemm_init(struct ah_cuda_gemm *out, struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *shape);
 void ah__cuda_gemm_fini(struct ah_cuda_gemm *gemm, struct ah_cuda *cuda); /* all zero is fine */
-/* `bias` null unless the shape has one; `workspace` of workspace_bytes, 256-byte aligned. */
+/* Asynchronous. `bias` null unless the shape has one; `workspace` of workspace_bytes, 256-byte aligned. AH_EDEVICE. */
 int ah__cuda_gemm_enqueue(const struct ah_cuda_gemm *gemm, struct ah_cuda *cuda, cudaStream_t stream, const void *a,
                           const void *b, const void *bias, void *c, void *workspace);
 

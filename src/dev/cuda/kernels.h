@@ -1,6 +1,6 @@
-/* The device's own kernels as C functions: each puts launches on a stream and returns what the launch says. Elements are
- * of `dtype` where an address is `void *`; arithmetic is fp32, results are rounded once, and sums have one order that
- * follows from shapes alone. Addresses are 16-byte aligned unless said otherwise.
+/* The device's own kernels as C functions: each puts launches on a stream and returns what the launch says. Elements
+ * are of `dtype` where an address is `void *`; arithmetic is fp32, results are rounded once, and sums have one order
+ * that follows from shapes alone. Addresses are 16-byte aligned unless said otherwise.
  *
  * The .cu files behind it launch through launch.cuh only. */
 #ifndef AH_DEV_CUDA_KERNELS_H
@@ -22,6 +22,114 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task);
 /* `partials`: AH_CUDA_PARTIALS doubles. */
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials);
 cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
+
+/* ---- kernels_elementwise.cu */
+
+/* gelu, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in place where the
+ * row says so. cudaErrorNotSupported for other operators. */
+cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
+                                         const void *const *in, int64_t n);
+
+/* ---- kernels_embedding.cu: ids need 4-byte alignment only. A row of the table for an id that is not below
+ * `vocabulary` is not read: its token becomes NaN, and so does the loss. */
+
+/* x [rows,cols] from table [vocabulary,cols]. */
+cudaError_t ah__cuda_embedding_enqueue(cudaStream_t stream, enum ah_dtype dtype, void *x, const void *table,
+                                       const int32_t *ids, int64_t rows, int64_t cols, int64_t vocabulary);
+/* dtable [vocabulary,cols] (+)= the rows of dx [rows,cols] whose id it is: those of up to 64 tokens in order, then
+ * these sums in order. Ids outside the table count nowhere. */
+struct ah_cuda_embedding_bwd {
+    float *dtable;
+    const void *dx;
+    const int32_t *ids;
+    int64_t rows, cols, vocabulary; /* rows below 2^31 */
+    bool adds;
+    char *workspace;
+};
+int64_t ah__cuda_embedding_bwd_workspace(int64_t rows, int64_t cols); /* bytes */
+cudaError_t ah__cuda_embedding_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
+                                           const struct ah_cuda_embedding_bwd *job);
+/* y [batch,seq,cols] = x + the first seq rows of table; y may be x. */
+cudaError_t ah__cuda_add_position_enqueue(cudaStream_t stream, enum ah_dtype dtype, void *y, const void *x,
+                                          const void *table, int64_t batch, int64_t seq, int64_t cols);
+/* dtable [positions,cols] (+)= the sum over the batch of dx [batch,seq,cols], in order; zero from row seq on. */
+cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *dtable, const void *dx,
+                                          int64_t batch, int64_t seq, int64_t cols, int64_t positions, bool adds);
+
+/* ---- kernels_norm.cu: rows of up to AH_CUDA_NORM_BYTES */
+
+enum { AH_CUDA_NORM_BYTES = 1 << 16 };
+
+/* Layer normalisation; without mean (null) root mean square. */
+struct ah_cuda_norm {
+    void *y;
+    float *mean, *rstd; /* [rows] */
+    const void *x;      /* [rows,cols] */
+    const void *weight; /* [cols] */
+    const void *bias;   /* [cols] or null */
+    int64_t rows, cols;
+    float eps;
+};
+cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm *job);
+
+struct ah_cuda_norm_bwd {
+    void *dx;               /* may be dy or x */
+    float *dweight, *dbias; /* [cols]; dbias null: not wanted */
+    const void *dy, *x, *weight;
+    const float *mean, *rstd; /* mean null: root mean square */
+    int64_t rows, cols;
+    bool add_x, add_weight, add_bias;
+    float *partials;
+};
+int64_t ah__cuda_norm_bwd_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols); /* bytes of `partials` */
+cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm_bwd *job);
+/* sum [cols] (+)= the rows of x [rows,cols]. */
+int64_t ah__cuda_column_sum_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols); /* bytes of `partials` */
+cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *sum, const void *x,
+                                        int64_t rows, int64_t cols, bool adds, float *partials);
+
+/* ---- kernels_rotary.cu */
+
+enum { AH_CUDA_ROTARY_PAIRS = 256 };
+
+/* In place: of each head of `size` elements the pairs (i, i + half), i from `first` on, turn by their angle at the
+ * token's position. */
+struct ah_cuda_rotary {
+    void *x; /* [batch,seq,heads * size] */
+    int64_t batch, seq, heads, size, half;
+    int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
+    /* The angle from one position to the next in parts of 2^-64 of a turn: what exceeds whole turns falls away, and no
+     * position costs precision. */
+    uint64_t turn[AH_CUDA_ROTARY_PAIRS];
+};
+cudaError_t ah__cuda_rotary_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_rotary *job);
+
+/* ---- kernels_loss.cu: targets need 4-byte alignment only. A target that is no class makes the loss NaN. */
+
+/* What losses are multiplied by, in device memory. */
+struct ah_cuda_loss_scale {
+    double loss;     /* the sum of the rows' losses */
+    float gradients; /* those of the logits */
+};
+/* *given, or one over `rows`; with targets over the number of those that are not AH_TARGET_IGNORED, at least 1. */
+cudaError_t ah__cuda_loss_scale_enqueue(cudaStream_t stream, struct ah_cuda_loss_scale *scale, const float *given,
+                                        const int32_t *targets, int64_t rows);
+/* Softmax cross-entropy of rows: what they lose goes to losses[rows], and their logits' gradients times the scale to
+ * dlogits, which may be logits. Both [rows,cols]. */
+struct ah_cuda_cross_entropy {
+    void *dlogits;
+    const void *logits;
+    const int32_t *targets;
+    double *losses;
+    int64_t rows, cols;
+    bool may_ignore; /* AH_TARGET_IGNORED loses nothing and has no gradient; else it is no class */
+    const struct ah_cuda_loss_scale *scale;
+};
+cudaError_t ah__cuda_cross_entropy_enqueue(cudaStream_t stream, enum ah_dtype dtype,
+                                           const struct ah_cuda_cross_entropy *job);
+/* loss [1]: the sum of losses [rows], in an order that follows from their number, scaled. */
+cudaError_t ah__cuda_loss_sum_enqueue(cudaStream_t stream, float *loss, const double *losses, int64_t rows,
+                                      const struct ah_cuda_loss_scale *scale);
 
 #ifdef __cplusplus
 }

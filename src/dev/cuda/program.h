@@ -19,7 +19,9 @@ struct ah_cuda_call {
     int64_t workspace_bytes;      /* scratch while it runs */
     bool adds[AH_OP_MAX_OUTPUTS]; /* output j is added to */
     void *owned;                  /* made by prepare with ah__new(), or null */
-    void (*release)(struct ah_cuda_call *call); /* before `owned` is freed: gives back what lies behind it; or null */
+    /* Called before `owned` is freed, also when the prepare that set it has failed: gives back what lies behind it. Or
+     * null. */
+    void (*release)(struct ah_cuda_call *call);
 };
 
 /* A call with its operands bound to addresses; absent operands are null. */

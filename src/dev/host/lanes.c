@@ -1,11 +1,15 @@
 #include "dev/host/lanes.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "dev/host/clock.h"
+
+enum { LOOK_SECONDS = 1 };
 
 struct entry {
     struct ah_work work;
@@ -200,6 +204,24 @@ int ah__lanes_submit(struct ah_lanes *lanes, const struct ah_work *work, struct 
     return status;
 }
 
+/* Until some work has finished, or for so long that somebody should look. With the mutex held. */
+static void driver_sleep(struct ah_lanes *lanes)
+{
+    struct timespec until;
+    lanes->driver_asleep = true;
+    if (!lanes->config.look) {
+        pthread_cond_wait(&lanes->finished, &lanes->mutex);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LOOK_SECONDS;
+    if (pthread_cond_timedwait(&lanes->finished, &lanes->mutex, &until) != ETIMEDOUT)
+        return;
+    pthread_mutex_unlock(&lanes->mutex);
+    lanes->config.look(lanes->config.context);
+    pthread_mutex_lock(&lanes->mutex);
+}
+
 int ah__lanes_wait_any(struct ah_lanes *lanes, struct ah_done *done)
 {
     pthread_mutex_lock(&lanes->mutex);
@@ -207,10 +229,8 @@ int ah__lanes_wait_any(struct ah_lanes *lanes, struct ah_done *done)
         pthread_mutex_unlock(&lanes->mutex);
         return ah__fail(AH_EINTERNAL, "%s device: waited with nothing in flight", lanes->config.device);
     }
-    while (lanes->order_in == lanes->order_out) {
-        lanes->driver_asleep = true;
-        pthread_cond_wait(&lanes->finished, &lanes->mutex);
-    }
+    while (lanes->order_in == lanes->order_out)
+        driver_sleep(lanes);
     struct lane *lane = &lanes->lane[lanes->order[lanes->order_out++ % AH_LENGTH(lanes->order)]];
     *done = lane->ring[lane->reported++ % AH_LANE_RING].done;
     if (done->status != AH_OK)
@@ -302,11 +322,15 @@ void ah__lanes_free(struct ah_lanes *lanes)
 int ah__lanes_new(struct ah_lanes **out, const struct ah_lanes_config *config)
 {
     struct ah_lanes *lanes;
+    pthread_condattr_t monotonic;
     int status = AH_OK;
     AH_TRY(ah__new(&lanes, 1, sizeof *lanes));
     lanes->config = *config;
     pthread_mutex_init(&lanes->mutex, NULL);
-    pthread_cond_init(&lanes->finished, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&lanes->finished, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&lanes->passed, NULL);
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         lanes->lane[i].lanes = lanes;

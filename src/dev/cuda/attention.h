@@ -1,0 +1,43 @@
+/* Causal attention on the GPU: one job, which the kernels of kernels_attention.cu do in every shape and cuDNN in some.
+ *
+ * Both save the natural logarithm of each row's sum of exponentials and read it in backward, so that one may do the
+ * forward and the other the backward. */
+#ifndef AH_DEV_CUDA_ATTENTION_H
+#define AH_DEV_CUDA_ATTENTION_H
+
+#include <cuda_runtime_api.h>
+
+#include "dev/dev.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AH_CUDA_ATTENTION_MAX_HEAD = 256 };
+
+/* Strides are elements from one token to the next; a batch is `seq` tokens. Pointers are views from the first channel of
+ * head 0; the gradients are null in forward. */
+struct ah_cuda_attention {
+    enum ah_dtype dtype;
+    const void *q, *k, *v; /* [B,T,heads * size] of q_stride, [B,T,kv_heads * size] of kv_stride */
+    void *y;               /* [B,T,channels] */
+    float *lse;            /* [B,heads,T] */
+    const void *dy;        /* [B,T,channels] */
+    void *dq, *dk, *dv;    /* as q, k, v */
+    float *dot;            /* [B,heads,T] of scratch for backward, 16-byte aligned: sums of dy * y */
+    int64_t batch, seq, channels, q_stride, kv_stride;
+    int heads, head_size;
+    int group; /* heads in a row that share a head of k and v */
+    float scale;
+    bool add_q, add_k, add_v; /* into dq, dk, dv */
+};
+
+/* Own kernels: any head size up to AH_CUDA_ATTENTION_MAX_HEAD, any seq. */
+cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

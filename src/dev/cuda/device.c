@@ -1,0 +1,368 @@
+#include "dev/cuda/program.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "dev/host/clock.h"
+#include "dev/host/isa.h"
+#include "dev/host/machine.h"
+
+static struct ah_cuda *cuda_of(struct ah_dev *dev)
+{
+    return (struct ah_cuda *)dev;
+}
+
+/* Which GPU CUDA's calls are for belongs to the thread, which may have several devices open. */
+static int enter(const struct ah_cuda *cuda)
+{
+    AH_CUDA_TRY(cudaSetDevice(cuda->ordinal));
+    return AH_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static int region_refuse(const struct ah_cuda *cuda, int64_t bytes, size_t available)
+{
+    char need[32], have[32];
+    return ah__fail(AH_ENOMEM, "device memory: %s needed, %s available on %s", ah_size_format(need, sizeof need, bytes),
+                    ah_size_format(have, sizeof have, (int64_t)available), cuda->name);
+}
+
+static int region_new(struct ah_cuda *cuda, int64_t bytes)
+{
+    size_t available, total;
+    cudaStream_t stream = cuda->stream[AH_LANE_COMPUTE].work;
+    AH_TRY(enter(cuda));
+    AH_CUDA_TRY(cudaMemGetInfo(&available, &total));
+    if (bytes < 0 || (uint64_t)bytes > available)
+        return region_refuse(cuda, bytes, available);
+    cudaError_t error = cudaMalloc((void **)&cuda->region, bytes ? (size_t)bytes : 1);
+    if (error != cudaSuccess)
+        return ah__fail_prefix(ah__cuda_status("cudaMalloc", error), "device memory");
+    AH_CUDA_TRY(cudaMemsetAsync(cuda->region, 0, bytes ? (size_t)bytes : 1, stream));
+    AH_CUDA_TRY(cudaStreamSynchronize(stream));
+    return AH_OK;
+}
+
+static void region_free(struct ah_cuda *cuda)
+{
+    if (cuda->region)
+        (void)cudaFree(cuda->region);
+    cuda->region = NULL;
+}
+
+static int cuda_device_memory(struct ah_dev *dev, int64_t bytes, char **base)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    if (cuda->region)
+        return ah__fail(AH_EINTERNAL, "cuda device: its memory was already handed out");
+    int status = region_new(cuda, bytes);
+    if (status != AH_OK) {
+        region_free(cuda);
+        return status;
+    }
+    *base = cuda->region;
+    ah__regions_device(&cuda->regions, *base, bytes);
+    return AH_OK;
+}
+
+/* Registering pins the pages, so that copies go at the link's speed and beside everything else. */
+static int pages_pin(struct ah_cuda *cuda, const struct ah_pages *pages)
+{
+    AH_TRY(enter(cuda));
+    if (pages->bytes)
+        AH_CUDA_TRY(cudaHostRegister(pages->base, (size_t)pages->bytes, cudaHostRegisterDefault));
+    return AH_OK;
+}
+
+static void pages_unpin(struct ah_pages *pages)
+{
+    if (pages->bytes)
+        (void)cudaHostUnregister(pages->base);
+    ah__pages_free(pages);
+}
+
+static int cuda_host_memory(struct ah_dev *dev, int64_t bytes, char **base)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    struct ah_pages pages;
+    AH_TRY(ah__pages_new(&pages, bytes, "host memory"));
+    int status = pages_pin(cuda, &pages);
+    if (status != AH_OK) {
+        ah__pages_free(&pages);
+        return ah__fail_prefix(status, "host memory");
+    }
+    int count = atomic_load(&cuda->regions.host_count);
+    if (ah__regions_host(&cuda->regions, pages.base, bytes) != AH_OK) {
+        pages_unpin(&pages);
+        return ah__fail_prefix(AH_EINTERNAL, "cuda device");
+    }
+    cuda->host_pages[count] = pages;
+    *base = pages.base;
+    return AH_OK;
+}
+
+static void memory_free(struct ah_cuda *cuda)
+{
+    region_free(cuda);
+    for (int i = 0; i < atomic_load(&cuda->regions.host_count); i++)
+        pages_unpin(&cuda->host_pages[i]);
+    ah__regions_clear(&cuda->regions);
+}
+
+/* What a work had put on its stream before it failed may still run: memory goes when the streams are empty. */
+static int cuda_memory_release(struct ah_dev *dev)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    AH_TRY(ah__lanes_settle(cuda->lanes));
+    if (ah__cuda_streams_drain(cuda) != cudaSuccess)
+        cuda->lost = true;
+    memory_free(cuda);
+    ah__cuda_streams_settle(cuda);
+    if (cuda->lost)
+        return ah__fail(AH_EDEVICE, "%s has failed and runs nothing more in this process", cuda->name);
+    return AH_OK;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static int cuda_prepare(struct ah_dev *dev, const struct ah_program *program, struct ah_prepared **out)
+{
+    struct ah_cuda_program *made;
+    AH_TRY(enter(cuda_of(dev)));
+    AH_TRY(ah__cuda_program_new(&made, cuda_of(dev), program));
+    *out = &made->prepared;
+    return AH_OK;
+}
+
+static void cuda_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
+{
+    (void)dev;
+    ah__cuda_program_free((struct ah_cuda_program *)prepared);
+}
+
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
+
+static int64_t cuda_now_ns(struct ah_dev *dev)
+{
+    (void)dev;
+    return ah__host_now_ns();
+}
+
+/* What is left to the driver: kernels are loaded when they are first used. */
+static int64_t region_most(const struct ah_cuda *cuda)
+{
+    int64_t most = cuda->free_bytes - (int64_t)(cuda->properties.totalGlobalMem / 32);
+    return most > 1 ? most : 1;
+}
+
+static void cuda_info(struct ah_dev *dev, struct ah_dev_info *out)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    *out = (struct ah_dev_info){
+        .name = cuda->name,
+        .model = cuda->properties.name,
+        .link_kind = *cuda->link_kind ? cuda->link_kind : NULL,
+        .count = cuda->count,
+        .threads = cuda->properties.multiProcessorCount,
+        .host_threads = cuda->host_threads,
+        .align_bytes = AH_CUDA_ALIGN,
+        .device_high_water_bytes = atomic_load(&cuda->regions.high_water),
+        .host_bytes = ah__regions_host_bytes(&cuda->regions),
+        .memory_bytes = (int64_t)cuda->properties.totalGlobalMem,
+        .device_bytes = region_most(cuda),
+        .machine_bytes = cuda->machine_bytes,
+        .signature = cuda->signature,
+    };
+    snprintf(out->arithmetic, sizeof out->arithmetic, "%s", cuda->arithmetic);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+/* A line of the kernel's about the GPU's connection, without its end; "" when there is none. */
+static void link_line(char *text, size_t size, const struct ah_cuda *cuda, const char *what)
+{
+    char path[96];
+    const struct cudaDeviceProp *gpu = &cuda->properties;
+    *text = 0;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%04x:%02x:%02x.0/%s", (unsigned)gpu->pciDomainID,
+             (unsigned)gpu->pciBusID, (unsigned)gpu->pciDeviceID, what);
+    FILE *file = fopen(path, "r");
+    if (file && fgets(text, (int)size, file))
+        text[strcspn(text, "\n")] = 0;
+    if (file)
+        fclose(file);
+}
+
+/* As fast as it can be: what it is now depends on what it does now. */
+static void link_find(struct ah_cuda *cuda)
+{
+    char speed[16], width[16];
+    link_line(speed, sizeof speed, cuda, "max_link_speed");
+    link_line(width, sizeof width, cuda, "max_link_width");
+    if (*speed && *width)
+        snprintf(cuda->link_kind, sizeof cuda->link_kind, "PCIe %.*s GT/s x%s", (int)strcspn(speed, " "), speed, width);
+}
+
+/* What timings depend on: the GPU, how it is connected, what drives it, and the host that updates parameters. */
+static int signature_make(struct ah_cuda *cuda)
+{
+    char model[64];
+    int driver;
+    const struct cudaDeviceProp *gpu = &cuda->properties;
+    AH_CUDA_TRY(cudaDriverGetVersion(&driver));
+    uint64_t hash = ah__hash_text(gpu->name, ah__hash_text("cuda", 0));
+    hash = ah__hash_int((uint64_t)gpu->multiProcessorCount, hash);
+    hash = ah__hash_int((uint64_t)gpu->totalGlobalMem, hash);
+    hash = ah__hash_text(cuda->link_kind, hash);
+    hash = ah__hash_int((uint64_t)driver, hash);
+    hash = ah__hash_text(cuda->arithmetic, hash);
+    hash = ah__hash_text(ah__host_model(model, sizeof model), hash);
+    hash = ah__hash_text(ah__host_isa_name(), hash);
+    hash = ah__hash_int((uint64_t)ah__host_cores(NULL), hash);
+    cuda->signature = ah__hash_int((uint64_t)cuda->host_threads, hash);
+    return AH_OK;
+}
+
+static void arithmetic_make(struct ah_cuda *cuda)
+{
+    char attention[32] = "own attention";
+    if (cuda->dnn)
+        snprintf(attention, sizeof attention, "cuDNN %zu", cuda->library.cudnnGetVersion());
+    snprintf(cuda->arithmetic, sizeof cuda->arithmetic, "cublasLt %zu, %s, sm_%d%d", cuda->library.cublasLtGetVersion(),
+             attention, cuda->properties.major, cuda->properties.minor);
+}
+
+static int libraries_open(struct ah_cuda *cuda)
+{
+    struct ah_cuda_library *library = &cuda->library;
+    AH_TRY(ah__cuda_library_open(library));
+    cublasStatus_t lt = library->cublasLtCreate(&cuda->lt);
+    if (lt != CUBLAS_STATUS_SUCCESS)
+        return ah__fail(AH_EDEVICE, "cublasLtCreate: %s", library->cublasLtGetStatusString(lt));
+    if (!library->cudnnCreate)
+        return AH_OK;
+    cudnnStatus_t dnn = library->cudnnCreate(&cuda->dnn);
+    if (dnn != CUDNN_STATUS_SUCCESS)
+        return ah__fail(AH_EDEVICE, "cudnnCreate: %s", library->cudnnGetErrorString(dnn));
+    return AH_OK;
+}
+
+static void libraries_close(struct ah_cuda *cuda)
+{
+    if (cuda->dnn)
+        (void)cuda->library.cudnnDestroy(cuda->dnn);
+    if (cuda->lt)
+        (void)cuda->library.cublasLtDestroy(cuda->lt);
+    ah__cuda_library_close(&cuda->library);
+}
+
+/* All cores but one, which is left to the driver and CUDA. */
+static int lanes_open(struct ah_cuda *cuda)
+{
+    struct ah_lanes_config config = {.device = "cuda",
+                                     .run = ah__cuda_host_work,
+                                     .passed = ah__cuda_host_passed,
+                                     .look = ah__cuda_look,
+                                     .context = cuda};
+    AH_TRY(ah__pool_new(&cuda->pool, cuda->host_threads, -1));
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        config.kind[i] = i == AH_LANE_HOST ? AH_LANE_THREAD : AH_LANE_ELSEWHERE;
+        config.core[i] = -1;
+    }
+    config.pool[AH_LANE_HOST] = cuda->pool;
+    return ah__lanes_new(&cuda->lanes, &config);
+}
+
+/* Streams are drained while the lanes are there, for they may wait for each other. */
+static void cuda_close(struct ah_dev *dev)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    (void)ah__cuda_streams_drain(cuda);
+    ah__lanes_free(cuda->lanes);
+    ah__pool_free(cuda->pool);
+    libraries_close(cuda);
+    memory_free(cuda);
+    ah__cuda_streams_close(cuda);
+    pthread_mutex_destroy(&cuda->mutex);
+    ah__free(cuda);
+}
+
+static int gpu_open(struct ah_cuda *cuda)
+{
+    size_t available, total;
+    AH_CUDA_TRY(cudaGetDeviceProperties(&cuda->properties, cuda->ordinal));
+    AH_TRY(enter(cuda));
+    link_find(cuda);
+    AH_TRY(libraries_open(cuda));
+    arithmetic_make(cuda);
+    AH_TRY(signature_make(cuda));
+    AH_TRY(ah__cuda_streams_open(cuda));
+    AH_TRY(lanes_open(cuda));
+    AH_CUDA_TRY(cudaMemGetInfo(&available, &total));
+    int64_t host = ah__pages_available();
+    cuda->free_bytes = (int64_t)available;
+    cuda->machine_bytes = host == INT64_MAX ? 0 : cuda->free_bytes + host;
+    return AH_OK;
+}
+
+/* How many GPUs there are. A machine without one has no such device, which is no failure of it. */
+static int gpu_count(int *out)
+{
+    cudaError_t error = cudaGetDeviceCount(out);
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || (error == cudaSuccess && *out == 0))
+        return ah__fail(AH_EINPUT, "no GPU: %s",
+                        error == cudaSuccess ? "the driver has none" : cudaGetErrorString(error));
+    return ah__cuda_status("cudaGetDeviceCount", error);
+}
+
+static int options_check(const struct ah_dev_options *options, int count)
+{
+    if (options->ordinal < 0 || options->ordinal >= count)
+        return ah__fail(AH_EINPUT, "found GPU %d, expected 0 to %d", options->ordinal, count - 1);
+    if (options->threads)
+        return ah__fail(AH_EINPUT, "found %d device threads, expected none: a GPU computes with all it has",
+                        options->threads);
+    if (options->link_bytes_per_s)
+        return ah__fail(AH_EINPUT, "found a link speed of %lld bytes/s, expected none: a GPU's link is as fast as it is",
+                        (long long)options->link_bytes_per_s);
+    return AH_OK;
+}
+
+const struct ah_dev_ops ah__dev_cuda_ops = {
+    .device_memory = cuda_device_memory,
+    .host_memory = cuda_host_memory,
+    .memory_release = cuda_memory_release,
+    .prepare = cuda_prepare,
+    .prepared_free = cuda_prepared_free,
+    .submit = ah__cuda_submit,
+    .wait_any = ah__cuda_wait_any,
+    .now_ns = cuda_now_ns,
+    .info = cuda_info,
+    .close = cuda_close,
+};
+
+int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
+{
+    struct ah_cuda *cuda;
+    int count = 0, cores = ah__host_cores(NULL);
+    AH_TRY(gpu_count(&count));
+    AH_TRY(options_check(options, count));
+    AH_TRY(ah__new(&cuda, 1, sizeof *cuda));
+    cuda->dev.ops = &ah__dev_cuda_ops;
+    cuda->ordinal = options->ordinal;
+    cuda->count = count;
+    cuda->host_threads = options->host_threads ? options->host_threads : cores > 1 ? cores - 1 : 1;
+    cuda->jitter_seed = options->jitter_seed;
+    cuda->comm = ah__comm_self();
+    cuda->regions.ranks = cuda->comm->ranks;
+    snprintf(cuda->name, sizeof cuda->name, "cuda:%d", cuda->ordinal);
+    pthread_mutex_init(&cuda->mutex, NULL);
+    int status = gpu_open(cuda);
+    if (status != AH_OK) {
+        cuda_close(&cuda->dev);
+        return status;
+    }
+    *out = &cuda->dev;
+    return AH_OK;
+}

@@ -1,0 +1,17 @@
+/* What CUDA says, as a status and one line. */
+#include <string.h>
+
+#include "dev/cuda/device.h"
+
+static int status_of(cudaError_t error)
+{
+    return error == cudaErrorMemoryAllocation ? AH_ENOMEM : AH_EDEVICE;
+}
+
+int ah__cuda_status(const char *call, cudaError_t error)
+{
+    if (error == cudaSuccess)
+        return AH_OK;
+    (void)cudaGetLastError(); /* libraries ask for it, and would take an old failure for their own */
+    return ah__fail(status_of(error), "%.*s: %s", (int)strcspn(call, "("), call, cudaGetErrorString(error));
+}

@@ -1,0 +1,473 @@
+/* Causal attention by tiles of 64 queries and 64 keys, for every head size up to 256 and every length.
+ *
+ * A block of 16 x 16 threads keeps a tile of results in registers: thread (y, x) has rows 4y..4y+3 and of each 64
+ * channels the columns 4x..4x+3, so that 16 multiply-adds follow each two 16-byte loads from shared memory. Scores of a
+ * tile are sums over the head's channels, staged 32 at a time; what they are multiplied with next is staged 16 rows at a
+ * time, so that shared memory stays below 48 KiB whatever the head size is. Elements become fp32 when they are staged,
+ * all arithmetic is fp32, and results are rounded when stored. Scores are in powers of two, as on the CPU device.
+ *
+ * Backward is deterministic without atomics: one kernel goes over queries for each tile of keys, another over keys for
+ * each tile of queries, so that scores are made twice: 7 products where sums that meet in memory would need 5. */
+#include <math.h>
+
+#include "dev/cuda/attention.h"
+#include "dev/cuda/element.cuh"
+
+#define TILE 64
+#define THREADS 256
+#define DEPTH 32    /* channels of scores staged at a time */
+#define ROWS 16     /* rows of the second factor staged at a time */
+#define STRIDE 68   /* of 64 columns in shared memory: 16-byte aligned, rows in different banks */
+#define ALL_LANES 0xffffffffU
+#define LOG2_E 1.44269504F
+#define LN_2 0.693147181F
+
+/* What the tiles of a block pass through. `along` holds ROWS rows of up to 256 channels where `across` was. */
+struct alignas(16) tiles {
+    float across[2][DEPTH][STRIDE];
+    float factor[TILE][STRIDE];
+};
+static_assert(ROWS * AH_CUDA_ATTENTION_MAX_HEAD <= 2 * DEPTH * STRIDE, "rows are staged where scores were");
+
+/* Rows of one head: row r is at `at + r * stride`, and the first `rows` of them exist. */
+template <typename E> struct rows {
+    const E *at;
+    int64_t stride;
+    int64_t rows;
+};
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+template <typename E> static __device__ inline float4 quad_load(const E *from)
+{
+    const pack<E, 4> x = pack_load<E, 4>(from);
+    return make_float4(wide(x.lane[0]), wide(x.lane[1]), wide(x.lane[2]), wide(x.lane[3]));
+}
+
+template <typename E> static __device__ inline void quad_store(E *to, float4 x)
+{
+    pack<E, 4> y;
+    put(&y.lane[0], x.x);
+    put(&y.lane[1], x.y);
+    put(&y.lane[2], x.z);
+    put(&y.lane[3], x.w);
+    pack_store(to, y);
+}
+
+/* Channels [channel, channel + 4) of a row, zeros behind the last. `size` a multiple of 4 makes every such group whole
+ * and aligned. */
+template <typename E> static __device__ inline float4 channels_load(const E *row, int channel, int size)
+{
+    if (size % 4 == 0)
+        return channel < size ? quad_load(row + channel) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    float4 x;
+    x.x = channel < size ? wide(row[channel]) : 0.0F;
+    x.y = channel + 1 < size ? wide(row[channel + 1]) : 0.0F;
+    x.z = channel + 2 < size ? wide(row[channel + 2]) : 0.0F;
+    x.w = channel + 3 < size ? wide(row[channel + 3]) : 0.0F;
+    return x;
+}
+
+template <typename E> static __device__ inline void channels_store(E *row, int channel, int size, float4 x)
+{
+    if (size % 4 == 0) {
+        if (channel < size)
+            quad_store(row + channel, x);
+        return;
+    }
+    if (channel < size)
+        put(row + channel, x.x);
+    if (channel + 1 < size)
+        put(row + channel + 1, x.y);
+    if (channel + 2 < size)
+        put(row + channel + 2, x.z);
+    if (channel + 3 < size)
+        put(row + channel + 3, x.w);
+}
+
+/* ---- products of tiles ------------------------------------------------------------------------------------------- */
+
+/* Adds the outer product of 4 rows and 4 columns. */
+static __device__ inline void outer(float sum[4][4], float4 left, float4 right)
+{
+    const float l[4] = {left.x, left.y, left.z, left.w}, r[4] = {right.x, right.y, right.z, right.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            sum[i][j] = fmaf(l[i], r[j], sum[i][j]);
+}
+
+/* to[channel][row]: channels [from, from + DEPTH) of a tile, zeros where there is nothing. */
+template <typename E>
+static __device__ inline void stage_across(float (*to)[STRIDE], const rows<E> &tile, int from, int size)
+{
+    for (int i = (int)threadIdx.x; i < TILE * DEPTH / 4; i += THREADS) {
+        int row = i / (DEPTH / 4), channel = i % (DEPTH / 4) * 4;
+        float4 x = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+        if (row < tile.rows)
+            x = channels_load(tile.at + row * tile.stride, from + channel, size);
+        to[channel][row] = x.x;
+        to[channel + 1][row] = x.y;
+        to[channel + 2][row] = x.z;
+        to[channel + 3][row] = x.w;
+    }
+}
+
+/* sum[i][j] = left row 4y + i times right row 4x + j. Begins and ends with nobody reading what is staged. */
+template <typename E>
+static __device__ inline void across(float sum[4][4], tiles *s, const rows<E> &left, const rows<E> &right, int size)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            sum[i][j] = 0.0F;
+    for (int from = 0; from < size; from += DEPTH) {
+        stage_across(s->across[0], left, from, size);
+        stage_across(s->across[1], right, from, size);
+        __syncthreads();
+        for (int c = 0; c < DEPTH; c++)
+            outer(sum, *(const float4 *)&s->across[0][c][y], *(const float4 *)&s->across[1][c][x]);
+        __syncthreads();
+    }
+}
+
+/* sum[c] += factor^T times the channels [64c, 64c + 64) of a tile: row 4y + i of the sum takes factor[t][4y + i] of each
+ * of the tile's rows t. Begins with factor written, not yet awaited; ends with nobody reading anything. */
+template <typename E, int C>
+static __device__ inline void along(float sum[C][4][4], tiles *s, const rows<E> &tile, int size)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+    float *staged = &s->across[0][0][0];
+    for (int from = 0; from < TILE && from < tile.rows; from += ROWS) {
+        for (int i = (int)threadIdx.x; i < ROWS * C * 16; i += THREADS) {
+            int row = i / (C * 16), channel = i % (C * 16) * 4;
+            float4 value = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+            if (from + row < tile.rows)
+                value = channels_load(tile.at + (from + row) * tile.stride, channel, size);
+            *(float4 *)(void *)(staged + row * C * 64 + channel) = value;
+        }
+        __syncthreads();
+        for (int t = 0; t < ROWS; t++) {
+            const float4 left = *(const float4 *)&s->factor[from + t][y];
+#pragma unroll
+            for (int c = 0; c < C; c++)
+                outer(sum[c], left, *(const float4 *)(const void *)(staged + t * C * 64 + c * 64 + x));
+        }
+        __syncthreads();
+    }
+}
+
+/* factor[key][query] = what is [query][key]; or as it is. */
+static __device__ inline void factor_put(tiles *s, const float part[4][4], bool across)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (across)
+            *(float4 *)&s->factor[x + i][y] = make_float4(part[0][i], part[1][i], part[2][i], part[3][i]);
+        else
+            *(float4 *)&s->factor[y + i][x] = make_float4(part[i][0], part[i][1], part[i][2], part[i][3]);
+    }
+}
+
+/* The thread's part of a tile of results: = or += sum * factor of its row. */
+template <typename E, int C>
+static __device__ inline void tile_store(E *to, int64_t stride, int64_t rows, int size, const float sum[C][4][4],
+                                         const float factor[4], bool adds)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (y + i >= rows)
+            continue;
+#pragma unroll
+        for (int c = 0; c < C; c++) {
+            E *row = to + (y + i) * stride;
+            float4 before = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+            if (adds)
+                before = channels_load(row, c * 64 + x, size);
+            channels_store(row, c * 64 + x, size,
+                           make_float4(fmaf(sum[c][i][0], factor[i], before.x), fmaf(sum[c][i][1], factor[i], before.y),
+                                       fmaf(sum[c][i][2], factor[i], before.z),
+                                       fmaf(sum[c][i][3], factor[i], before.w)));
+        }
+    }
+}
+
+/* ---- one head ---------------------------------------------------------------------------------------------------- */
+
+/* One head of queries of one batch, with the keys and values it reads: where its first row begins in each operand. */
+struct place {
+    int64_t query, shared, out; /* in q and dq; in k, v and their gradients; in y and dy */
+    int64_t row;                /* in lse and dot */
+};
+
+static __device__ inline place place_of(const ah_cuda_attention &job, int64_t batch, int head)
+{
+    const int64_t token = batch * job.seq, size = job.head_size;
+    return {token * job.q_stride + head * size, token * job.kv_stride + head / job.group * size,
+            token * job.channels + head * size, (batch * job.heads + head) * job.seq};
+}
+
+/* The tile that begins with row `from` of a head of `seq` rows. */
+template <typename E>
+static __device__ inline rows<E> tile_at(const void *head, int64_t offset, int64_t stride, int64_t from, int64_t seq)
+{
+    return {(const E *)head + offset + from * stride, stride, seq - from};
+}
+
+/* Over the 16 threads that have a row. */
+static __device__ inline float row_max(float x)
+{
+    for (int other = 8; other > 0; other /= 2)
+        x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, other));
+    return x;
+}
+
+static __device__ inline float row_sum(float x)
+{
+    for (int other = 8; other > 0; other /= 2)
+        x += __shfl_xor_sync(ALL_LANES, x, other);
+    return x;
+}
+
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+/* What is known of a thread's rows so far: their largest score, and the thread's part of the sum of exponentials. */
+struct softmax {
+    float most[4], total[4];
+};
+
+/* One step of the online softmax: scores become 2^(score - most); `shrink` is for what was summed before. Keys behind
+ * the query count nothing; a row's first tile always has a key that counts. */
+static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], float scale, int64_t behind)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float most = s->most[i], sum = 0.0F;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            score[i][j] = x + j > y + i + behind ? -INFINITY : score[i][j] * scale;
+            most = fmaxf(most, score[i][j]);
+        }
+        most = row_max(most);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            score[i][j] = exp2f(score[i][j] - most);
+            sum += score[i][j];
+        }
+        shrink[i] = exp2f(s->most[i] - most);
+        s->total[i] = fmaf(s->total[i], shrink[i], sum);
+        s->most[i] = most;
+    }
+}
+
+/* Tiles that see most keys come first, so that the last blocks are short. */
+template <typename E, int C>
+static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_attention job, int64_t tile_count)
+{
+    __shared__ tiles s;
+    const int64_t pairs = job.batch * job.heads, pair = blockIdx.x % pairs;
+    const int64_t at = (tile_count - 1 - blockIdx.x / pairs) * TILE;
+    const place h = place_of(job, pair / job.heads, (int)(pair % job.heads));
+    const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, at, job.seq);
+    const int size = job.head_size, y = (int)threadIdx.x / 16 * 4;
+    softmax state;
+    float out[C][4][4], score[4][4], shrink[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        state.most[i] = -INFINITY;
+        state.total[i] = 0.0F;
+#pragma unroll
+        for (int c = 0; c < C; c++)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                out[c][i][j] = 0.0F;
+    }
+    for (int64_t key = 0; key <= at; key += TILE) {
+        across(score, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq), size);
+        softmax_step(&state, score, shrink, job.scale * LOG2_E, at - key);
+#pragma unroll
+        for (int c = 0; c < C; c++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    out[c][i][j] *= shrink[i];
+        factor_put(&s, score, true);
+        along<E, C>(out, &s, tile_at<E>(job.v, h.shared, job.kv_stride, key, job.seq), size);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const float total = row_sum(state.total[i]);
+        shrink[i] = 1.0F / total;
+        if (threadIdx.x % 16 == 0 && at + y + i < job.seq)
+            job.lse[h.row + at + y + i] = fmaf(state.most[i], LN_2, logf(total));
+    }
+    tile_store<E, C>((E *)job.y + h.out + at * job.channels, job.channels, job.seq - at, size, out, shrink, false);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+/* dot = sum of dy * y over the channels of each (token, head), which is what the softmax's gradient subtracts: 16
+ * threads each. */
+template <typename E> static __global__ void __launch_bounds__(THREADS) attention_dot(ah_cuda_attention job)
+{
+    const int64_t count = job.batch * job.seq * job.heads, step = (int64_t)gridDim.x * (THREADS / 16);
+    const int64_t rounded = (count + step - 1) / step * step; /* shuffles want all threads of a warp */
+    for (int64_t i = (int64_t)blockIdx.x * (THREADS / 16) + threadIdx.x / 16; i < rounded; i += step) {
+        const int64_t token = i / job.heads, head = i % job.heads;
+        const int64_t at = token * job.channels + head * job.head_size;
+        float sum = 0.0F;
+        for (int c = (int)threadIdx.x % 16 * 4; i < count && c < job.head_size; c += 64) {
+            const float4 a = channels_load((const E *)job.dy + at, c, job.head_size);
+            const float4 b = channels_load((const E *)job.y + at, c, job.head_size);
+            sum = fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+        }
+        sum = row_sum(sum);
+        if (i < count && threadIdx.x % 16 == 0)
+            job.dot[(token / job.seq * job.heads + head) * job.seq + token % job.seq] = sum;
+    }
+}
+
+/* Probabilities of a tile from its scores, and then the scores' gradients from the probabilities' ones, whose factor
+ * `scale` is left to their sums. Zero for keys behind the query and for queries that do not exist. */
+static __device__ inline void probabilities(float score[4][4], const float *lse, int64_t queries, float scale,
+                                            int64_t behind)
+{
+    const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const float minus = y + i < queries ? -lse[y + i] * LOG2_E : 0.0F;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            score[i][j] = y + i >= queries || x + j > y + i + behind ? 0.0F : exp2f(fmaf(score[i][j], scale, minus));
+    }
+}
+
+static __device__ inline void gradients(float dprob[4][4], const float prob[4][4], const float *dot, int64_t queries)
+{
+    const int y = (int)threadIdx.x / 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const float subtract = y + i < queries ? dot[y + i] : 0.0F;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            dprob[i][j] = prob[i][j] * (dprob[i][j] - subtract);
+    }
+}
+
+/* The gradients of a tile of keys and values: sums over the heads that share them, in order, and their queries. The
+ * first tiles, which most queries see, come first. */
+template <typename E, int C>
+static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cuda_attention job)
+{
+    __shared__ tiles s;
+    const int kv_heads = job.heads / job.group, size = job.head_size;
+    const int64_t pairs = job.batch * kv_heads, pair = blockIdx.x % pairs, at = blockIdx.x / pairs * TILE;
+    const int first = (int)(pair % kv_heads) * job.group;
+    const float scale = job.scale * LOG2_E, one[4] = {1.0F, 1.0F, 1.0F, 1.0F};
+    const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
+    float dk[C][4][4] = {}, dv[C][4][4] = {}, prob[4][4], dscore[4][4];
+    for (int head = first; head < first + job.group; head++) {
+        const place h = place_of(job, pair / kv_heads, head);
+        for (int64_t from = at; from < job.seq; from += TILE) {
+            const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, from, job.seq);
+            const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, from, job.seq);
+            across(prob, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, at, job.seq), size);
+            probabilities(prob, job.lse + h.row + from, job.seq - from, scale, from - at);
+            factor_put(&s, prob, false);
+            along<E, C>(dv, &s, dy, size);
+            across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, at, job.seq), size);
+            gradients(dscore, prob, job.dot + h.row + from, job.seq - from);
+            factor_put(&s, dscore, false);
+            along<E, C>(dk, &s, q, size);
+        }
+    }
+    const int64_t shared = place_of(job, pair / kv_heads, first).shared + at * job.kv_stride;
+    tile_store<E, C>((E *)job.dk + shared, job.kv_stride, job.seq - at, size, dk, scales, job.add_k);
+    tile_store<E, C>((E *)job.dv + shared, job.kv_stride, job.seq - at, size, dv, one, job.add_v);
+}
+
+/* The gradient of a tile of queries: a sum over keys. */
+template <typename E, int C>
+static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_cuda_attention job, int64_t tile_count)
+{
+    __shared__ tiles s;
+    const int64_t pairs = job.batch * job.heads, pair = blockIdx.x % pairs;
+    const int64_t at = (tile_count - 1 - blockIdx.x / pairs) * TILE;
+    const place h = place_of(job, pair / job.heads, (int)(pair % job.heads));
+    const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, at, job.seq);
+    const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, at, job.seq);
+    const int size = job.head_size;
+    const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
+    float dq[C][4][4] = {}, prob[4][4], dscore[4][4];
+    for (int64_t key = 0; key <= at; key += TILE) {
+        const rows<E> k = tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq);
+        across(prob, &s, q, k, size);
+        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E, at - key);
+        across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, key, job.seq), size);
+        gradients(dscore, prob, job.dot + h.row + at, job.seq - at);
+        factor_put(&s, dscore, true);
+        along<E, C>(dq, &s, k, size);
+    }
+    tile_store<E, C>((E *)job.dq + h.query + at * job.q_stride, job.q_stride, job.seq - at, size, dq, scales,
+                     job.add_q);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+static int64_t tiles_of(const ah_cuda_attention *job)
+{
+    return blocks_for(job->seq, TILE);
+}
+
+template <typename E, int C> static cudaError_t forward_launch(cudaStream_t stream, const ah_cuda_attention *job)
+{
+    const int64_t count = tiles_of(job);
+    return launch(attention_forward<E, C>, dim3((unsigned)(count * job->batch * job->heads)), dim3(THREADS), 0, stream,
+                  *job, count);
+}
+
+template <typename E, int C> static cudaError_t backward_launch(cudaStream_t stream, const ah_cuda_attention *job)
+{
+    const int64_t count = tiles_of(job), tokens = job->batch * job->seq;
+    const int64_t dots = blocks_for(tokens * job->heads, THREADS / 16);
+    cudaError_t error = launch(attention_dot<E>, dim3((unsigned)least(dots, 4096)), dim3(THREADS), 0, stream, *job);
+    if (error == cudaSuccess)
+        error = launch(attention_backward_keys<E, C>,
+                       dim3((unsigned)(count * job->batch * (job->heads / job->group))), dim3(THREADS), 0, stream,
+                       *job);
+    if (error == cudaSuccess)
+        error = launch(attention_backward_queries<E, C>, dim3((unsigned)(count * job->batch * job->heads)),
+                       dim3(THREADS), 0, stream, *job, count);
+    return error;
+}
+
+typedef cudaError_t launcher(cudaStream_t stream, const ah_cuda_attention *job);
+
+/* By dtype and multiples of 64 channels. */
+static launcher *const forward_launchers[2][4] = {
+    {forward_launch<float, 1>, forward_launch<float, 2>, forward_launch<float, 3>, forward_launch<float, 4>},
+    {forward_launch<__nv_bfloat16, 1>, forward_launch<__nv_bfloat16, 2>, forward_launch<__nv_bfloat16, 3>,
+     forward_launch<__nv_bfloat16, 4>},
+};
+static launcher *const backward_launchers[2][4] = {
+    {backward_launch<float, 1>, backward_launch<float, 2>, backward_launch<float, 3>, backward_launch<float, 4>},
+    {backward_launch<__nv_bfloat16, 1>, backward_launch<__nv_bfloat16, 2>, backward_launch<__nv_bfloat16, 3>,
+     backward_launch<__nv_bfloat16, 4>},
+};
+
+extern "C" cudaError_t ah__cuda_attention_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
+{
+    return forward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
+}
+
+extern "C" cudaError_t ah__cuda_attention_bwd_enqueue(cudaStream_t stream, const struct ah_cuda_attention *job)
+{
+    return backward_launchers[job->dtype == AH_BF16][(job->head_size - 1) / 64](stream, job);
+}

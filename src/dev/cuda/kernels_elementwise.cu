@@ -1,0 +1,173 @@
+/* Functions of one element, or of several at one place. Each thread has its operands' bytes in flight before it
+ * computes and reads what it overwrites itself, so operands may be in place. */
+#include "dev/cuda/element.cuh"
+#include "dev/cuda/kernels.h"
+
+enum { THREADS = 256, PACKS = 2, MOST_IN = 3, MOST_OUT = 2 };
+
+struct places {
+    void *out[MOST_OUT];
+    const void *in[MOST_IN];
+    int64_t n;
+};
+
+/* ---- the functions ----------------------------------------------------------------------------------------------- */
+
+/* Below it 1 + e^x is finite, so that e^x / (1 + e^x) is a number. */
+static __device__ inline float exp_bounded(float x)
+{
+    return expf(fminf(x, 88.3F));
+}
+
+/* With u = sqrt(2/pi) (x + 0.044715 x^3), (1 + tanh u) / 2 is the logistic function s(2u): no cancellation, one exp. */
+static __device__ inline float gelu_exp(float x, float square)
+{
+    return exp_bounded(x * fmaf(square, -0.0713548163F, -1.59576912F));
+}
+
+struct gelu {
+    enum { IN = 1, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        y[0] = __fdividef(in[0], 1.0F + gelu_exp(in[0], in[0] * in[0]));
+    }
+};
+
+/* (dy, x): the slope is s + x s (1 - s) (2u)', where 1 - s = e s. */
+struct gelu_bwd {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *dx, const float *in)
+    {
+        float x = in[1], square = x * x, e = gelu_exp(x, square), s = __fdividef(1.0F, 1.0F + e);
+        float inner = fmaf(square, 0.214064449F, 1.59576912F);
+        dx[0] = in[0] * fmaf(x * s * (e * s), inner, s);
+    }
+};
+
+/* NaN stays NaN. */
+struct relu {
+    enum { IN = 1, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        y[0] = 0.0F > in[0] ? 0.0F : in[0];
+    }
+};
+
+struct relu_bwd {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *dx, const float *in)
+    {
+        dx[0] = in[0] * (0.0F < in[1] ? 1.0F : 0.0F);
+    }
+};
+
+struct silu_mul {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        y[0] = __fdividef(in[0], 1.0F + exp_bounded(-in[0])) * in[1];
+    }
+};
+
+/* (dy, gate g, up): with s = 1 / (1 + e^-g), the slope of g s is s + g s (1 - s), where 1 - s = e^-g s. */
+struct silu_mul_bwd {
+    enum { IN = 3, OUT = 2 };
+    static __device__ void at(float *out, const float *in)
+    {
+        float e = exp_bounded(-in[1]), s = __fdividef(1.0F, 1.0F + e), silu = in[1] * s;
+        out[0] = in[0] * in[2] * fmaf(silu, e * s, s);
+        out[1] = in[0] * silu;
+    }
+};
+
+struct sum {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        y[0] = in[0] + in[1];
+    }
+};
+
+/* ---- over arrays ------------------------------------------------------------------------------------------------- */
+
+template <typename E, int N, typename F>
+static __device__ void pack_apply(pack<E, N> to[F::OUT], const pack<E, N> from[F::IN])
+{
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        float in[F::IN], out[F::OUT];
+#pragma unroll
+        for (int i = 0; i < F::IN; i++)
+            in[i] = wide(from[i].lane[u]);
+        F::at(out, in);
+#pragma unroll
+        for (int i = 0; i < F::OUT; i++)
+            put(&to[i].lane[u], out[i]);
+    }
+}
+
+/* Packs `at`, `at` + THREADS, ... of one thread. */
+template <typename E, int N, typename F, int COUNT>
+static __device__ void packs_apply(const struct places &p, int64_t at)
+{
+    pack<E, N> in[COUNT][F::IN], out[F::OUT];
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+#pragma unroll
+        for (int i = 0; i < F::IN; i++)
+            in[j][i] = pack_load<E, N>((const E *)p.in[i] + (at + j * THREADS) * N);
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        pack_apply<E, N, F>(out, in[j]);
+#pragma unroll
+        for (int i = 0; i < F::OUT; i++)
+            pack_store<E, N>((E *)p.out[i] + (at + j * THREADS) * N, out[i]);
+    }
+}
+
+template <typename E, typename F> static __global__ void __launch_bounds__(THREADS) elementwise(struct places p)
+{
+    constexpr int N = lanes16<E>;
+    int64_t packs = p.n / N, at = (int64_t)blockIdx.x * (PACKS * THREADS) + threadIdx.x;
+    if (at + (PACKS - 1) * THREADS < packs)
+        packs_apply<E, N, F, PACKS>(p, at);
+    else
+        for (; at < packs; at += THREADS)
+            packs_apply<E, N, F, 1>(p, at);
+    /* What is left of less than a pack. */
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x < p.n % N)
+        packs_apply<E, 1, F, 1>(p, packs * N + threadIdx.x);
+}
+
+template <typename F> static cudaError_t apply(cudaStream_t stream, enum ah_dtype dtype, const struct places *p)
+{
+    if (dtype == AH_BF16)
+        return launch(elementwise<__nv_bfloat16, F>, dim3(blocks_for(p->n, PACKS * THREADS * lanes16<__nv_bfloat16>)),
+                      dim3(THREADS), 0, stream, *p);
+    return launch(elementwise<float, F>, dim3(blocks_for(p->n, PACKS * THREADS * lanes16<float>)), dim3(THREADS), 0,
+                  stream, *p);
+}
+
+cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
+                                         const void *const *in, int64_t n)
+{
+    struct places p = {{out[0], out[1]}, {in[0], in[1], in[2]}, n};
+    switch ((int)op) {
+    case AH_OP_GELU:
+        return apply<gelu>(stream, dtype, &p);
+    case AH_OP_GELU_BWD:
+        return apply<gelu_bwd>(stream, dtype, &p);
+    case AH_OP_RELU:
+        return apply<relu>(stream, dtype, &p);
+    case AH_OP_RELU_BWD:
+        return apply<relu_bwd>(stream, dtype, &p);
+    case AH_OP_SILU_MUL:
+        return apply<silu_mul>(stream, dtype, &p);
+    case AH_OP_SILU_MUL_BWD:
+        return apply<silu_mul_bwd>(stream, dtype, &p);
+    case AH_OP_ADD:
+        return apply<sum>(stream, dtype, &p);
+    default:
+        return cudaErrorNotSupported;
+    }
+}

@@ -1,0 +1,439 @@
+/* Normalisation of rows, forward and backward, and sums of columns.
+ *
+ * A row is shared by a team of whole warps and read once, into registers. Backward sums the gradients of weight and
+ * bias beside it: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
+ * adds up what the blocks have. How many blocks there are follows from shape and dtype alone, as the order of sums
+ * does. */
+#include "dev/cuda/element.cuh"
+#include "dev/cuda/kernels.h"
+
+/* RUNS of rows: two blocks for each processor of an A100, fewer for those of an H100, so that all run at once. Of the
+ * widest rows a processor holds one block only: there twice as many, so that the last ones leave few idle. */
+enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216, SUM_LANES = 32, SUM_SLICES = 8 };
+
+/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. */
+struct shape {
+    int warps, teams; /* of a team, of a block */
+    bool few;         /* FEW packs of them for a thread are enough, else MANY */
+};
+
+static struct shape shape_of(int64_t cols, int lanes)
+{
+    int64_t packs = (cols + lanes - 1) / lanes;
+    struct shape s = {};
+    s.few = packs <= FEW * MOST_WARPS * WARP;
+    int64_t of_warp = (s.few ? FEW : MANY) * WARP;
+    s.warps = (int)((packs + of_warp - 1) / of_warp);
+    s.teams = s.few && s.warps < WARPS ? WARPS / s.warps : 1;
+    return s;
+}
+
+static dim3 block_of(const struct shape *s)
+{
+    return dim3((unsigned)(s->warps * s->teams * WARP));
+}
+
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+template <typename E, int N, int PACKS>
+static __device__ void row_load(pack<E, N> row[PACKS], const E *from, const struct team *t, int64_t cols)
+{
+#pragma unroll
+    for (int g = 0; g < PACKS; g++) {
+        int64_t col = (int64_t)(g * t->lanes + t->lane) * N;
+        row[g] = col < cols ? pack_load<E, N>(from + col) : pack_zero<E, N>();
+    }
+}
+
+template <typename E, int N, int PACKS> static __device__ float row_sum(const pack<E, N> row[PACKS])
+{
+    float sum = 0;
+#pragma unroll
+    for (int g = 0; g < PACKS; g++)
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            sum += wide(row[g].lane[u]);
+    return sum;
+}
+
+/* Of (x - centre)^2. */
+template <typename E, int N, int PACKS>
+static __device__ float row_deviation(const pack<E, N> row[PACKS], const struct team *t, int64_t cols, float centre)
+{
+    float sum = 0;
+#pragma unroll
+    for (int g = 0; g < PACKS; g++)
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            float d = wide(row[g].lane[u]) - centre;
+            sum = (int64_t)(g * t->lanes + t->lane) * N < cols ? fmaf(d, d, sum) : sum;
+        }
+    return sum;
+}
+
+template <typename E, int N, int PACKS>
+static __device__ void row_write(const struct ah_cuda_norm &job, const pack<E, N> row[PACKS], const struct team *t,
+                                 int64_t at, float centre, float scale)
+{
+#pragma unroll
+    for (int g = 0; g < PACKS; g++) {
+        int64_t col = (int64_t)(g * t->lanes + t->lane) * N;
+        if (col >= job.cols)
+            break;
+        pack<E, N> weight = pack_load<E, N>((const E *)job.weight + col), bias = pack_zero<E, N>(), y;
+        if (job.bias)
+            bias = pack_load<E, N>((const E *)job.bias + col);
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            float normal = (wide(row[g].lane[u]) - centre) * scale;
+            put(&y.lane[u], fmaf(normal, wide(weight.lane[u]), wide(bias.lane[u])));
+        }
+        pack_store<E, N>((E *)job.y + at + col, y);
+    }
+}
+
+template <typename E, int N, int PACKS>
+static __global__ void __launch_bounds__(MOST_WARPS *WARP) norm(struct ah_cuda_norm job, int warps)
+{
+    __shared__ float shared[MOST_WARPS];
+    struct team t = team_of(warps);
+    int64_t row = (int64_t)blockIdx.x * (blockDim.x / t.lanes) + t.index, cols = row < job.rows ? job.cols : 0;
+    pack<E, N> x[PACKS];
+    row_load<E, N, PACKS>(x, (const E *)job.x + row * cols, &t, cols);
+    float mean = 0;
+    if (job.mean)
+        mean = team_sum(&t, shared, row_sum<E, N, PACKS>(x)) / (float)job.cols;
+    float deviation = team_sum(&t, shared, row_deviation<E, N, PACKS>(x, &t, cols, mean));
+    float rstd = 1.0F / sqrtf(deviation / (float)job.cols + job.eps);
+    if (row >= job.rows)
+        return;
+    row_write<E, N, PACKS>(job, x, &t, row * cols, mean, rstd);
+    if (t.lane == 0) {
+        job.rstd[row] = rstd;
+        if (job.mean)
+            job.mean[row] = mean;
+    }
+}
+
+template <typename E, int N>
+static cudaError_t norm_launch(cudaStream_t stream, const struct ah_cuda_norm *job, const struct shape *s)
+{
+    constexpr int scale = lanes16<E> / N;
+    dim3 grid(blocks_for(job->rows, s->teams));
+    if (s->few)
+        return launch(norm<E, N, FEW * scale>, grid, block_of(s), 0, stream, *job, s->warps);
+    return launch(norm<E, N, MANY * scale>, grid, block_of(s), 0, stream, *job, s->warps);
+}
+
+template <typename E> static cudaError_t norm_of(cudaStream_t stream, const struct ah_cuda_norm *job)
+{
+    struct shape s = shape_of(job->cols, lanes16<E>);
+    if (job->cols % lanes16<E> == 0)
+        return norm_launch<E, lanes16<E>>(stream, job, &s);
+    return norm_launch<E, 1>(stream, job, &s);
+}
+
+cudaError_t ah__cuda_norm_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm *job)
+{
+    return dtype == AH_BF16 ? norm_of<__nv_bfloat16>(stream, job) : norm_of<float>(stream, job);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+/* With g = dy * weight and n = (x - mean) * rstd: dx = rstd * (g - mean(g) - n * mean(g n)); without mean() the same
+ * but for mean(g). */
+struct row {
+    int64_t at, cols; /* none, 0 columns, beyond the block's rows */
+    float centre, scale;
+};
+
+static __device__ inline struct row row_at(const struct ah_cuda_norm_bwd &job, int64_t index, int64_t end)
+{
+    struct row r = {index * job.cols, job.cols, 0, 0};
+    if (index >= end) {
+        r.at = r.cols = 0;
+        return r;
+    }
+    r.scale = job.rstd[index];
+    r.centre = job.mean ? job.mean[index] : 0;
+    return r;
+}
+
+template <typename E, int N, int PACKS> struct gradients {
+    pack<E, N> dy[PACKS], x[PACKS], weight[PACKS];
+    float dweight[PACKS * N], dbias[PACKS * N]; /* summed over rows */
+};
+
+/* The row's own sums, and what it adds to those of its columns. */
+template <typename E, int N, int PACKS>
+static __device__ void row_sums(struct gradients<E, N, PACKS> *s, const struct row *r, float *sum_g, float *sum_gn)
+{
+#pragma unroll
+    for (int g = 0; g < PACKS; g++)
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            float dy = wide(s->dy[g].lane[u]), normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
+            float slope = dy * wide(s->weight[g].lane[u]);
+            *sum_g += slope;
+            *sum_gn = fmaf(slope, normal, *sum_gn);
+            s->dweight[g * N + u] = fmaf(dy, normal, s->dweight[g * N + u]);
+            s->dbias[g * N + u] += dy;
+        }
+}
+
+template <typename E, int N, int PACKS>
+static __device__ void row_gradient(const struct ah_cuda_norm_bwd &job, const struct gradients<E, N, PACKS> *s,
+                                    const struct row *r, const struct team *t, float mean_g, float mean_gn)
+{
+#pragma unroll
+    for (int g = 0; g < PACKS; g++) {
+        int64_t col = (int64_t)(g * t->lanes + t->lane) * N;
+        if (col >= r->cols)
+            break;
+        E *to = (E *)job.dx + r->at + col;
+        pack<E, N> dx = job.add_x ? pack_load<E, N>(to) : pack_zero<E, N>();
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            float normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
+            float slope = wide(s->dy[g].lane[u]) * wide(s->weight[g].lane[u]) - mean_g;
+            put(&dx.lane[u], fmaf(fmaf(normal, -mean_gn, slope), r->scale, wide(dx.lane[u])));
+        }
+        pack_store<E, N>(to, dx);
+    }
+}
+
+/* The teams' sums are added to those of team 0, in order. Several teams have FEW packs each, of WARPS / 2 warps at
+ * most. */
+template <typename E, int N, int PACKS>
+static __device__ void sums_join(struct gradients<E, N, PACKS> *s, const struct team *t, int teams)
+{
+    __shared__ float shared[2][WARPS / 2 * WARP * PACKS * N];
+    for (int from = 1; from < teams; from++) {
+#pragma unroll
+        for (int i = 0; i < PACKS * N; i++)
+            if (t->index == from) {
+                shared[0][i * t->lanes + t->lane] = s->dweight[i];
+                shared[1][i * t->lanes + t->lane] = s->dbias[i];
+            }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < PACKS * N; i++)
+            if (t->index == 0) {
+                s->dweight[i] += shared[0][i * t->lanes + t->lane];
+                s->dbias[i] += shared[1][i * t->lanes + t->lane];
+            }
+        __syncthreads();
+    }
+}
+
+/* To a block's row of partials: [2][cols]. */
+template <typename E, int N, int PACKS>
+static __device__ void sums_store(const struct gradients<E, N, PACKS> *s, const struct team *t, float *to, int64_t cols)
+{
+#pragma unroll
+    for (int i = 0; i < PACKS * N; i++) {
+        int64_t col = (int64_t)(i / N * t->lanes + t->lane) * N + i % N;
+        if (t->index == 0 && col < cols) {
+            to[col] = s->dweight[i];
+            to[cols + col] = s->dbias[i];
+        }
+    }
+}
+
+template <typename E, int N, int PACKS>
+static __global__ void __launch_bounds__(MOST_WARPS *WARP)
+    norm_bwd(struct ah_cuda_norm_bwd job, int warps, int64_t rows)
+{
+    __shared__ float shared[MOST_WARPS];
+    struct team t = team_of(warps);
+    int teams = (int)blockDim.x / t.lanes;
+    int64_t first = blockIdx.x * rows, end = first + rows < job.rows ? first + rows : job.rows;
+    struct gradients<E, N, PACKS> s;
+    row_load<E, N, PACKS>(s.weight, (const E *)job.weight, &t, job.cols);
+#pragma unroll
+    for (int i = 0; i < PACKS * N; i++)
+        s.dweight[i] = s.dbias[i] = 0;
+    for (; first < end; first += teams) {
+        struct row r = row_at(job, first + t.index, end);
+        float sum_g = 0, sum_gn = 0;
+        row_load<E, N, PACKS>(s.dy, (const E *)job.dy + r.at, &t, r.cols);
+        row_load<E, N, PACKS>(s.x, (const E *)job.x + r.at, &t, r.cols);
+        row_sums(&s, &r, &sum_g, &sum_gn);
+        float mean_g = job.mean ? team_sum(&t, shared, sum_g) / (float)job.cols : 0;
+        float mean_gn = team_sum(&t, shared, sum_gn) / (float)job.cols;
+        row_gradient(job, &s, &r, &t, mean_g, mean_gn);
+    }
+    if constexpr (PACKS * N == FEW * lanes16<E>)
+        sums_join(&s, &t, teams);
+    sums_store(&s, &t, job.partials + 2 * blockIdx.x * job.cols, job.cols);
+}
+
+/* ---- partial sums ------------------------------------------------------------------------------------------------ */
+
+/* One of two arrays that partial sums lie beside each other for. */
+struct sums {
+    float *to[2]; /* null: not wanted */
+    bool add[2];
+    const float *partials; /* [count][arrays][cols] */
+    int64_t count, cols;
+    int arrays;
+};
+
+/* A block sums SUM_LANES columns, SUM_SLICES runs of partials beside each other. */
+static __global__ void __launch_bounds__(SUM_LANES *SUM_SLICES) sums_finish(struct sums s)
+{
+    __shared__ double shared[SUM_SLICES][SUM_LANES];
+    int64_t width = s.arrays * s.cols, at = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x;
+    int64_t each = (s.count + SUM_SLICES - 1) / SUM_SLICES, from = threadIdx.y * each;
+    int64_t to = from + each < s.count ? from + each : s.count;
+    double sum = 0;
+#pragma unroll 8
+    for (int64_t i = from; i < to; i++)
+        sum += at < width ? (double)s.partials[i * width + at] : 0.0;
+    shared[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    int array = (int)(at / s.cols);
+    if (threadIdx.y > 0 || at >= width || !s.to[array])
+        return;
+    float *out = s.to[array] + at % s.cols;
+    sum = s.add[array] ? (double)*out : 0.0;
+    for (int i = 0; i < SUM_SLICES; i++)
+        sum += shared[i][threadIdx.x];
+    *out = (float)sum;
+}
+
+static cudaError_t sums_launch(cudaStream_t stream, const struct sums *s)
+{
+    return launch(sums_finish, dim3(blocks_for(s->arrays * s->cols, SUM_LANES)), dim3(SUM_LANES, SUM_SLICES), 0, stream,
+                  *s);
+}
+
+static int lanes_of(enum ah_dtype dtype)
+{
+    return dtype == AH_BF16 ? lanes16<__nv_bfloat16> : lanes16<float>;
+}
+
+/* How many blocks, of how many rows each. */
+static int64_t runs_of(const struct shape *s, int64_t rows, int64_t *each)
+{
+    int64_t runs = s->warps <= WARPS ? RUNS : 2 * RUNS;
+    *each = (rows + runs - 1) / runs;
+    return (rows + *each - 1) / *each;
+}
+
+int64_t ah__cuda_norm_bwd_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols)
+{
+    struct shape s = shape_of(cols, lanes_of(dtype));
+    int64_t each;
+    return runs_of(&s, rows, &each) * 2 * cols * (int64_t)sizeof(float);
+}
+
+template <typename E, int N>
+static cudaError_t norm_bwd_launch(cudaStream_t stream, const struct ah_cuda_norm_bwd *job, const struct shape *s)
+{
+    constexpr int scale = lanes16<E> / N;
+    int64_t each;
+    dim3 grid((unsigned)runs_of(s, job->rows, &each));
+    if (s->few)
+        return launch(norm_bwd<E, N, FEW * scale>, grid, block_of(s), 0, stream, *job, s->warps, each);
+    return launch(norm_bwd<E, N, MANY * scale>, grid, block_of(s), 0, stream, *job, s->warps, each);
+}
+
+template <typename E> static cudaError_t norm_bwd_of(cudaStream_t stream, const struct ah_cuda_norm_bwd *job)
+{
+    struct shape s = shape_of(job->cols, lanes16<E>);
+    if (job->cols % lanes16<E> == 0)
+        return norm_bwd_launch<E, lanes16<E>>(stream, job, &s);
+    return norm_bwd_launch<E, 1>(stream, job, &s);
+}
+
+cudaError_t ah__cuda_norm_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_norm_bwd *job)
+{
+    struct shape shape = shape_of(job->cols, lanes_of(dtype));
+    int64_t each, runs = runs_of(&shape, job->rows, &each);
+    cudaError_t error = dtype == AH_BF16 ? norm_bwd_of<__nv_bfloat16>(stream, job) : norm_bwd_of<float>(stream, job);
+    if (error != cudaSuccess)
+        return error;
+    struct sums s = {{job->dweight, job->dbias}, {job->add_weight, job->add_bias}, job->partials, runs, job->cols, 2};
+    return sums_launch(stream, &s);
+}
+
+/* ---- sums of columns --------------------------------------------------------------------------------------------- */
+
+/* A block sums the columns of one warp's packs over a run of rows, its warps in turn. */
+template <typename E, int N>
+static __global__ void __launch_bounds__(WARP *WARPS)
+    column_sum(const E *x, float *partials, int64_t rows, int64_t cols, int64_t each)
+{
+    __shared__ float shared[WARPS][N][WARP];
+    int64_t col = ((int64_t)blockIdx.x * WARP + threadIdx.x) * N, first = blockIdx.y * each;
+    int64_t end = first + each < rows ? first + each : rows;
+    float sum[N] = {};
+#pragma unroll 4
+    for (int64_t row = first + threadIdx.y; row < end; row += WARPS) {
+        pack<E, N> value = col < cols ? pack_load<E, N>(x + row * cols + col) : pack_zero<E, N>();
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            sum[u] += wide(value.lane[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < N; u++)
+        shared[threadIdx.y][u][threadIdx.x] = sum[u];
+    __syncthreads();
+    if (threadIdx.y > 0 || col >= cols)
+        return;
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        for (int i = 1; i < WARPS; i++)
+            sum[u] += shared[i][u][threadIdx.x];
+        partials[blockIdx.y * cols + col + u] = sum[u];
+    }
+}
+
+/* As many runs of rows as give each processor several blocks, but none of few rows. */
+static int64_t column_runs(int64_t rows, int64_t cols, int lanes, int64_t *each)
+{
+    int64_t across = (cols + lanes * WARP - 1) / (lanes * WARP), wanted = (4 * RUNS + across - 1) / across;
+    *each = (rows + wanted - 1) / wanted;
+    *each = *each < 4 * WARPS ? 4 * WARPS : *each;
+    return (rows + *each - 1) / *each;
+}
+
+static int column_lanes(enum ah_dtype dtype, int64_t cols)
+{
+    return cols % lanes_of(dtype) == 0 ? lanes_of(dtype) : 1;
+}
+
+int64_t ah__cuda_column_sum_workspace(enum ah_dtype dtype, int64_t rows, int64_t cols)
+{
+    int64_t each;
+    return column_runs(rows, cols, column_lanes(dtype, cols), &each) * cols * (int64_t)sizeof(float);
+}
+
+template <typename E, int N>
+static cudaError_t column_launch(cudaStream_t stream, const void *x, float *partials, int64_t rows, int64_t cols)
+{
+    int64_t each, runs = column_runs(rows, cols, N, &each);
+    return launch(column_sum<E, N>, dim3(blocks_for(cols, N * WARP), (unsigned)runs), dim3(WARP, WARPS), 0, stream,
+                  (const E *)x, partials, rows, cols, each);
+}
+
+template <typename E>
+static cudaError_t column_of(cudaStream_t stream, const void *x, float *partials, int64_t rows, int64_t cols)
+{
+    if (cols % lanes16<E> == 0)
+        return column_launch<E, lanes16<E>>(stream, x, partials, rows, cols);
+    return column_launch<E, 1>(stream, x, partials, rows, cols);
+}
+
+cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *sum, const void *x,
+                                        int64_t rows, int64_t cols, bool adds, float *partials)
+{
+    int64_t each, runs = column_runs(rows, cols, column_lanes(dtype, cols), &each);
+    cudaError_t error = dtype == AH_BF16 ? column_of<__nv_bfloat16>(stream, x, partials, rows, cols)
+                                         : column_of<float>(stream, x, partials, rows, cols);
+    if (error != cudaSuccess)
+        return error;
+    struct sums s = {{sum, nullptr}, {adds, false}, partials, runs, cols, 1};
+    return sums_launch(stream, &s);
+}

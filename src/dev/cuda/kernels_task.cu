@@ -1,0 +1,377 @@
+/* Tasks that are no programs: the optimizer, casts, sums of squares, the clip factor. The same bits as dev/host's. */
+#include "dev/cuda/kernels.h"
+#include "dev/cuda/launch.cuh"
+
+#define AH_CLIP_FUNCTION static __host__ __device__ inline
+#include "dev/clip.h"
+
+enum { THREADS = 256, VECTOR = 4 };
+
+static unsigned blocks_of(int64_t count, int64_t each)
+{
+    return static_cast<unsigned>((count + each - 1) / each);
+}
+
+static bool is_aligned(const void *at, uintptr_t bytes)
+{
+    return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+}
+
+/* bfloat16 as bits, so that what is not a number or too small for arithmetic comes out as the host has it. */
+static __device__ inline unsigned short narrowed(float value)
+{
+    unsigned bits = __float_as_uint(value), quiet = bits | 0x400000U;
+    bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+    return static_cast<unsigned short>((is_nan ? quiet : bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
+static __device__ inline float widened(unsigned short narrow)
+{
+    return __uint_as_float(static_cast<unsigned>(narrow) << 16);
+}
+
+static __device__ inline float value_of(float value) { return value; }
+static __device__ inline float value_of(unsigned short narrow) { return widened(narrow); }
+
+/* Four elements at once: 16 bytes of floats, 8 of bfloat16. */
+template <typename T> struct four;
+template <> struct four<float> {
+    typedef float4 type;
+};
+template <> struct four<unsigned short> {
+    typedef ushort4 type;
+};
+
+/* ---- Adam: bound by memory, 26 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ------- */
+
+struct update {
+    const float *p, *m, *v;
+    float *to_p, *to_m, *to_v;
+    const void *g;
+    unsigned short *half;
+    int64_t count, decayed;
+    struct ah_adam adam;
+    const float *scale;
+};
+
+struct states {
+    float p, m, v;
+};
+
+/* The operations of dev.h, each rounded once. */
+static __device__ inline void adam_step(struct states *s, float given, const struct ah_adam *a, float scale, float decay)
+{
+    float g = __fmul_rn(given, scale);
+    s->m = __fmaf_rn(a->beta1, s->m, __fmul_rn(a->one_minus_beta1, g));
+    s->v = __fmaf_rn(a->beta2, s->v, __fmul_rn(__fmul_rn(a->one_minus_beta2, g), g));
+    float root = __fadd_rn(__fmul_rn(__fsqrt_rn(s->v), a->inv_sqrt_bias2), a->eps);
+    s->p = __fmaf_rn(-a->step_size, __fdiv_rn(s->m, root), __fmul_rn(s->p, decay));
+}
+
+/* A scale that is not a number: the step is skipped, states stay as they are, also where they go elsewhere. */
+template <typename G> static __device__ inline void adam_element(const struct update &u, int64_t i, float scale)
+{
+    struct states s = {u.p[i], u.m[i], u.v[i]};
+    bool skipped = scale != scale;
+    if (!skipped)
+        adam_step(&s, value_of(static_cast<const G *>(u.g)[i]), &u.adam, scale,
+                  i < u.decayed ? u.adam.decay_factor : 1.0F);
+    if (!skipped || u.to_p != u.p) {
+        u.to_p[i] = s.p;
+        u.to_m[i] = s.m;
+        u.to_v[i] = s.v;
+    }
+    if (u.half)
+        u.half[i] = narrowed(s.p);
+}
+
+template <typename G> static __global__ void __launch_bounds__(THREADS) adam_plain(struct update u)
+{
+    int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    float scale = u.scale ? *u.scale : 1.0F;
+    if (i < u.count)
+        adam_element<G>(u, i, scale);
+}
+
+template <typename G> static __device__ inline void adam_four(const struct update &u, int64_t i, float scale)
+{
+    const float4 p = *reinterpret_cast<const float4 *>(u.p + i), m = *reinterpret_cast<const float4 *>(u.m + i);
+    const float4 v = *reinterpret_cast<const float4 *>(u.v + i);
+    const typename four<G>::type g = *reinterpret_cast<const typename four<G>::type *>(static_cast<const G *>(u.g) + i);
+    struct states s[VECTOR] = {{p.x, m.x, v.x}, {p.y, m.y, v.y}, {p.z, m.z, v.z}, {p.w, m.w, v.w}};
+    const float given[VECTOR] = {value_of(g.x), value_of(g.y), value_of(g.z), value_of(g.w)};
+    for (int j = 0; j < VECTOR; j++)
+        adam_step(&s[j], given[j], &u.adam, scale, i + j < u.decayed ? u.adam.decay_factor : 1.0F);
+    *reinterpret_cast<float4 *>(u.to_p + i) = make_float4(s[0].p, s[1].p, s[2].p, s[3].p);
+    *reinterpret_cast<float4 *>(u.to_m + i) = make_float4(s[0].m, s[1].m, s[2].m, s[3].m);
+    *reinterpret_cast<float4 *>(u.to_v + i) = make_float4(s[0].v, s[1].v, s[2].v, s[3].v);
+    if (u.half)
+        *reinterpret_cast<ushort4 *>(u.half + i) =
+            make_ushort4(narrowed(s[0].p), narrowed(s[1].p), narrowed(s[2].p), narrowed(s[3].p));
+}
+
+template <typename G> static __global__ void __launch_bounds__(THREADS) adam_vector(struct update u)
+{
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * VECTOR;
+    float scale = u.scale ? *u.scale : 1.0F;
+    if (i + VECTOR <= u.count && scale == scale)
+        adam_four<G>(u, i, scale);
+    else
+        for (int64_t end = i + VECTOR < u.count ? i + VECTOR : u.count; i < end; i++)
+            adam_element<G>(u, i, scale);
+}
+
+/* Tiles of a group may begin at any element. */
+template <typename G> static cudaError_t adam_launch(cudaStream_t stream, const struct update &u)
+{
+    bool aligned = is_aligned(u.p, 16) && is_aligned(u.m, 16) && is_aligned(u.v, 16) && is_aligned(u.to_p, 16) &&
+                   is_aligned(u.to_m, 16) && is_aligned(u.to_v, 16) && is_aligned(u.half, VECTOR * sizeof *u.half) &&
+                   is_aligned(u.g, VECTOR * sizeof(G));
+    if (aligned)
+        return launch(adam_vector<G>, blocks_of(u.count, THREADS * VECTOR), THREADS, 0, stream, u);
+    return launch(adam_plain<G>, blocks_of(u.count, THREADS), THREADS, 0, stream, u);
+}
+
+cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.adam;
+    struct update u = {t.p, t.m, t.v, t.p, t.m, t.v, t.g, static_cast<unsigned short *>(t.half), t.count, t.decayed,
+                       t.adam, t.scale};
+    if (t.to_p) {
+        u.to_p = t.to_p;
+        u.to_m = t.to_m;
+        u.to_v = t.to_v;
+    }
+    if (t.count == 0)
+        return cudaSuccess;
+    return t.grad_dtype == AH_BF16 ? adam_launch<unsigned short>(stream, u) : adam_launch<float>(stream, u);
+}
+
+/* ---- casts: each thread has 8 elements in flight ------------------------------------------------------------------- */
+
+enum { CAST_EACH = 8, IN_PLACE_THREADS = 1024, IN_PLACE_EACH = 16, IN_PLACE_FIRST = IN_PLACE_THREADS * IN_PLACE_EACH };
+enum { ZERO_RANGES = 64 };
+
+static __device__ inline void cast_one(unsigned short *to, float from) { *to = narrowed(from); }
+static __device__ inline void cast_one(float *to, unsigned short from) { *to = widened(from); }
+
+static __device__ inline void cast_eight(unsigned short *to, const float *from)
+{
+    const float4 a = *reinterpret_cast<const float4 *>(from), b = *reinterpret_cast<const float4 *>(from + 4);
+    reinterpret_cast<ushort4 *>(to)[0] = make_ushort4(narrowed(a.x), narrowed(a.y), narrowed(a.z), narrowed(a.w));
+    reinterpret_cast<ushort4 *>(to)[1] = make_ushort4(narrowed(b.x), narrowed(b.y), narrowed(b.z), narrowed(b.w));
+}
+
+static __device__ inline void cast_eight(float *to, const unsigned short *from)
+{
+    const ushort4 a = reinterpret_cast<const ushort4 *>(from)[0], b = reinterpret_cast<const ushort4 *>(from)[1];
+    reinterpret_cast<float4 *>(to)[0] = make_float4(widened(a.x), widened(a.y), widened(a.z), widened(a.w));
+    reinterpret_cast<float4 *>(to)[1] = make_float4(widened(b.x), widened(b.y), widened(b.z), widened(b.w));
+}
+
+template <typename To, typename From>
+static __global__ void __launch_bounds__(THREADS) cast_vector(To *to, const From *from, int64_t count)
+{
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x) * CAST_EACH;
+    if (i + CAST_EACH <= count)
+        cast_eight(to + i, from + i);
+    else
+        for (; i < count; i++)
+            cast_one(to + i, from[i]);
+}
+
+template <typename To, typename From>
+static __global__ void __launch_bounds__(THREADS) cast_plain(To *to, const From *from, int64_t count)
+{
+    int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i < count)
+        cast_one(to + i, from[i]);
+}
+
+template <typename To, typename From>
+static cudaError_t cast_launch(cudaStream_t stream, void *to, const void *from, int64_t first, int64_t last)
+{
+    To *t = static_cast<To *>(to) + first;
+    const From *f = static_cast<const From *>(from) + first;
+    int64_t count = last - first;
+    if (is_aligned(t, 16) && is_aligned(f, 16))
+        return launch(cast_vector<To, From>, blocks_of(count, THREADS * CAST_EACH), THREADS, 0, stream, t, f, count);
+    return launch(cast_plain<To, From>, blocks_of(count, THREADS), THREADS, 0, stream, t, f, count);
+}
+
+/* The first elements of narrowing in place: one block has read all of them before it writes any. */
+static __global__ void __launch_bounds__(IN_PLACE_THREADS) narrow_first(void *at, int64_t count)
+{
+    unsigned short mine[IN_PLACE_EACH];
+    const float *from = static_cast<const float *>(at);
+    for (int j = 0; j < IN_PLACE_EACH; j++) {
+        int64_t i = static_cast<int64_t>(j) * IN_PLACE_THREADS + threadIdx.x;
+        mine[j] = i < count ? narrowed(from[i]) : static_cast<unsigned short>(0);
+    }
+    __syncthreads();
+    for (int j = 0; j < IN_PLACE_EACH; j++) {
+        int64_t i = static_cast<int64_t>(j) * IN_PLACE_THREADS + threadIdx.x;
+        if (i < count)
+            static_cast<unsigned short *>(at)[i] = mine[j];
+    }
+}
+
+/* What elements [n, 2n) are narrowed to lies where the floats [n/2, n) were, which an earlier pass has read. */
+static cudaError_t narrow_in_place(cudaStream_t stream, void *at, int64_t count)
+{
+    int64_t first = IN_PLACE_FIRST, done = count < first ? count : first;
+    cudaError_t error = launch(narrow_first, 1, IN_PLACE_THREADS, 0, stream, at, done);
+    for (int64_t to; done < count && error == cudaSuccess; done = to) {
+        to = 2 * done < count ? 2 * done : count;
+        error = cast_launch<unsigned short, float>(stream, at, at, done, to);
+    }
+    return error;
+}
+
+struct zeros {
+    int64_t from[ZERO_RANGES], to[ZERO_RANGES]; /* elements */
+};
+
+template <typename T> static __global__ void __launch_bounds__(THREADS) zero_ranges(T *at, struct zeros zeros)
+{
+    for (int64_t i = zeros.from[blockIdx.x] + threadIdx.x; i < zeros.to[blockIdx.x]; i += THREADS)
+        at[i] = 0;
+}
+
+static cudaError_t zeros_launch(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.cast;
+    cudaError_t error = cudaSuccess;
+    for (int done = 0; done < t.zero_count && error == cudaSuccess; done += ZERO_RANGES) {
+        struct zeros zeros = {};
+        int count = t.zero_count - done < ZERO_RANGES ? t.zero_count - done : ZERO_RANGES;
+        for (int i = 0; i < count; i++) {
+            zeros.from[i] = t.zeros[done + i].from;
+            zeros.to[i] = t.zeros[done + i].to;
+        }
+        if (t.to_dtype == AH_BF16)
+            error = launch(zero_ranges<unsigned short>, count, THREADS, 0, stream, static_cast<unsigned short *>(t.to),
+                           zeros);
+        else
+            error = launch(zero_ranges<float>, count, THREADS, 0, stream, static_cast<float *>(t.to), zeros);
+    }
+    return error;
+}
+
+static cudaError_t cast_all(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.cast;
+    if (t.count == 0)
+        return cudaSuccess;
+    if (t.to_dtype == t.from_dtype) {
+        size_t element = t.to_dtype == AH_BF16 ? sizeof(unsigned short) : sizeof(float);
+        return cudaMemcpyAsync(t.to, t.from, static_cast<size_t>(t.count) * element, cudaMemcpyDeviceToDevice, stream);
+    }
+    if (t.to == t.from)
+        return narrow_in_place(stream, t.to, t.count);
+    if (t.to_dtype == AH_BF16)
+        return cast_launch<unsigned short, float>(stream, t.to, t.from, 0, t.count);
+    return cast_launch<float, unsigned short>(stream, t.to, t.from, 0, t.count);
+}
+
+cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
+{
+    cudaError_t error = cast_all(stream, task);
+    return error == cudaSuccess ? zeros_launch(stream, task) : error;
+}
+
+/* ---- sums of squares ------------------------------------------------------------------------------------------------
+ * The host's order: pieces by size alone; in each, 32 sums of every 32nd element, of which the last elements, less than
+ * 32, count to the first 16; these in pairs j, j + 16, one after the other; then the pieces. A warp has a piece, a lane
+ * one of the sums, and 16 loads in flight: enough for the memory's full speed from some hundred pieces on. */
+
+static const int64_t squares_piece = 1 << 16;
+enum { SUMS = 32, AHEAD = 16, MOST_PIECES = 4096, WARPS = 4 };
+
+/* Squares of floats are exact in double, so that a fused multiply-add is one rounding either way. What is too small for
+ * float arithmetic is zero, as everywhere. */
+static __device__ inline double add_square(double sum, float value)
+{
+    unsigned bits = __float_as_uint(value);
+    double x = static_cast<double>((bits & 0x7F800000U) ? value : 0.0F);
+    return __fma_rn(x, x, sum);
+}
+
+template <typename T> static __device__ inline double squares_lane(const T *x, int64_t n, int lane)
+{
+    double sum = 0;
+    int64_t i = 0;
+    for (; i + SUMS * AHEAD <= n; i += SUMS * AHEAD) {
+        T ahead[AHEAD];
+        for (int j = 0; j < AHEAD; j++)
+            ahead[j] = x[i + j * SUMS + lane];
+        for (int j = 0; j < AHEAD; j++)
+            sum = add_square(sum, value_of(ahead[j]));
+    }
+    for (; i + SUMS <= n; i += SUMS)
+        sum = add_square(sum, value_of(x[i + lane]));
+    for (; i < n; i += SUMS / 2)
+        if (lane < SUMS / 2 && i + lane < n)
+            sum = add_square(sum, value_of(x[i + lane]));
+    return sum;
+}
+
+template <typename T>
+static __global__ void __launch_bounds__(SUMS *WARPS) squares(const T *x, int64_t count, int64_t piece, double *partials)
+{
+    __shared__ double sums[WARPS][SUMS];
+    int lane = threadIdx.x % SUMS, warp = threadIdx.x / SUMS;
+    int64_t index = static_cast<int64_t>(blockIdx.x) * WARPS + warp, from = index * piece;
+    int64_t n = count - from < piece ? count - from : piece;
+    sums[warp][lane] = n > 0 ? squares_lane(x + from, n, lane) : 0;
+    __syncthreads();
+    if (lane != 0 || n <= 0)
+        return;
+    double total = 0;
+    for (int j = 0; j < SUMS / 2; j++)
+        total = __dadd_rn(total, __dadd_rn(sums[warp][j], sums[warp][j + SUMS / 2]));
+    partials[index] = total;
+}
+
+static __global__ void __launch_bounds__(THREADS) squares_total(const double *partials, int pieces, double *out)
+{
+    __shared__ double all[MOST_PIECES];
+    for (int i = threadIdx.x; i < pieces; i += THREADS)
+        all[i] = partials[i];
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    double sum = 0;
+    for (int i = 0; i < pieces; i++)
+        sum = __dadd_rn(sum, all[i]);
+    *out = sum;
+}
+
+cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials)
+{
+    const auto &t = task->as.sqnorm;
+    int64_t least = (t.count + MOST_PIECES - 1) / MOST_PIECES, piece = least > squares_piece ? least : squares_piece;
+    int pieces = static_cast<int>((t.count + piece - 1) / piece);
+    unsigned blocks = blocks_of(pieces, WARPS);
+    cudaError_t error = cudaSuccess;
+    if (pieces && t.dtype == AH_BF16)
+        error = launch(squares<unsigned short>, blocks, SUMS * WARPS, 0, stream,
+                       static_cast<const unsigned short *>(t.g), t.count, piece, partials);
+    else if (pieces)
+        error = launch(squares<float>, blocks, SUMS * WARPS, 0, stream, static_cast<const float *>(t.g), t.count, piece,
+                       partials);
+    return error == cudaSuccess ? launch(squares_total, 1, THREADS, 0, stream, partials, pieces, t.out) : error;
+}
+
+/* ---- clipping ------------------------------------------------------------------------------------------------------ */
+
+static __global__ void clip_scale(const double *squares, int count, double limit, float *scale)
+{
+    *scale = ah__clip_scale(ah__clip_norm(squares, count), limit);
+}
+
+cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task)
+{
+    const auto &t = task->as.clip;
+    return launch(clip_scale, 1, 1, 0, stream, t.squares, t.count, t.limit, t.scale);
+}

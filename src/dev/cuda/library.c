@@ -1,0 +1,127 @@
+/* Finds what the CUDA device calls beside the runtime. */
+#include "dev/cuda/library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cuda_runtime_api.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+static const char cublaslt_name[] = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR);
+static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
+
+/* ---- libraries --------------------------------------------------------------------------------------------------- */
+
+/* A library in the first of the folders `named` (separated by ':') that has it; where none are named, where the system
+ * looks. Null: `why` says why. A file that is there but does not load is not passed over for another. */
+static void *library_find(const char **why, const char *named, const char *name)
+{
+    char path[4096];
+    void *library = NULL;
+    *why = "no such file in these folders";
+    for (const char *at = named; *at; at += *at == ':') {
+        int length = (int)strcspn(at, ":");
+        bool fits = length && snprintf(path, sizeof path, "%.*s/%s", length, at, name) < (int)sizeof path;
+        at += length;
+        if (!fits || access(path, F_OK) != 0)
+            continue;
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        *why = library ? "" : dlerror();
+        return library;
+    }
+    if (!*named && !(library = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
+        *why = dlerror();
+    return library;
+}
+
+static int symbol_find(void *out, void *library, const char *library_name, const char *name)
+{
+    void *symbol = dlsym(library, name);
+    if (!symbol)
+        return ah__fail(AH_EDEVICE, "%s: no function %s", library_name, name);
+    memcpy(out, &symbol, sizeof symbol);
+    return AH_OK;
+}
+
+static int cublaslt_open(struct ah_cuda_library *library, const char *named)
+{
+    const char *why;
+    library->cublaslt_library = library_find(&why, named, cublaslt_name);
+    if (!library->cublaslt_library)
+        return ah__fail(AH_EDEVICE, "%s does not load (AUTOHETE_CUDA_LIBRARIES is \"%s\"): %s", cublaslt_name, named,
+                        why);
+#define FIND(name) AH_TRY(symbol_find(&library->name, library->cublaslt_library, cublaslt_name, #name));
+    AH_CUBLASLT_LIST(FIND)
+#undef FIND
+    return AH_OK;
+}
+
+/* A machine may have none. */
+static int cudnn_open(struct ah_cuda_library *library, const char *named)
+{
+    const char *why;
+    library->cudnn_library = library_find(&why, named, cudnn_name);
+    if (!library->cudnn_library)
+        return AH_OK;
+#define FIND(name) AH_TRY(symbol_find(&library->name, library->cudnn_library, cudnn_name, #name));
+    AH_CUDNN_LIST(FIND)
+#undef FIND
+    return AH_OK;
+}
+
+/* ---- the driver -------------------------------------------------------------------------------------------------- */
+
+static int driver_find(void *out, const char *name)
+{
+    void *symbol = NULL;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    cudaError_t error = cudaGetDriverEntryPointByVersion(name, &symbol, CUDART_VERSION, cudaEnableDefault, &found);
+    if (error != cudaSuccess)
+        return ah__fail(AH_EDEVICE, "cudaGetDriverEntryPointByVersion of %s: %s", name, cudaGetErrorString(error));
+    if (found != cudaDriverEntryPointSuccess || !symbol)
+        return ah__fail(AH_EDEVICE, "the driver has no %s, expected one of CUDA %d.%d or later", name,
+                        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    memcpy(out, &symbol, sizeof symbol);
+    return AH_OK;
+}
+
+/* The names without the version that cuda.h's macros put behind them: the version is asked for as a number. */
+static int driver_open(struct ah_cuda_library *library)
+{
+#define FIND(name) AH_TRY(driver_find(&library->name, #name));
+    AH_CUDA_DRIVER_LIST(FIND)
+#undef FIND
+    return AH_OK;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+int ah__cuda_library_open(struct ah_cuda_library *out)
+{
+    const char *named = secure_getenv("AUTOHETE_CUDA_LIBRARIES");
+    struct ah_cuda_library library = {0};
+    int status = driver_open(&library);
+    if (status == AH_OK)
+        status = cublaslt_open(&library, named ? named : "");
+    if (status == AH_OK)
+        status = cudnn_open(&library, named ? named : "");
+    if (status != AH_OK) {
+        ah__cuda_library_close(&library);
+        return status;
+    }
+    *out = library;
+    return AH_OK;
+}
+
+void ah__cuda_library_close(struct ah_cuda_library *library)
+{
+    if (library->cudnn_library)
+        dlclose(library->cudnn_library);
+    if (library->cublaslt_library)
+        dlclose(library->cublaslt_library);
+    *library = (struct ah_cuda_library){0};
+}

@@ -1,0 +1,180 @@
+/* Causal attention. Queries, keys and values side by side in one operand differ from three operands in strides only.
+ * cuDNN does what it is made for, the device's own kernels the rest (attention_cudnn.h has the rule); who does it is
+ * settled when a program is made ready. */
+#include "dev/cuda/attention_cudnn.h"
+#include "dev/cuda/program.h"
+
+#include <math.h>
+
+/* A call made ready. */
+struct attention {
+    struct ah_cuda_attention job; /* without addresses */
+    struct ah_cuda_sdpa *sdpa;    /* null: own kernels */
+};
+
+static void attention_release(struct ah_cuda_call *call)
+{
+    struct attention *attention = call->owned;
+    ah__cuda_sdpa_free(attention->sdpa, call->cuda);
+}
+
+static int path_choose(struct ah_cuda_call *call, struct attention *attention, bool backward)
+{
+    const struct ah_cuda_attention *job = &attention->job;
+    if (ah__cuda_sdpa_wanted(call->cuda, job, backward))
+        AH_TRY(ah__cuda_sdpa_new(&attention->sdpa, call->cuda, job, backward));
+    if (attention->sdpa)
+        call->workspace_bytes = ah__cuda_sdpa_workspace(attention->sdpa);
+    else if (backward)
+        call->workspace_bytes = job->batch * job->heads * job->seq * (int64_t)sizeof(float);
+    return AH_OK;
+}
+
+/* `packed`: q, k and v side by side in tokens of 3 * channels. */
+static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *call, const struct ah_shape *y,
+                    bool packed)
+{
+    int heads = call->call->attr.heads, kv_heads = packed ? heads : call->call->attr.kv_heads;
+    int64_t channels = y->dim[2];
+    if (heads < 1 || channels % heads != 0 || channels / heads > AH_CUDA_ATTENTION_MAX_HEAD)
+        return ah__fail(AH_EDEVICE, "%lld channels in %d heads, expected heads of at most %d channels each",
+                        (long long)channels, heads, AH_CUDA_ATTENTION_MAX_HEAD);
+    *job = (struct ah_cuda_attention){.dtype = call->dtype, .batch = y->dim[0], .seq = y->dim[1], .channels = channels,
+                                      .heads = heads, .head_size = (int)(channels / heads), .group = heads / kv_heads};
+    job->q_stride = packed ? 3 * channels : channels;
+    job->kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job->head_size;
+    job->add_q = call->adds[0];
+    job->add_k = call->adds[packed ? 0 : 1];
+    job->add_v = call->adds[packed ? 0 : 2];
+    job->scale = 1.0F / sqrtf((float)job->head_size);
+    return AH_OK;
+}
+
+static int call_prepare(struct ah_cuda_call *call, const struct ah_operand *y, bool packed, bool backward)
+{
+    struct attention *attention;
+    AH_TRY(ah__new(&attention, 1, sizeof *attention));
+    call->owned = attention;
+    call->release = attention_release;
+    AH_TRY(geometry(&attention->job, call, &y->meta.shape, packed));
+    return path_choose(call, attention, backward);
+}
+
+static struct ah_cuda_attention job_of(const struct ah_cuda_bound *bound)
+{
+    return ((const struct attention *)bound->call->owned)->job;
+}
+
+
+static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job, bool backward)
+{
+    const struct attention *attention = bound->call->owned;
+    if (attention->sdpa)
+        return ah__cuda_sdpa_enqueue(attention->sdpa, bound->call->cuda, bound->stream, job, bound->workspace);
+    job->dot = (float *)(void *)bound->workspace;
+    if (backward)
+        AH_CUDA_TRY(ah__cuda_attention_bwd_enqueue(bound->stream, job));
+    else
+        AH_CUDA_TRY(ah__cuda_attention_enqueue(bound->stream, job));
+    return AH_OK;
+}
+
+static int forward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job)
+{
+    job->y = bound->out[0];
+    job->lse = bound->out[1];
+    return enqueue(bound, job, false);
+}
+
+/* `y`: the input that is the forward's result; the logarithms follow it. */
+static int backward_enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job, int y)
+{
+    job->dy = bound->in[0];
+    job->y = (void *)(uintptr_t)bound->in[y];
+    job->lse = (float *)(uintptr_t)bound->in[y + 1];
+    return enqueue(bound, job, true);
+}
+
+/* ---- side by side ------------------------------------------------------------------------------------------------ */
+
+static int attention_prepare(struct ah_cuda_call *call)
+{
+    return call_prepare(call, &call->call->out[0], true, false);
+}
+
+static int attention_bwd_prepare(struct ah_cuda_call *call)
+{
+    return call_prepare(call, &call->call->in[0], true, true);
+}
+
+/* Queries, keys and values in that order from `at` on; queries are `at` itself. */
+static char *channels_after(const struct ah_cuda_attention *job, const void *at, int times)
+{
+    return (char *)(uintptr_t)at + times * job->channels * ah__dtype_bytes(job->dtype);
+}
+
+static struct ah_cuda_attention packed(const struct ah_cuda_bound *bound, int qkv)
+{
+    struct ah_cuda_attention job = job_of(bound);
+    job.q = bound->in[qkv];
+    job.k = channels_after(&job, job.q, 1);
+    job.v = channels_after(&job, job.q, 2);
+    return job;
+}
+
+static int attention_enqueue(const struct ah_cuda_bound *bound)
+{
+    struct ah_cuda_attention job = packed(bound, 0);
+    return forward_enqueue(bound, &job);
+}
+
+static int attention_bwd_enqueue(const struct ah_cuda_bound *bound)
+{
+    struct ah_cuda_attention job = packed(bound, 1);
+    job.dq = bound->out[0];
+    job.dk = channels_after(&job, job.dq, 1);
+    job.dv = channels_after(&job, job.dq, 2);
+    return backward_enqueue(bound, &job, 2);
+}
+
+const struct ah_cuda_operator ah__cuda_attention = {attention_prepare, attention_enqueue};
+const struct ah_cuda_operator ah__cuda_attention_bwd = {attention_bwd_prepare, attention_bwd_enqueue};
+
+/* ---- each in its own --------------------------------------------------------------------------------------------- */
+
+static int attention_qkv_prepare(struct ah_cuda_call *call)
+{
+    return call_prepare(call, &call->call->out[0], false, false);
+}
+
+static int attention_qkv_bwd_prepare(struct ah_cuda_call *call)
+{
+    return call_prepare(call, &call->call->in[0], false, true);
+}
+
+static struct ah_cuda_attention apart(const struct ah_cuda_bound *bound, int q)
+{
+    struct ah_cuda_attention job = job_of(bound);
+    job.q = bound->in[q];
+    job.k = bound->in[q + 1];
+    job.v = bound->in[q + 2];
+    return job;
+}
+
+static int attention_qkv_enqueue(const struct ah_cuda_bound *bound)
+{
+    struct ah_cuda_attention job = apart(bound, 0);
+    return forward_enqueue(bound, &job);
+}
+
+static int attention_qkv_bwd_enqueue(const struct ah_cuda_bound *bound)
+{
+    struct ah_cuda_attention job = apart(bound, 1);
+    job.dq = bound->out[0];
+    job.dk = bound->out[1];
+    job.dv = bound->out[2];
+    return backward_enqueue(bound, &job, 4);
+}
+
+const struct ah_cuda_operator ah__cuda_attention_qkv = {attention_qkv_prepare, attention_qkv_enqueue};
+const struct ah_cuda_operator ah__cuda_attention_qkv_bwd = {attention_qkv_bwd_prepare, attention_qkv_bwd_enqueue};

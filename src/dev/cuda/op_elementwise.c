@@ -1,0 +1,34 @@
+/* Operators without products or row sums: activations, addition, copies. */
+#include "dev/cuda/kernels.h"
+#include "dev/cuda/program.h"
+
+static int nothing_prepare(struct ah_cuda_call *call)
+{
+    (void)call;
+    return AH_OK;
+}
+
+static int elementwise_enqueue(const struct ah_cuda_bound *bound)
+{
+    const struct ah_cuda_call *call = bound->call;
+    AH_CUDA_TRY(ah__cuda_elementwise_enqueue(bound->stream, call->call->op, call->dtype, bound->out, bound->in,
+                                             ah__shape_count(&call->call->in[0].meta.shape)));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_gelu = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_gelu_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_relu = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_relu_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_silu_mul = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_silu_mul_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_add = {nothing_prepare, elementwise_enqueue};
+
+static int copy_enqueue(const struct ah_cuda_bound *bound)
+{
+    AH_CUDA_TRY(cudaMemcpyAsync(bound->out[0], bound->in[0], (size_t)ah__meta_bytes(&bound->call->call->in[0].meta),
+                                cudaMemcpyDeviceToDevice, bound->stream));
+    return AH_OK;
+}
+
+const struct ah_cuda_operator ah__cuda_copy = {nothing_prepare, copy_enqueue};

@@ -1,0 +1,101 @@
+/* Linear layers: three products. (The column sum that is the bias's gradient is no product.) */
+#include "dev/cuda/gemm.h"
+#include "dev/cuda/program.h"
+
+/* rows x in -> rows x out; the weight is [in, out], or [out, in] when attr.out_in. */
+struct sizes {
+    int64_t rows, in, out, weight_stride;
+    bool out_in;
+};
+
+static struct sizes sizes_of(const struct ah_cuda_call *call, const struct ah_operand *x, const struct ah_operand *y)
+{
+    const struct ah_shape *in = &x->meta.shape, *out = &y->meta.shape;
+    struct sizes s = {.rows = ah__shape_rows(in), .in = in->dim[in->rank - 1], .out = out->dim[out->rank - 1],
+                      .out_in = call->call->attr.out_in};
+    s.weight_stride = s.out_in ? s.in : s.out;
+    return s;
+}
+
+static void product_release(struct ah_cuda_call *call)
+{
+    ah__cuda_gemm_fini(call->owned, call->cuda);
+}
+
+/* The call is this product of inputs 0 and 1; its result is output 0. */
+static int product_prepare(struct ah_cuda_call *call, struct ah_cuda_gemm_shape shape)
+{
+    const struct ah_operand *const operands[] = {&call->call->in[0], &call->call->in[1], &call->call->in[2],
+                                                 &call->call->out[0]};
+    struct ah_cuda_gemm *gemm;
+    shape.dtype = call->dtype;
+    shape.c_dtype = call->call->out[0].meta.dtype;
+    shape.accumulate = call->adds[0];
+    shape.align_bytes = ah__cuda_align(operands, (int)AH_LENGTH(operands));
+    AH_TRY(ah__new(&gemm, 1, sizeof *gemm));
+    int status = ah__cuda_gemm_init(gemm, call->cuda, &shape);
+    if (status != AH_OK) {
+        ah__free(gemm);
+        return status;
+    }
+    call->owned = gemm;
+    call->release = product_release;
+    call->workspace_bytes = gemm->workspace_bytes;
+    return AH_OK;
+}
+
+static int product_enqueue(const struct ah_cuda_bound *bound, const void *a, const void *b, const void *bias)
+{
+    const struct ah_cuda_call *call = bound->call;
+    return ah__cuda_gemm_enqueue(call->owned, call->cuda, bound->stream, a, b, bias, bound->out[0], bound->workspace);
+}
+
+static int linear_prepare(struct ah_cuda_call *call)
+{
+    struct sizes s = sizes_of(call, &call->call->in[0], &call->call->out[0]);
+    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in,
+                                                             .lda = s.in, .ldb = s.weight_stride, .ldc = s.out,
+                                                             .bias = call->call->in[2].space != AH_SPACE_NONE});
+}
+
+static int linear_enqueue(const struct ah_cuda_bound *bound)
+{
+    return product_enqueue(bound, bound->in[0], bound->in[1], bound->in[2]);
+}
+
+const struct ah_cuda_operator ah__cuda_linear = {linear_prepare, linear_enqueue};
+
+static int linear_bwd_x_prepare(struct ah_cuda_call *call)
+{
+    struct sizes s = sizes_of(call, &call->call->out[0], &call->call->in[0]);
+    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out,
+                                                             .lda = s.out, .ldb = s.weight_stride, .ldc = s.in});
+}
+
+static int linear_bwd_x_enqueue(const struct ah_cuda_bound *bound)
+{
+    return product_enqueue(bound, bound->in[0], bound->in[1], NULL);
+}
+
+const struct ah_cuda_operator ah__cuda_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_enqueue};
+
+/* x^T dy, or dy^T x for a weight [out, in]. */
+static int linear_bwd_w_prepare(struct ah_cuda_call *call)
+{
+    struct sizes s = sizes_of(call, &call->call->in[1], &call->call->in[0]);
+    struct ah_cuda_gemm_shape shape = {.trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .lda = s.in, .ldb = s.out,
+                                       .ldc = s.weight_stride};
+    if (s.out_in) {
+        shape.m = s.out, shape.n = s.in;
+        shape.lda = s.out, shape.ldb = s.in;
+    }
+    return product_prepare(call, shape);
+}
+
+static int linear_bwd_w_enqueue(const struct ah_cuda_bound *bound)
+{
+    const void *dy = bound->in[0], *x = bound->in[1];
+    return bound->call->call->attr.out_in ? product_enqueue(bound, dy, x, NULL) : product_enqueue(bound, x, dy, NULL);
+}
+
+const struct ah_cuda_operator ah__cuda_linear_bwd_w = {linear_bwd_w_prepare, linear_bwd_w_enqueue};

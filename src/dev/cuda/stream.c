@@ -1,0 +1,459 @@
+/* Lanes as streams: work enqueued when it is submitted, completions by callbacks, failures in order. */
+#include "dev/cuda/device.h"
+
+#include <string.h>
+
+#include <nvtx3/nvToolsExt.h>
+
+#include "base/hash.h"
+#include "dev/host/clock.h"
+
+enum { NS_PER_S = 1000000000, EPOCH_NS = NS_PER_S, EPOCH_PATIENCE_NS = 50000 };
+
+/* Lanes that are streams. */
+#define EACH_STREAM(stream, cuda)                                                                                      \
+    for (struct ah_cuda_stream *stream = (cuda)->stream; stream < (cuda)->stream + AH_LANE_COUNT; stream++)            \
+        if (stream->work)
+
+static struct ah_cuda_slot *slot_of(struct ah_cuda_stream *stream, uint64_t sequence)
+{
+    return &stream->slot[sequence % AH_LANE_RING];
+}
+
+/* ---- completions, with the device's mutex held ------------------------------------------------------------------- */
+
+/* The first failure stays; `status` with ah_error() is the one that is there to be kept. */
+static void failure_keep(struct ah_cuda *cuda, int status)
+{
+    if (cuda->failed != AH_OK)
+        return;
+    cuda->failed = status;
+    snprintf(cuda->message, sizeof cuda->message, "%s", ah_error());
+}
+
+static int label_prefix(int status, enum ah_lane lane, const struct ah_label *label)
+{
+    return ah__fail_prefix(status, "lane %s: %s, partition %d, iteration %lld", ah_lane_name(lane),
+                           label->what ? label->what : "work", label->partition, (long long)label->iteration);
+}
+
+/* The stream's oldest work is over. */
+static void work_finish(struct ah_cuda_stream *stream)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    struct ah_done done = {.lane = stream->lane, .status = cuda->failed};
+    if (done.status != AH_OK)
+        ah__fail(done.status, "%s", cuda->message);
+    else
+        done.status = ah__lanes_failed(cuda->lanes); /* the host lane's failure, whose message the lanes have */
+    stream->finished++;
+    ah__lanes_finish(cuda->lanes, &done);
+}
+
+/* Works that are not on the stream end when all earlier ones have. */
+static void skipped_finish(struct ah_cuda_stream *stream)
+{
+    while (stream->finished >= stream->started && stream->finished < stream->submitted)
+        work_finish(stream);
+}
+
+/* On a thread of CUDA's. Called exactly once for each work that was started, also when the GPU has failed; then
+ * `error` says how. */
+static void CUDART_CB work_over(cudaStream_t notify, cudaError_t error, void *context)
+{
+    struct ah_cuda_stream *stream = context;
+    struct ah_cuda *cuda = stream->cuda;
+    (void)notify;
+    pthread_mutex_lock(&cuda->mutex);
+    struct ah_cuda_slot *slot = slot_of(stream, stream->finished + 1);
+    bool owed = stream->finished < stream->started; /* else it was given up */
+    if (owed && error != cudaSuccess) {
+        int status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error));
+        failure_keep(cuda, label_prefix(status, stream->lane, &slot->label));
+        cuda->lost = true;
+    }
+    if (owed) {
+        slot->over_ns = ah__host_now_ns();
+        work_finish(stream);
+    }
+    skipped_finish(stream);
+    pthread_mutex_unlock(&cuda->mutex);
+}
+
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
+
+/* A work that has been reported has passed, and its slot may be another's by now. */
+static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *stream, struct ah_event event)
+{
+    struct ah_cuda_stream *other = &cuda->stream[event.lane];
+    if (event.sequence <= other->reported || other == stream)
+        return AH_OK;
+    if (event.lane != AH_LANE_HOST) {
+        AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, slot_of(other, event.sequence)->end, 0));
+        return AH_OK;
+    }
+    CUresult error = cuda->library.cuStreamWaitValue64((CUstream)stream->work, (CUdeviceptr)(uintptr_t)cuda->host_passed,
+                                                       event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
+    return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
+}
+
+int64_t ah__cuda_jitter_ns(struct ah_cuda_stream *stream)
+{
+    enum { MOST_NS = 200000 };
+    uint64_t seed = ah__hash_int((uint64_t)stream->lane, stream->cuda->jitter_seed);
+    return (int64_t)(ah__random_bits(seed, stream->jitter_count++) % (MOST_NS + 1));
+}
+
+static void CUDART_CB jitter_sleep(void *ns)
+{
+    ah__host_sleep_until(ah__host_now_ns() + (int64_t)(intptr_t)ns);
+}
+
+static int jitter_enqueue(struct ah_cuda_stream *stream)
+{
+    if (stream->cuda->jitter_seed)
+        AH_CUDA_TRY(cudaLaunchHostFunc(stream->work, jitter_sleep, (void *)(intptr_t)ah__cuda_jitter_ns(stream)));
+    return AH_OK;
+}
+
+/* All but the callback. */
+static int work_enqueue(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    AH_CUDA_TRY(cudaSetDevice(cuda->ordinal));
+    for (int i = 0; i < work->tasks; i++)
+        AH_TRY(ah__regions_check(&cuda->regions, work->lane, &work->task[i]));
+    for (int i = 0; i < work->waits; i++)
+        AH_TRY(wait_enqueue(cuda, stream, work->wait[i]));
+    AH_TRY(jitter_enqueue(stream));
+    AH_CUDA_TRY(cudaEventRecord(slot->start, stream->work));
+    for (int i = 0; i < work->tasks; i++)
+        AH_TRY(ah__cuda_task(cuda, work->lane, &work->task[i]));
+    AH_CUDA_TRY(cudaEventRecord(slot->end, stream->work));
+    AH_TRY(jitter_enqueue(stream));
+    AH_CUDA_TRY(cudaStreamWaitEvent(stream->notify, slot->end, 0));
+    return AH_OK;
+}
+
+/* What a profiler shows: the label's words, and the partition as a number. Costs next to nothing without one. */
+static void range_push(const struct ah_work *work)
+{
+    nvtxEventAttributes_t range = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
+    range.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    range.message.ascii = work->label.what ? work->label.what : "work";
+    range.payloadType = NVTX_PAYLOAD_TYPE_INT64;
+    range.payload.llValue = work->label.partition;
+    nvtxRangePushEx(&range);
+}
+
+/* Under the mutex: the work becomes the stream's, with a callback that is about to be there or without. */
+static void work_take(struct ah_cuda_stream *stream, bool starts)
+{
+    stream->submitted++;
+    if (starts)
+        stream->started++;
+}
+
+static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    range_push(work);
+    int status = work_enqueue(stream, work, slot);
+    nvtxRangePop();
+    pthread_mutex_lock(&cuda->mutex);
+    work_take(stream, status == AH_OK);
+    pthread_mutex_unlock(&cuda->mutex);
+    if (status != AH_OK)
+        return status;
+    status = ah__cuda_status("cudaStreamAddCallback", cudaStreamAddCallback(stream->notify, work_over, stream, 0));
+    if (status == AH_OK)
+        return AH_OK;
+    pthread_mutex_lock(&cuda->mutex);
+    stream->started--;
+    pthread_mutex_unlock(&cuda->mutex);
+    return status;
+}
+
+/* Whether an earlier failure keeps all work from starting; then this one is taken as skipped. */
+static bool work_is_skipped(struct ah_cuda_stream *stream)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    pthread_mutex_lock(&cuda->mutex);
+    bool skipped = cuda->failed != AH_OK || ah__lanes_failed(cuda->lanes) != AH_OK;
+    if (skipped) {
+        work_take(stream, false);
+        skipped_finish(stream);
+    }
+    pthread_mutex_unlock(&cuda->mutex);
+    return skipped;
+}
+
+/* What every call returns since a fault on the GPU; else success. */
+static cudaError_t fault_of(const struct ah_cuda_stream *stream)
+{
+    cudaError_t error = cudaStreamQuery(stream->notify);
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
+/* Enqueues a work that the lanes have taken. A failure is the work's, and reaches the caller of wait_any in order. */
+static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *work, uint64_t sequence)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    struct ah_cuda_slot *slot = slot_of(stream, sequence);
+    slot->label = work->label;
+    slot->epoch = cuda->epoch_last;
+    slot->sequence = 0; /* not reported yet */
+    slot->waits = work->waits;
+    memcpy(slot->wait, work->wait, sizeof slot->wait);
+    if (work_is_skipped(stream))
+        return;
+    int status = work_start(stream, work, slot);
+    if (status == AH_OK)
+        return;
+    cudaError_t fault = fault_of(stream); /* then the label is only that of the work with which it was seen */
+    if (fault != cudaSuccess)
+        status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(fault));
+    label_prefix(status, stream->lane, &work->label);
+    pthread_mutex_lock(&cuda->mutex);
+    cuda->lost = cuda->lost || fault != cudaSuccess;
+    failure_keep(cuda, status);
+    skipped_finish(stream);
+    pthread_mutex_unlock(&cuda->mutex);
+}
+
+int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
+{
+    struct ah_cuda *cuda = (struct ah_cuda *)dev;
+    AH_TRY(ah__lanes_submit(cuda->lanes, work, done));
+    if (work->lane != AH_LANE_HOST)
+        stream_submit(&cuda->stream[work->lane], work, done->sequence);
+    return AH_OK;
+}
+
+/* ---- clocks ------------------------------------------------------------------------------------------------------ */
+
+/* Whether an epoch's event may be recorded anew: no work in flight is counted from it. */
+static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
+{
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        const struct ah_cuda_stream *stream = &cuda->stream[i];
+        uint64_t oldest = stream->reported + 1;
+        if (oldest <= stream->submitted && stream->slot[oldest % AH_LANE_RING].epoch + AH_CUDA_EPOCHS <= number)
+            return false;
+    }
+    return true;
+}
+
+/* Records an event on a stream that is as good as always idle, and looks for it for a moment: a busy GPU is asked again
+ * later. */
+static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
+{
+    uint64_t number = cuda->epoch_last + 1;
+    struct ah_cuda_epoch *epoch = &cuda->epoch[number % AH_CUDA_EPOCHS];
+    cuda->epoch_next_ns = now_ns + EPOCH_NS;
+    if (!epoch_is_free(cuda, number))
+        return AH_OK;
+    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work));
+    cudaError_t error;
+    do {
+        error = cudaEventQuery(epoch->event);
+        epoch->ns = ah__host_now_ns();
+    } while (error == cudaErrorNotReady && epoch->ns < now_ns + EPOCH_PATIENCE_NS);
+    if (error == cudaSuccess)
+        cuda->epoch_last = number;
+    return error == cudaErrorNotReady ? AH_OK : ah__cuda_status("cudaEventQuery", error);
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t event_ns(const struct ah_cuda_epoch *epoch, cudaEvent_t event)
+{
+    float ms;
+    if (cudaEventElapsedTime(&ms, epoch->event, event) != cudaSuccess)
+        return epoch->ns;
+    return epoch->ns + (int64_t)((double)ms * 1e6);
+}
+
+/* When all that a work waited for was over, as far as that is still known. */
+static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slot)
+{
+    int64_t end_ns = 0;
+    for (int i = 0; i < slot->waits; i++) {
+        const struct ah_cuda_slot *other = slot_of(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
+        if (other->sequence && other->sequence == slot->wait[i].sequence)
+            end_ns = later(end_ns, other->end_ns);
+    }
+    return end_ns;
+}
+
+/* By the GPU's clock, told in the host's. Two clocks agree to some microseconds only: what came after something else
+ * never begins before that, on whichever side it was, and nothing ends after the host knew of it. */
+static void times_measure(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, struct ah_done *done, int64_t over_ns)
+{
+    struct ah_cuda_epoch *epoch = &cuda->epoch[slot->epoch % AH_CUDA_EPOCHS];
+    int64_t late_ns = event_ns(epoch, slot->end) - over_ns;
+    if (late_ns > 0)
+        epoch->ns -= late_ns;
+    done->start_ns = event_ns(epoch, slot->start);
+    done->end_ns = event_ns(epoch, slot->end);
+}
+
+/* False after a failure, when CUDA is not asked any more and times say nothing. */
+static bool times_fill(struct ah_cuda_stream *stream, struct ah_cuda_slot *slot, struct ah_done *done)
+{
+    struct ah_cuda *cuda = stream->cuda;
+    pthread_mutex_lock(&cuda->mutex);
+    bool counts = done->status == AH_OK && cuda->failed == AH_OK;
+    int64_t over_ns = slot->over_ns;
+    pthread_mutex_unlock(&cuda->mutex);
+    if (counts)
+        times_measure(cuda, slot, done, over_ns);
+    else
+        done->start_ns = done->end_ns = ah__host_now_ns();
+    done->start_ns = later(done->start_ns, later(stream->last_end_ns, waits_end_ns(cuda, slot)));
+    stream->last_end_ns = done->end_ns = later(done->end_ns, done->start_ns);
+    return counts;
+}
+
+int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
+{
+    struct ah_cuda *cuda = (struct ah_cuda *)dev;
+    AH_TRY(ah__lanes_wait_any(cuda->lanes, done));
+    struct ah_cuda_stream *stream = &cuda->stream[done->lane];
+    struct ah_cuda_slot *slot = slot_of(stream, ++stream->reported);
+    bool lives = done->lane != AH_LANE_HOST && times_fill(stream, slot, done);
+    slot->sequence = stream->reported;
+    slot->end_ns = done->end_ns;
+    int64_t now_ns = ah__host_now_ns();
+    if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
+        return AH_OK;
+    pthread_mutex_lock(&cuda->mutex);
+    failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
+    pthread_mutex_unlock(&cuda->mutex);
+    return AH_OK;
+}
+
+/* ---- what others tell -------------------------------------------------------------------------------------------- */
+
+/* Streams that wait for the host lane see it in memory; what was written before is written. */
+void ah__cuda_host_passed(void *context, struct ah_event event)
+{
+    struct ah_cuda *cuda = context;
+    __atomic_store_n(cuda->host_passed, event.sequence, __ATOMIC_RELEASE);
+}
+
+/* While the driver waits in vain: a GPU that has failed may owe callbacks. */
+void ah__cuda_look(void *context)
+{
+    struct ah_cuda *cuda = context;
+    cudaError_t error = cudaSuccess;
+    EACH_STREAM (stream, cuda)
+        error = error == cudaSuccess ? fault_of(stream) : error;
+    if (error == cudaSuccess)
+        return;
+    pthread_mutex_lock(&cuda->mutex);
+    failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));
+    cuda->lost = true;
+    EACH_STREAM (stream, cuda) {
+        stream->started = stream->finished;
+        skipped_finish(stream);
+    }
+    pthread_mutex_unlock(&cuda->mutex);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static int stream_open(struct ah_cuda_stream *stream)
+{
+    AH_CUDA_TRY(cudaStreamCreateWithFlags(&stream->notify, cudaStreamNonBlocking));
+    AH_CUDA_TRY(cudaStreamCreateWithFlags(&stream->work, cudaStreamNonBlocking));
+    for (int i = 0; i < AH_LANE_RING; i++) {
+        AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].start, cudaEventDefault));
+        AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].end, cudaEventDefault));
+    }
+    if (stream->lane == AH_LANE_COMPUTE)
+        AH_CUDA_TRY(cudaMalloc((void **)&stream->partials, AH_CUDA_PARTIALS * sizeof(double)));
+    return AH_OK;
+}
+
+/* Asks for what all ordering rests on: a GPU without it says so here. */
+static int wait_value_check(struct ah_cuda *cuda)
+{
+    CUresult error =
+        cuda->library.cuStreamWaitValue64((CUstream)cuda->stream[AH_LANE_COMPUTE].work,
+                                          (CUdeviceptr)(uintptr_t)cuda->host_passed, 0, CU_STREAM_WAIT_VALUE_GEQ);
+    if (error == CUDA_SUCCESS)
+        return AH_OK;
+    return ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d: streams cannot wait for a value in memory here",
+                    (int)error);
+}
+
+int ah__cuda_streams_open(struct ah_cuda *cuda)
+{
+    AH_CUDA_TRY(cudaHostAlloc((void **)&cuda->host_passed, sizeof *cuda->host_passed, cudaHostAllocMapped));
+    *cuda->host_passed = 0;
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        cuda->stream[i].cuda = cuda;
+        cuda->stream[i].lane = (enum ah_lane)i;
+        if (i != AH_LANE_HOST)
+            AH_TRY(stream_open(&cuda->stream[i]));
+    }
+    AH_TRY(wait_value_check(cuda));
+    for (int i = 0; i < AH_CUDA_EPOCHS; i++)
+        AH_CUDA_TRY(cudaEventCreateWithFlags(&cuda->epoch[i].event, cudaEventDefault));
+    AH_CUDA_TRY(cudaEventRecord(cuda->epoch[0].event, cuda->stream[AH_LANE_COMM].work));
+    AH_CUDA_TRY(cudaEventSynchronize(cuda->epoch[0].event));
+    cuda->epoch[0].ns = ah__host_now_ns();
+    cuda->epoch_next_ns = cuda->epoch[0].ns + EPOCH_NS;
+    return AH_OK;
+}
+
+cudaError_t ah__cuda_streams_drain(struct ah_cuda *cuda)
+{
+    cudaError_t first = cudaSuccess;
+    EACH_STREAM (stream, cuda) {
+        cudaError_t work = cudaStreamSynchronize(stream->work), notify = cudaStreamSynchronize(stream->notify);
+        first = first != cudaSuccess ? first : work != cudaSuccess ? work : notify;
+    }
+    return first;
+}
+
+void ah__cuda_streams_settle(struct ah_cuda *cuda)
+{
+    pthread_mutex_lock(&cuda->mutex);
+    for (int i = 0; i < AH_LANE_COUNT; i++)
+        cuda->stream[i].started = cuda->stream[i].submitted;
+    if (!cuda->lost)
+        cuda->failed = AH_OK;
+    pthread_mutex_unlock(&cuda->mutex);
+}
+
+static void stream_close(struct ah_cuda_stream *stream)
+{
+    for (int i = 0; i < AH_LANE_RING; i++) {
+        if (stream->slot[i].start)
+            (void)cudaEventDestroy(stream->slot[i].start);
+        if (stream->slot[i].end)
+            (void)cudaEventDestroy(stream->slot[i].end);
+    }
+    if (stream->partials)
+        (void)cudaFree(stream->partials);
+    if (stream->work)
+        (void)cudaStreamDestroy(stream->work);
+    if (stream->notify)
+        (void)cudaStreamDestroy(stream->notify);
+}
+
+void ah__cuda_streams_close(struct ah_cuda *cuda)
+{
+    for (int i = 0; i < AH_CUDA_EPOCHS; i++)
+        if (cuda->epoch[i].event)
+            (void)cudaEventDestroy(cuda->epoch[i].event);
+    for (int i = 0; i < AH_LANE_COUNT; i++)
+        stream_close(&cuda->stream[i]);
+    if (cuda->host_passed)
+        (void)cudaFreeHost(cuda->host_passed);
+}

@@ -1,0 +1,190 @@
+/* Events. Each record is a version of the event; a wait is for the version that was the newest when it was put on its
+ * stream. */
+#include "inside.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { EVENTS_MOST = 16384 };
+
+struct CUevent_st {
+    uint64_t recorded, passed; /* versions */
+    int64_t time_ns;           /* of the last one that passed */
+    bool timed, destroyed;
+    int operations; /* that need it */
+    int slot;
+};
+
+static struct CUevent_st *events[EVENTS_MOST]; /* alive */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * (int64_t)1000000000 + now.tv_nsec;
+}
+
+/* ---- on a stream's thread */
+
+void event_passed(struct CUevent_st *event, uint64_t version)
+{
+    ORDER_RELEASE(event);
+    emulation_lock();
+    if (version > event->passed)
+        event->passed = version;
+    event->time_ns = now_ns();
+    emulation_unlock();
+    emulation_changed();
+}
+
+void event_wait(struct CUevent_st *event, uint64_t version)
+{
+    emulation_lock();
+    while (event->passed < version && !emulation_sticky())
+        emulation_await_change();
+    emulation_unlock();
+    ORDER_ACQUIRE(event);
+}
+
+void event_release(struct CUevent_st *event)
+{
+    if (--event->operations == 0 && event->destroyed)
+        free(event);
+}
+
+/* ---- the runtime's functions */
+
+static bool is_alive(const struct CUevent_st *event)
+{
+    for (int i = 0; event && i < EVENTS_MOST; i++)
+        if (events[i] == event)
+            return true;
+    return false;
+}
+
+/* With the lock held. */
+#define EVENT_CHECK(function, event)                                                                                   \
+    do {                                                                                                               \
+        emulation_lock();                                                                                              \
+        bool alive_ = is_alive(event);                                                                                 \
+        emulation_unlock();                                                                                            \
+        if (!alive_)                                                                                                   \
+            REFUSE(cudaErrorInvalidResourceHandle, "%s: no such event", function);                                     \
+    } while (0)
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
+{
+    ENTER("cudaEventCreateWithFlags");
+    if (!out || flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
+        REFUSE(cudaErrorInvalidValue, "cudaEventCreateWithFlags: flags %u", flags);
+    struct CUevent_st *event = calloc(1, sizeof *event);
+    if (!event)
+        abort();
+    event->timed = !(flags & cudaEventDisableTiming);
+    emulation_lock();
+    while (event->slot < EVENTS_MOST && events[event->slot])
+        event->slot++;
+    if (event->slot == EVENTS_MOST)
+        abort();
+    events[event->slot] = event;
+    emulation_unlock();
+    emulation_count(COUNT_EVENTS, 1);
+    *out = event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    ENTER_RELEASE("cudaEventDestroy");
+    EVENT_CHECK("cudaEventDestroy", event);
+    emulation_lock();
+    events[event->slot] = NULL;
+    event->destroyed = true;
+    if (event->operations == 0)
+        free(event);
+    emulation_unlock();
+    emulation_count(COUNT_EVENTS, -1);
+    return (cudaError_t)emulation_sticky();
+}
+
+static cudaError_t event_push(cudaStream_t stream, cudaEvent_t event, enum operation_kind kind, const char *what)
+{
+    struct operation *operation = operation_new(kind, what, 0);
+    emulation_lock();
+    event->operations++;
+    operation->as.event.event = event;
+    operation->as.event.version = kind == RECORD ? ++event->recorded : event->recorded;
+    emulation_unlock();
+    cudaError_t error = operation_push(stream, operation);
+    if (error) {
+        emulation_lock();
+        event_release(event);
+        emulation_unlock();
+    }
+    return error;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    ENTER("cudaEventRecord");
+    EVENT_CHECK("cudaEventRecord", event);
+    return event_push(stream, event, RECORD, "cudaEventRecord");
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    ENTER("cudaStreamWaitEvent");
+    EVENT_CHECK("cudaStreamWaitEvent", event);
+    if (flags != cudaEventWaitDefault)
+        REFUSE(cudaErrorInvalidValue, "cudaStreamWaitEvent: flags %u", flags);
+    return event_push(stream, event, WAIT_EVENT, "cudaStreamWaitEvent");
+}
+
+static cudaError_t event_await(cudaEvent_t event, bool block)
+{
+    emulation_lock();
+    while (block && event->passed < event->recorded)
+        emulation_await_change();
+    bool passed = event->passed == event->recorded;
+    emulation_unlock();
+    if (passed)
+        ORDER_ACQUIRE(event);
+    int sticky = emulation_sticky();
+    if (sticky)
+        return emulation_failed((cudaError_t)sticky);
+    return passed ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    ENTER_RELEASE("cudaEventQuery");
+    EVENT_CHECK("cudaEventQuery", event);
+    return event_await(event, false);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    ENTER_RELEASE("cudaEventSynchronize");
+    EVENT_CHECK("cudaEventSynchronize", event);
+    return event_await(event, true);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    ENTER_RELEASE("cudaEventElapsedTime");
+    EVENT_CHECK("cudaEventElapsedTime", start);
+    EVENT_CHECK("cudaEventElapsedTime", end);
+    emulation_lock();
+    bool good = start->timed && end->timed && start->recorded && end->recorded;
+    bool passed = start->passed == start->recorded && end->passed == end->recorded;
+    *ms = (float)((double)(end->time_ns - start->time_ns) * 1e-6);
+    emulation_unlock();
+    if (!good)
+        REFUSE(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime: an event without a time");
+    return passed ? cudaSuccess : cudaErrorNotReady;
+}

@@ -164,8 +164,17 @@ AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);
 /* One line per operator: outputs, inputs, shapes, bytes, flops, scope. */
 AH_API int ah_graph_print(const struct ah_graph *graph, FILE *to);
 
-static inline struct ah_shape ah_shape1(int64_t a) { return (struct ah_shape){1, {a, 0, 0, 0}}; }
-static inline struct ah_shape ah_shape2(int64_t a, int64_t b) { return (struct ah_shape){2, {a, b, 0, 0}}; }
+static inline struct ah_shape ah_shape1(int64_t a)
+{
+    struct ah_shape shape = {1, {a, 0, 0, 0}};
+    return shape;
+}
+
+static inline struct ah_shape ah_shape2(int64_t a, int64_t b)
+{
+    struct ah_shape shape = {2, {a, b, 0, 0}};
+    return shape;
+}
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 

@@ -1,54 +1,22 @@
-/* The CPU device behind the seam: lanes, events, memory, failures. */
-#include "test.h"
+/* The CPU device behind the seam: what every device does, and what only this one has. */
+#include "dev/seam.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/hash.h"
-#include "dev/dev.h"
+static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
+{
+    return ah_dev_open(out, "cpu", options);
+}
+
+static const struct seam cpu = {.open = cpu_open, .threads = 2};
 
 static struct ah_dev *device_open(const struct ah_dev_options *options)
 {
     struct ah_dev *dev = NULL;
-    assert_ok(ah_dev_open(&dev, "cpu", options));
+    assert_ok(cpu_open(&dev, options));
     return dev;
-}
-
-static struct ah_work copy_work(enum ah_lane lane, void *to, const void *from, int64_t bytes)
-{
-    struct ah_work work = {.lane = lane, .tasks = 1};
-    work.label.what = lane == AH_LANE_D2H ? "offload" : "prefetch";
-    work.task[0].type = AH_TASK_COPY;
-    work.task[0].as.copy.to = to;
-    work.task[0].as.copy.from = from;
-    work.task[0].as.copy.bytes = bytes;
-    return work;
-}
-
-static struct ah_work sqnorm_work(enum ah_lane lane, const void *g, int64_t count, double *out)
-{
-    struct ah_work work = {.lane = lane, .tasks = 1};
-    work.task[0].type = AH_TASK_SQNORM;
-    work.task[0].as.sqnorm.g = g;
-    work.task[0].as.sqnorm.count = count;
-    work.task[0].as.sqnorm.out = out;
-    return work;
-}
-
-static struct ah_event submit(struct ah_dev *dev, const struct ah_work *work)
-{
-    struct ah_event event = {0};
-    assert_ok(dev->ops->submit(dev, work, &event));
-    return event;
-}
-
-static struct ah_done wait_one(struct ah_dev *dev)
-{
-    struct ah_done done = {0};
-    assert_ok(dev->ops->wait_any(dev, &done));
-    return done;
 }
 
 static void opens_by_name(void **state)
@@ -56,6 +24,13 @@ static void opens_by_name(void **state)
     (void)state;
     struct ah_dev *dev = NULL;
     assert_fails(ah_dev_open(&dev, "tpu", NULL), AH_EINPUT, "\"tpu\": unknown");
+    assert_fails(ah_dev_open(&dev, "cpu:1", NULL), AH_EINPUT, "\"cpu:1\": there is one cpu device");
+    static const char *const odd[] = {"cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cpu:12345", "auto:1"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
+        assert_fails(ah_dev_open(&dev, odd[i], NULL), AH_EINPUT, "unknown, expected NAME, or NAME:1");
+    assert_fails(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.ordinal = -1}), AH_EINPUT, "number: found -1");
+    assert_fails(ah_dev_open(&dev, "a-name-much-longer-than-any-that-a-device-has-or-a-file-of-its-own:1", NULL),
+                 AH_EINPUT, "expected a shorter name");
     struct ah_dev_options wrong = {.threads = -1};
     assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found -1");
     wrong = (struct ah_dev_options){.link_bytes_per_s = -5};
@@ -105,347 +80,30 @@ static bool is_readable(const char *at)
     return written == 1;
 }
 
-static void memory_is_zeroed_and_guarded(void **state)
+static void memory_is_guarded(void **state)
 {
     (void)state;
     enum { BYTES = 3 << 20 };
     struct ah_dev *dev = device_open(NULL);
-    char *device = NULL, *host[2] = {0}, *again;
-    assert_ok(dev->ops->device_memory(dev, BYTES, &device));
-    assert_ok(dev->ops->host_memory(dev, BYTES, &host[0]));
-    assert_ok(dev->ops->host_memory(dev, 100, &host[1]));
-    assert_fails(dev->ops->device_memory(dev, BYTES, &again), AH_EINTERNAL, "already handed out");
-    for (int i = 0; i < BYTES; i++)
-        assert_true(device[i] == 0 && host[0][i] == 0);
-    assert_true((uintptr_t)device % 256 == 0 && (uintptr_t)host[1] % 256 == 0);
-    char *guarded[] = {device, host[0]};
+    char *guarded[2];
+    assert_ok(dev->ops->device_memory(dev, BYTES, &guarded[0]));
+    assert_ok(dev->ops->host_memory(dev, BYTES, &guarded[1]));
     for (int i = 0; i < 2; i++) {
         assert_true(is_readable(guarded[i]) && is_readable(guarded[i] + BYTES - 1));
         assert_false(is_readable(guarded[i] - 1));
         assert_false(is_readable(guarded[i] + BYTES));
     }
-    struct ah_dev_info info;
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.host_bytes, BYTES + 100);
-    assert_ok(dev->ops->memory_release(dev));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.host_bytes, 0);
-    assert_ok(dev->ops->device_memory(dev, 1, &again));
     ah_dev_close(dev);
 }
 
-static void refuses_more_than_the_machine_has(void **state)
+static struct ah_work copy_work(enum ah_lane lane, void *to, const void *from, int64_t bytes)
 {
-    (void)state;
-    struct ah_dev *dev = device_open(NULL);
-    char *base = NULL;
-    assert_fails(dev->ops->device_memory(dev, INT64_MAX / 4, &base), AH_ENOMEM, "device memory");
-    assert_fails(dev->ops->host_memory(dev, INT64_MAX / 4, &base), AH_ENOMEM, "host memory");
-    assert_null(base);
-    ah_dev_close(dev);
-}
-
-static void high_water_is_the_highest_byte_touched(void **state)
-{
-    (void)state;
-    struct ah_dev *dev = device_open(NULL);
-    struct ah_dev_info info;
-    char *device, *host;
-    assert_ok(dev->ops->device_memory(dev, 65536, &device));
-    assert_ok(dev->ops->host_memory(dev, 65536, &host));
-    struct ah_work work = copy_work(AH_LANE_H2D, device + 1000, host, 24);
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 1024);
-    work = copy_work(AH_LANE_D2H, host, device + 40000, 1000); /* reading counts, and goes higher */
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    work = copy_work(AH_LANE_D2H, host, device, 8);
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 41000);
-    work = copy_work(AH_LANE_H2D, device, host, 65536);
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 65536);
-    assert_ok(dev->ops->memory_release(dev));
-    assert_ok(dev->ops->device_memory(dev, 65536, &device));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 0);
-    ah_dev_close(dev);
-}
-
-/* A program of one copy of `count` floats, from INPUT + offset to OUTPUT, and the same made ready. */
-struct copy_program {
-    struct ah_call call;
-    struct ah_program program;
-    struct ah_prepared *prepared;
-};
-
-static void copy_program_init(struct copy_program *copy, struct ah_dev *dev, int64_t offset, int64_t count)
-{
-    struct ah_meta meta = {AH_F32, ah_shape1(count)};
-    *copy = (struct copy_program){.call = {.op = AH_OP_COPY}};
-    copy->call.in[0] = (struct ah_operand){AH_SPACE_INPUT, offset, meta};
-    copy->call.out[0] = (struct ah_operand){AH_SPACE_OUTPUT, 0, meta};
-    copy->program = (struct ah_program){.count = 1, .calls = &copy->call};
-    assert_ok(dev->ops->prepare(dev, &copy->program, &copy->prepared));
-    assert_ptr_equal(copy->prepared->program, &copy->program);
-    assert_int_equal(copy->prepared->workspace_bytes, 0);
-}
-
-static struct ah_work program_work(const struct copy_program *copy, char *input, char *output)
-{
-    struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .label = {.what = "forward", .partition = 7}};
-    work.task[0].type = AH_TASK_PROGRAM;
-    work.task[0].as.program.prepared = copy->prepared;
-    work.task[0].as.program.base[AH_SPACE_INPUT] = input;
-    work.task[0].as.program.base[AH_SPACE_OUTPUT] = output;
+    struct ah_work work = {.lane = lane, .tasks = 1};
+    work.task[0].type = AH_TASK_COPY;
+    work.task[0].as.copy.to = to;
+    work.task[0].as.copy.from = from;
+    work.task[0].as.copy.bytes = bytes;
     return work;
-}
-
-static void programs_run_and_are_measured(void **state)
-{
-    (void)state;
-    struct ah_dev *dev = device_open(NULL);
-    struct copy_program near, far;
-    struct ah_dev_info info;
-    char *device;
-    assert_ok(dev->ops->device_memory(dev, 8192, &device));
-    copy_program_init(&near, dev, 512, 100);
-    copy_program_init(&far, dev, 8192 - 4096 - 400 + 4, 100); /* four bytes too far */
-    struct ah_work work = program_work(&near, device + 4096, device);
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 4096 + 512 + 400);
-    work = program_work(&far, device + 4096, device);
-    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "input 0: 400 bytes at offset 7796");
-    assert_non_null(strstr(ah_error(), "lane compute: forward, partition 7"));
-    assert_ok(dev->ops->memory_release(dev));
-    assert_ok(dev->ops->device_memory(dev, 8192, &device));
-    work = program_work(&near, NULL, device);
-    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "call 0, input 0: its space 5 has no address");
-    dev->ops->prepared_free(dev, near.prepared);
-    dev->ops->prepared_free(dev, far.prepared);
-    dev->ops->prepared_free(dev, NULL);
-    ah_dev_close(dev);
-}
-
-/* Two programs alternate over three parts of what is stepped; what has no step stays. */
-static void programs_repeat_and_alternate(void **state)
-{
-    (void)state;
-    enum { COUNT = 4, REPEATS = 3, STEP = 64, BYTES = 1024 };
-    struct ah_dev *dev = device_open(NULL);
-    struct copy_program in, out;
-    struct ah_dev_info info;
-    char *device, *host;
-    assert_ok(dev->ops->device_memory(dev, BYTES, &device));
-    assert_ok(dev->ops->host_memory(dev, BYTES, &host));
-    for (int i = 0; i < BYTES / 4; i++)
-        ((float *)(void *)host)[i] = (float)i;
-    struct ah_work work = copy_work(AH_LANE_H2D, device, host, STEP * REPEATS);
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    copy_program_init(&in, dev, 0, COUNT);
-    copy_program_init(&out, dev, 0, COUNT);
-    out.call.in[0].space = AH_SPACE_WORK;
-    out.call.out[0].space = AH_SPACE_SAVED;
-    in.call.out[0].space = AH_SPACE_WORK;
-    dev->ops->prepared_free(dev, in.prepared);
-    dev->ops->prepared_free(dev, out.prepared);
-    assert_ok(dev->ops->prepare(dev, &in.program, &in.prepared));
-    assert_ok(dev->ops->prepare(dev, &out.program, &out.prepared));
-    work = program_work(&in, device, NULL);
-    work.task[0].as.program.then = out.prepared;
-    work.task[0].as.program.repeats = REPEATS;
-    work.task[0].as.program.base[AH_SPACE_WORK] = device + 256;
-    work.task[0].as.program.base[AH_SPACE_SAVED] = device + 512;
-    work.task[0].as.program.step[AH_SPACE_INPUT] = STEP;
-    work.task[0].as.program.step[AH_SPACE_SAVED] = 2 * STEP;
-    work.task[0].as.program.step[AH_SPACE_OUTPUT] = 4; /* of nothing */
-    assert_ok(ah__dev_run(dev, &work, NULL));
-    dev->ops->info(dev, &info);
-    assert_int_equal(info.device_high_water_bytes, 512 + 2 * (REPEATS - 1) * STEP + COUNT * 4);
-    struct ah_work back = copy_work(AH_LANE_D2H, host, device, BYTES);
-    assert_ok(ah__dev_run(dev, &back, NULL));
-    for (int i = 0; i < REPEATS; i++)
-        assert_memory_equal(host + 512 + 2 * i * STEP, host + i * STEP, COUNT * 4);
-    assert_memory_equal(host + 256, host + (REPEATS - 1) * STEP, COUNT * 4);
-
-    /* The last repeat reaches beyond the region; bases never move back. */
-    work.task[0].as.program.base[AH_SPACE_SAVED] = device + BYTES - 2 * (REPEATS - 1) * STEP;
-    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "call 0, output 0: 16 bytes at offset 1024");
-    assert_ok(dev->ops->memory_release(dev));
-    assert_ok(dev->ops->device_memory(dev, BYTES, &device));
-    work.task[0].as.program.base[AH_SPACE_SAVED] = device + 512;
-    work.task[0].as.program.step[AH_SPACE_SAVED] = -64;
-    assert_fails(ah__dev_run(dev, &work, NULL), AH_EINTERNAL, "a step of -64 bytes");
-    dev->ops->prepared_free(dev, in.prepared);
-    dev->ops->prepared_free(dev, out.prepared);
-    ah_dev_close(dev);
-}
-
-static void refuses_memory_of_the_wrong_side(void **state)
-{
-    (void)state;
-    enum { BYTES = 4096 };
-    static double foreign[BYTES / sizeof(double)];
-    struct ah_dev *dev = device_open(NULL);
-    char *device, *host;
-    for (int i = 0; i < 6; i++) {
-        assert_ok(dev->ops->device_memory(dev, BYTES, &device));
-        assert_ok(dev->ops->host_memory(dev, BYTES, &host));
-        struct {
-            struct ah_work work;
-            const char *words;
-        } wrong[6] = {
-            {copy_work(AH_LANE_H2D, host, host, 8), "h2d: prefetch, partition 0, iteration 0: copy to: 8 bytes"},
-            {copy_work(AH_LANE_H2D, device, device, 8), "copy from: 8 bytes"},
-            {copy_work(AH_LANE_D2H, device, device, 8), "copy to: 8 bytes"},
-            {copy_work(AH_LANE_H2D, device + BYTES - 7, host, 8), "copy to: 8 bytes at offset 4089"},
-            {sqnorm_work(AH_LANE_HOST, foreign, 2, (double *)(void *)host), "sqnorm g: 8 bytes"},
-            {sqnorm_work(AH_LANE_COMPUTE, device, 2, (double *)(void *)host), "sqnorm out: 8 bytes"},
-        };
-        assert_fails(ah__dev_run(dev, &wrong[i].work, NULL), AH_EINTERNAL, wrong[i].words);
-        assert_ok(dev->ops->memory_release(dev));
-    }
-    ah_dev_close(dev);
-}
-
-static void a_lane_keeps_its_order(void **state)
-{
-    (void)state;
-    enum { COUNT = 50, FLOATS = 256 };
-    struct ah_dev *dev = device_open(NULL);
-    char *device, *host;
-    assert_ok(dev->ops->device_memory(dev, COUNT * FLOATS * 4, &device));
-    assert_ok(dev->ops->host_memory(dev, FLOATS * 4, &host));
-    for (int i = 0; i < FLOATS; i++)
-        ((float *)(void *)host)[i] = (float)i;
-    for (int i = 0; i < COUNT; i++) { /* each copy reads what the one before wrote */
-        bool first = i == 0;
-        char *to = device + i * FLOATS * 4;
-        struct ah_work work =
-            copy_work(first ? AH_LANE_H2D : AH_LANE_COMPUTE, to, first ? host : to - FLOATS * 4, FLOATS * 4);
-        work.label.partition = i;
-        if (i == 1)
-            work.wait[work.waits++] = (struct ah_event){AH_LANE_H2D, 1};
-        struct ah_event event = submit(dev, &work);
-        assert_int_equal(event.sequence, first ? 1 : i);
-    }
-    int64_t end_ns = 0;
-    for (int i = 0; i < COUNT; i++) {
-        struct ah_done done = wait_one(dev);
-        assert_int_equal(done.lane, i == 0 ? AH_LANE_H2D : AH_LANE_COMPUTE);
-        assert_true(done.start_ns >= end_ns && done.end_ns >= done.start_ns);
-        end_ns = done.end_ns;
-    }
-    assert_memory_equal(device + (COUNT - 1) * FLOATS * 4, host, FLOATS * 4);
-    struct ah_done none;
-    assert_fails(dev->ops->wait_any(dev, &none), AH_EINTERNAL, "nothing in flight");
-    ah_dev_close(dev);
-}
-
-/* ---- random graphs of work over all lanes */
-
-enum { BUFFERS = 6, FLOATS = 2048, ITEMS = 200 };
-
-struct buffer {
-    float *data;
-    struct ah_event written, read[AH_LANE_COUNT]; /* the last of each */
-};
-
-struct graph {
-    struct ah_dev *dev;
-    struct buffer buffer[2][BUFFERS]; /* device, host */
-    char *memory[2];
-};
-
-static void graph_init(struct graph *graph, struct ah_dev *dev)
-{
-    *graph = (struct graph){.dev = dev};
-    assert_ok(dev->ops->device_memory(dev, BUFFERS * FLOATS * 4, &graph->memory[0]));
-    assert_ok(dev->ops->host_memory(dev, BUFFERS * FLOATS * 4, &graph->memory[1]));
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < BUFFERS; i++) {
-            graph->buffer[side][i].data = (float *)(void *)graph->memory[side] + i * FLOATS;
-            for (int j = 0; j < FLOATS; j++)
-                graph->buffer[side][i].data[j] = (float)ah__random_uniform((uint64_t)(side * BUFFERS + i), (uint64_t)j);
-        }
-}
-
-static void wait_for(struct ah_work *work, struct ah_event event)
-{
-    if (event.sequence)
-        work->wait[work->waits++] = event;
-}
-
-/* Item `index`: a copy, or a norm into the first bytes of another buffer, on a random lane. */
-static struct ah_work graph_work(struct graph *graph, int index, struct buffer **from, struct buffer **to)
-{
-    static const struct {
-        enum ah_lane lane;
-        int from, to;
-    } lane_table[] = {{AH_LANE_COMPUTE, 0, 0}, {AH_LANE_H2D, 1, 0}, {AH_LANE_D2H, 0, 1}, {AH_LANE_HOST, 1, 1}};
-    uint64_t bits = ah__random_bits(77, (uint64_t)index);
-    int row = (int)(bits % 4), a = (int)(bits / 4 % BUFFERS), b = (int)(bits / 64 % BUFFERS);
-    if (a == b)
-        b = (b + 1) % BUFFERS;
-    *from = &graph->buffer[lane_table[row].from][a];
-    *to = &graph->buffer[lane_table[row].to][b];
-    bool norm = (row == 0 || row == 3) && bits / 4096 % 2;
-    if (norm)
-        return sqnorm_work(lane_table[row].lane, (*from)->data, FLOATS, (double *)(void *)(*to)->data);
-    int skip = (int)(bits / 8192 % 1000);
-    return copy_work(lane_table[row].lane, (*to)->data + skip, (*from)->data, (FLOATS - 1000) * 4);
-}
-
-static void graph_submit(struct graph *graph, int index)
-{
-    struct buffer *from, *to;
-    struct ah_work work = graph_work(graph, index, &from, &to);
-    wait_for(&work, from->written);
-    wait_for(&work, to->written);
-    for (int i = 0; i < AH_LANE_COUNT; i++)
-        wait_for(&work, to->read[i]);
-    struct ah_event event = submit(graph->dev, &work);
-    from->read[work.lane] = event;
-    to->written = event;
-}
-
-static void graph_run(char *result, const struct ah_dev_options *options, bool at_once)
-{
-    struct graph graph;
-    struct ah_dev *dev = device_open(options);
-    graph_init(&graph, dev);
-    for (int i = 0; i < ITEMS; i++) {
-        graph_submit(&graph, i);
-        if (!at_once)
-            wait_one(dev);
-    }
-    for (int i = 0; at_once && i < ITEMS; i++)
-        wait_one(dev);
-    memcpy(result, graph.memory[0], BUFFERS * FLOATS * 4);
-    memcpy(result + BUFFERS * FLOATS * 4, graph.memory[1], BUFFERS * FLOATS * 4);
-    ah_dev_close(dev);
-}
-
-static void lanes_agree_with_one_after_the_other(void **state)
-{
-    (void)state;
-    static char expected[2 * BUFFERS * FLOATS * 4], found[sizeof expected];
-    const struct ah_dev_options options[] = {
-        {.threads = 1},
-        {.threads = 2, .host_threads = 2},
-        {.threads = 1, .jitter_seed = 1},
-        {.threads = 3, .jitter_seed = 2},
-        {.threads = 1, .link_bytes_per_s = 200000000},
-    };
-    graph_run(expected, &options[0], false);
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        memset(found, 0, sizeof found);
-        graph_run(found, &options[i], true);
-        assert_memory_equal(found, expected, sizeof expected);
-    }
 }
 
 static void a_throttled_copy_takes_its_time(void **state)
@@ -471,124 +129,6 @@ static void a_throttled_copy_takes_its_time(void **state)
     ah_dev_close(dev);
 }
 
-static void a_failure_stops_everything_after_it(void **state)
-{
-    (void)state;
-    struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 1});
-    char *device, *host;
-    assert_ok(dev->ops->device_memory(dev, 4096, &device));
-    assert_ok(dev->ops->host_memory(dev, 4096, &host));
-    memset(host, 1, 16);
-    struct ah_work wrong = copy_work(AH_LANE_H2D, device + 4095, host, 2);
-    wrong.label.partition = 3;
-    wrong.label.iteration = 11;
-    struct ah_event failed = submit(dev, &wrong);
-    struct ah_work later[] = {copy_work(AH_LANE_H2D, device, host, 16),
-                              copy_work(AH_LANE_COMPUTE, device + 32, device, 16),
-                              copy_work(AH_LANE_D2H, host + 32, host, 16)};
-    for (int i = 0; i < 3; i++) {
-        wait_for(&later[i], failed);
-        submit(dev, &later[i]);
-    }
-    assert_fails(dev->ops->memory_release(dev), AH_EINTERNAL, "in flight");
-    for (int i = 0; i < 4; i++)
-        assert_fails(wait_one(dev).status, AH_EINTERNAL,
-                     "lane h2d: prefetch, partition 3, iteration 11: copy to: 2 bytes");
-    assert_int_equal(device[0], 0);
-    assert_int_equal(host[32], 0);
-    assert_ok(dev->ops->memory_release(dev)); /* forgotten with the memory */
-    assert_ok(dev->ops->device_memory(dev, 4096, &device));
-    struct ah_work fine = copy_work(AH_LANE_COMPUTE, device, device + 16, 16);
-    assert_ok(ah__dev_run(dev, &fine, NULL));
-    ah_dev_close(dev);
-}
-
-static void refuses_malformed_work(void **state)
-{
-    (void)state;
-    struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 1});
-    struct ah_event event;
-    struct ah_work work = {.lane = AH_LANE_COUNT};
-    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "no lane 5");
-    work = (struct ah_work){.lane = AH_LANE_HOST, .tasks = AH_WORK_MAX_TASKS + 1};
-    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "7 tasks");
-    work = (struct ah_work){.lane = AH_LANE_HOST, .waits = 1, .wait = {{AH_LANE_H2D, 1}}};
-    assert_fails(dev->ops->submit(dev, &work, &event), AH_EINTERNAL, "not submitted yet");
-    ah_dev_close(dev);
-}
-
-static void queues_refuse_rather_than_overflow(void **state)
-{
-    (void)state;
-    struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 1});
-    struct ah_work work = {.lane = AH_LANE_H2D};
-    struct ah_event event;
-    int queued = 0;
-    while (queued < 100000 && dev->ops->submit(dev, &work, &event) == AH_OK)
-        queued++;
-    assert_true(queued >= 64 && queued < 100000);
-    assert_non_null(strstr(ah_error(), "in flight on lane h2d"));
-    for (int i = 0; i < queued; i++)
-        assert_int_equal(wait_one(dev).lane, AH_LANE_H2D);
-    submit(dev, &work);
-    ah_dev_close(dev); /* with work in flight */
-}
-
-static void submitting_allocates_nothing(void **state)
-{
-    (void)state;
-    enum { ROUNDS = 250 };
-    struct ah_dev *dev = device_open(&(struct ah_dev_options){.threads = 2});
-    struct copy_program copy;
-    char *device, *host;
-    assert_ok(dev->ops->device_memory(dev, 8192, &device));
-    assert_ok(dev->ops->host_memory(dev, 8192, &host));
-    copy_program_init(&copy, dev, 0, 256);
-    uint64_t before = ah__alloc_count();
-    for (int i = 0; i < ROUNDS; i++) {
-        struct ah_work works[4] = {program_work(&copy, device, device + 4096),
-                                   copy_work(AH_LANE_H2D, device, host, 1024),
-                                   copy_work(AH_LANE_D2H, host + 4096, device + 4096, 1024),
-                                   sqnorm_work(AH_LANE_HOST, host, 256, (double *)(void *)(host + 8000))};
-        for (int j = 0; j < 4; j++) {
-            if (j)
-                wait_for(&works[j], (struct ah_event){works[j - 1].lane, (uint64_t)i + 1});
-            submit(dev, &works[j]);
-        }
-        for (int j = 0; j < 4; j++)
-            assert_int_equal(wait_one(dev).status, AH_OK);
-    }
-    assert_int_equal(ah__alloc_count(), before);
-    dev->ops->prepared_free(dev, copy.prepared);
-    ah_dev_close(dev);
-}
-
-static void opening_survives_every_failed_allocation(void **state)
-{
-    (void)state;
-    struct ah_dev_options options = {.threads = 2};
-    for (uint64_t n = 1;; n++) {
-        struct ah_dev *dev = NULL;
-        ah__alloc_fail_at(n);
-        int status = ah_dev_open(&dev, "cpu", &options);
-        ah__alloc_fail_at(0);
-        if (status == AH_OK) {
-            ah_dev_close(dev);
-            assert_true(n > 2);
-            return;
-        }
-        assert_int_equal(status, AH_ENOMEM);
-        assert_null(dev);
-    }
-}
-
 AH_TEST_SUITE("dev/cpu", cmocka_unit_test(opens_by_name), cmocka_unit_test(names_every_lane),
-              cmocka_unit_test(tells_what_it_is), cmocka_unit_test(memory_is_zeroed_and_guarded),
-              cmocka_unit_test(refuses_more_than_the_machine_has),
-              cmocka_unit_test(high_water_is_the_highest_byte_touched), cmocka_unit_test(programs_run_and_are_measured),
-              cmocka_unit_test(programs_repeat_and_alternate),
-              cmocka_unit_test(refuses_memory_of_the_wrong_side), cmocka_unit_test(a_lane_keeps_its_order),
-              cmocka_unit_test(lanes_agree_with_one_after_the_other), cmocka_unit_test(a_throttled_copy_takes_its_time),
-              cmocka_unit_test(a_failure_stops_everything_after_it), cmocka_unit_test(refuses_malformed_work),
-              cmocka_unit_test(queues_refuse_rather_than_overflow), cmocka_unit_test(submitting_allocates_nothing),
-              cmocka_unit_test(opening_survives_every_failed_allocation))
+              cmocka_unit_test(tells_what_it_is), cmocka_unit_test(memory_is_guarded),
+              cmocka_unit_test(a_throttled_copy_takes_its_time), SEAM_CASES(&cpu))

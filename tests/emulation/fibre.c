@@ -34,7 +34,6 @@ void fibre_init(struct fibre *fibre, char *stack, void (*main)(void))
     /* As if main() had been called: the stack pointer is 8 below a multiple of 16 when its first instruction runs. */
     uintptr_t *top = (uintptr_t *)(void *)(stack + FIBRE_STACK_BYTES);
     *--top = 0;
-    *--top = 0;
     *--top = (uintptr_t)main;
     for (int i = 0; i < SAVED_REGISTERS; i++)
         *--top = 0;

@@ -14,7 +14,6 @@
 #include <cuda_runtime.h>
 
 #include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include "launch.h"
 

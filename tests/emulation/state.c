@@ -239,6 +239,8 @@ static int enter(const char *function, bool release)
     if (!release && __atomic_load_n(&failed, __ATOMIC_RELAXED))
         emulation_count(COUNT_CALLS_AFTER_FAILURE, 1);
     int error = emulation_fault_here(function);
+    if (!error && !release)
+        error = emulation_fault_here("any");
     if (error)
         __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     return error;

@@ -33,7 +33,7 @@ static void copy_run(const struct operation *operation)
 {
     int error = emulation_fault_here("copy");
     if (error) {
-        emulation_sticky_set(emulation_object(error, "%s: a fault on demand", operation->what));
+        emulation_sticky_set(error);
         return;
     }
     for (size_t at = 0; at < operation->as.copy.bytes; at += COPY_PIECE) {
@@ -51,9 +51,7 @@ static void launch_run(struct CUstream_st *stream, struct operation *operation)
     int error = emulation_fault_here("kernel");
     operation->as.launch.bound = operation->behind;
     uint64_t seed = stream->seed ? emulation_random(stream->seed, stream->number << 40 | stream->launches++) : 0;
-    if (error)
-        emulation_object(error, "a kernel: a fault on demand");
-    else
+    if (!error)
         error = emulation_blocks_run(stream->blocks, &operation->as.launch, seed);
     if (error)
         emulation_sticky_set(error);
@@ -85,6 +83,8 @@ static void value_run(const struct operation *operation)
 
 static void callback_run(struct CUstream_st *stream, const struct operation *operation)
 {
+    if (operation->kind == CALLBACK && emulation_fault_here("callback"))
+        return; /* it never comes */
     emulation_count(COUNT_CALLBACKS, 1);
     emulation_in_callback(true);
     if (operation->kind == CALLBACK)

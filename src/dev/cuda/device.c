@@ -278,7 +278,6 @@ static int lanes_open(struct ah_cuda *cuda)
 static void cuda_close(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
-    (void)cudaSetDevice(cuda->ordinal);
     (void)ah__cuda_streams_drain(cuda);
     ah__lanes_free(cuda->lanes);
     ah__pool_free(cuda->pool);

@@ -25,13 +25,13 @@ static __device__ inline unsigned short narrowed(float value)
     return static_cast<unsigned short>((is_nan ? quiet : bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 
-static __device__ inline float widened(unsigned short half)
+static __device__ inline float widened(unsigned short narrow)
 {
-    return __uint_as_float(static_cast<unsigned>(half) << 16);
+    return __uint_as_float(static_cast<unsigned>(narrow) << 16);
 }
 
 static __device__ inline float value_of(float value) { return value; }
-static __device__ inline float value_of(unsigned short half) { return widened(half); }
+static __device__ inline float value_of(unsigned short narrow) { return widened(narrow); }
 
 /* Four elements at once: 16 bytes of floats, 8 of bfloat16. */
 template <typename T> struct four;
@@ -219,7 +219,7 @@ static __global__ void __launch_bounds__(IN_PLACE_THREADS) narrow_first(void *at
 /* What elements [n, 2n) are narrowed to lies where the floats [n/2, n) were, which an earlier pass has read. */
 static cudaError_t narrow_in_place(cudaStream_t stream, void *at, int64_t count)
 {
-    int64_t done = count < IN_PLACE_FIRST ? count : IN_PLACE_FIRST;
+    int64_t first = IN_PLACE_FIRST, done = count < first ? count : first;
     cudaError_t error = launch(narrow_first, 1, IN_PLACE_THREADS, 0, stream, at, done);
     for (int64_t to; done < count && error == cudaSuccess; done = to) {
         to = 2 * done < count ? 2 * done : count;
@@ -285,7 +285,8 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
  * 32, count to the first 16; these in pairs j, j + 16, one after the other; then the pieces. A warp has a piece, a lane
  * one of the sums, and 16 loads in flight: enough for the memory's full speed from some hundred pieces on. */
 
-enum { SQUARES_PIECE = 1 << 16, SUMS = 32, AHEAD = 16, MOST_PIECES = 4096, WARPS = 4 };
+static const int64_t squares_piece = 1 << 16;
+enum { SUMS = 32, AHEAD = 16, MOST_PIECES = 4096, WARPS = 4 };
 
 /* Squares of floats are exact in double, so that a fused multiply-add is one rounding either way. What is too small for
  * float arithmetic is zero, as everywhere. */
@@ -349,7 +350,7 @@ static __global__ void __launch_bounds__(THREADS) squares_total(const double *pa
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials)
 {
     const auto &t = task->as.sqnorm;
-    int64_t least = (t.count + MOST_PIECES - 1) / MOST_PIECES, piece = least > SQUARES_PIECE ? least : SQUARES_PIECE;
+    int64_t least = (t.count + MOST_PIECES - 1) / MOST_PIECES, piece = least > squares_piece ? least : squares_piece;
     int pieces = static_cast<int>((t.count + piece - 1) / piece);
     unsigned blocks = blocks_of(pieces, WARPS);
     cudaError_t error = cudaSuccess;

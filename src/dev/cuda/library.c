@@ -16,19 +16,26 @@ static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
-/* A library in one of the folders `named` (separated by ':'), else where the system looks; null: dlerror() says why the
- * last one was not loaded. A library that is there but does not load is not passed over for another. */
-static void *library_find(const char *named, const char *name)
+/* A library in the first of the folders `named` (separated by ':') that has it; where none are named, where the system
+ * looks. Null: `why` says why. A file that is there but does not load is not passed over for another. */
+static void *library_find(const char **why, const char *named, const char *name)
 {
     char path[4096];
-    for (const char *at = named; at && *at; at += *at == ':') {
+    void *library = NULL;
+    *why = "no such file in these folders";
+    for (const char *at = named; *at; at += *at == ':') {
         int length = (int)strcspn(at, ":");
         bool fits = length && snprintf(path, sizeof path, "%.*s/%s", length, at, name) < (int)sizeof path;
-        if (fits && access(path, F_OK) == 0)
-            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
         at += length;
+        if (!fits || access(path, F_OK) != 0)
+            continue;
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        *why = library ? "" : dlerror();
+        return library;
     }
-    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!*named && !(library = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
+        *why = dlerror();
+    return library;
 }
 
 static int symbol_find(void *out, void *library, const char *library_name, const char *name)
@@ -42,12 +49,11 @@ static int symbol_find(void *out, void *library, const char *library_name, const
 
 static int cublaslt_open(struct ah_cuda_library *library, const char *named)
 {
-    library->cublaslt_library = library_find(named, cublaslt_name);
-    if (!library->cublaslt_library) {
-        const char *why = dlerror();
-        return ah__fail(AH_EDEVICE, "%s does not load (AUTOHETE_CUDA_LIBRARIES is \"%s\"): %s", cublaslt_name,
-                        named ? named : "", why ? why : "");
-    }
+    const char *why;
+    library->cublaslt_library = library_find(&why, named, cublaslt_name);
+    if (!library->cublaslt_library)
+        return ah__fail(AH_EDEVICE, "%s does not load (AUTOHETE_CUDA_LIBRARIES is \"%s\"): %s", cublaslt_name, named,
+                        why);
 #define FIND(name) AH_TRY(symbol_find(&library->name, library->cublaslt_library, cublaslt_name, #name));
     AH_CUBLASLT_LIST(FIND)
 #undef FIND
@@ -57,7 +63,8 @@ static int cublaslt_open(struct ah_cuda_library *library, const char *named)
 /* A machine may have none. */
 static int cudnn_open(struct ah_cuda_library *library, const char *named)
 {
-    library->cudnn_library = library_find(named, cudnn_name);
+    const char *why;
+    library->cudnn_library = library_find(&why, named, cudnn_name);
     if (!library->cudnn_library)
         return AH_OK;
 #define FIND(name) AH_TRY(symbol_find(&library->name, library->cudnn_library, cudnn_name, #name));
@@ -99,9 +106,9 @@ int ah__cuda_library_open(struct ah_cuda_library *out)
     struct ah_cuda_library library = {0};
     int status = driver_open(&library);
     if (status == AH_OK)
-        status = cublaslt_open(&library, named);
+        status = cublaslt_open(&library, named ? named : "");
     if (status == AH_OK)
-        status = cudnn_open(&library, named);
+        status = cudnn_open(&library, named ? named : "");
     if (status != AH_OK) {
         ah__cuda_library_close(&library);
         return status;

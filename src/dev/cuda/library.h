@@ -54,8 +54,9 @@ struct ah_cuda_library {
 #undef AH_CUDA_MEMBER
 };
 
-/* Looks in the folder that the environment variable AUTOHETE_CUDA_LIBRARIES names (several, separated by ':'), then
- * where the system looks. AH_EDEVICE names what is missing and where it was looked for; cuDNN may be missing. */
+/* Looks in the folder that the environment variable AUTOHETE_CUDA_LIBRARIES names (several, separated by ':'), and only
+ * there; where it names none, where the system looks. AH_EDEVICE names what is missing and where it was looked for;
+ * cuDNN may be missing. */
 int ah__cuda_library_open(struct ah_cuda_library *out);
 void ah__cuda_library_close(struct ah_cuda_library *library); /* all zero is fine */
 

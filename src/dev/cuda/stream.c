@@ -258,11 +258,15 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void times_fill(struct ah_cuda_stream *stream, struct ah_done *done)
+/* False after a failure, when CUDA is not asked any more and times say nothing. */
+static bool times_fill(struct ah_cuda_stream *stream, struct ah_done *done)
 {
     struct ah_cuda *cuda = stream->cuda;
     const struct ah_cuda_slot *slot = slot_of(stream, stream->reported);
-    if (done->status == AH_OK) {
+    pthread_mutex_lock(&cuda->mutex);
+    bool counts = done->status == AH_OK && cuda->failed == AH_OK;
+    pthread_mutex_unlock(&cuda->mutex);
+    if (counts) {
         done->start_ns = event_ns(cuda, slot->epoch, slot->start);
         done->end_ns = event_ns(cuda, slot->epoch, slot->end);
     } else {
@@ -271,6 +275,7 @@ static void times_fill(struct ah_cuda_stream *stream, struct ah_done *done)
     /* Two epochs agree to some microseconds only. */
     done->start_ns = later(done->start_ns, stream->last_end_ns);
     stream->last_end_ns = done->end_ns = later(done->end_ns, done->start_ns);
+    return counts;
 }
 
 int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
@@ -281,9 +286,9 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     stream->reported++;
     if (done->lane == AH_LANE_HOST)
         return AH_OK;
-    times_fill(stream, done);
+    bool lives = times_fill(stream, done);
     int64_t now_ns = ah__host_now_ns();
-    if (now_ns >= cuda->epoch_next_ns && done->status == AH_OK)
+    if (lives && now_ns >= cuda->epoch_next_ns)
         epoch_renew(cuda, now_ns);
     return AH_OK;
 }

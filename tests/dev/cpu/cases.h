@@ -16,6 +16,11 @@
 #include <immintrin.h>
 #endif
 
+/* Shapes in tables of cases. */
+#define S1(a) {1, {a, 0, 0, 0}}
+#define S2(a, b) {2, {a, b, 0, 0}}
+#define S3(a, b, c) {3, {a, b, c, 0}}
+
 enum { CASE_GUARD = 64, CASE_OPERANDS = AH_OP_MAX_OPERANDS };
 
 /* An operator and the shapes of its inputs; out0 only where the inputs do not tell it. */
@@ -67,8 +72,8 @@ static inline int64_t operand_bytes(const struct ah_operand *operand)
 static inline void operand_place(struct op_data *data, struct ah_operand *operand)
 {
     operand->space = AH_SPACE_WORK;
-    operand->offset = data->bytes;
-    data->bytes += (operand_bytes(operand) + 63) / 64 * 64 + CASE_GUARD;
+    operand->offset = data->bytes + (operand->meta.dtype == AH_I32 ? 4 : 0); /* ids need no more */
+    data->bytes += (operand_bytes(operand) + 64) / 64 * 64 + CASE_GUARD;
 }
 
 static inline void *operand_at(const struct op_data *data, const struct ah_operand *operand)
@@ -133,6 +138,24 @@ static inline void op_data_init_in(struct op_data *data, const struct op_case *c
     memset(data->memory, 0xFF, (size_t)data->bytes);
     data->base[AH_SPACE_WORK] = data->memory;
     op_data_fill(data, seed, c->vocabulary);
+}
+
+/* Outputs that are added to hold something. */
+static inline void op_data_fill_sums(struct op_data *data, uint64_t seed)
+{
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        for (int64_t j = 0; data->call.attr.acc >> i & 1U && j < ah__shape_count(&data->call.out[i].meta.shape); j++)
+            operand_set(data, &data->call.out[i], j, (float)ah__random_normal(seed + (uint64_t)i, (uint64_t)j));
+}
+
+/* The outputs of an operator that can be added to, as bits. */
+static inline unsigned op_adds(enum ah_op op)
+{
+    const struct ah_op_row *row = ah__op_table[op];
+    unsigned adds = op == AH_OP_LINEAR_BWD_X || op == AH_OP_LAYERNORM_BWD || op == AH_OP_RMSNORM_BWD;
+    for (int output = 0; output < row->outputs; output++)
+        adds |= (unsigned)(row->out[output].kind == AH_OPERAND_PARAM_GRADIENT) << output;
+    return row->limit == AH_OP_LIMIT_ATTENTION_BWD ? (1U << row->outputs) - 1 : adds;
 }
 
 static inline void op_data_init(struct op_data *data, const struct op_case *c, uint64_t seed)

@@ -1,90 +1,10 @@
 /* The same bits for any number of threads and for every instruction set, for every operator, Adam and the sum of
  * squares. */
-#include "dev/cpu/cases.h"
+#include "dev/bit_cases.h"
 #include "dev/cpu/gemm_bf16.h"
 
 #include <math.h>
 #include <stdio.h>
-
-#define S1(a) {1, {a, 0, 0, 0}}
-#define S2(a, b) {2, {a, b, 0, 0}}
-#define S3(a, b, c) {3, {a, b, c, 0}}
-
-static const struct op_case bit_cases[] = {
-    {"embedding", AH_OP_EMBEDDING, {0}, {S2(50, 37), S2(3, 700)}, {0}, 50},
-    {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 300, 70), S2(301, 70)}, {0}, 0},
-    {"layernorm", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(300, 203), S1(203), S1(203)}, {0}, 0},
-    {"rmsnorm", AH_OP_RMSNORM, {.eps = 1e-5F}, {S2(300, 203), S1(203)}, {0}, 0},
-    {"rotary", AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {S3(2, 300, 3 * 40)}, {0}, 0},
-    {"rotary of some", AH_OP_ROTARY, {.heads = 5, .theta = 500, .dims = 6}, {S3(3, 77, 5 * 19)}, {0}, 0},
-    {"linear", AH_OP_LINEAR, {0}, {S2(600, 90), S2(90, 500), S1(500)}, {0}, 0},
-    {"linear out_in", AH_OP_LINEAR, {.out_in = true}, {S2(130, 90), S2(200, 90)}, {0}, 0},
-    {"attention", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 150, 3 * 3 * 40)}, {0}, 0},
-    {"attention of 17", AH_OP_ATTENTION, {.heads = 5}, {S3(3, 17, 3 * 5 * 7)}, {0}, 0},
-    {"attention of 300", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 300, 3 * 2 * 100)}, {0}, 0},
-    {"attention_qkv",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 6, .kv_heads = 2},
-     {S3(2, 150, 6 * 40), S3(2, 150, 2 * 40), S3(2, 150, 2 * 40)},
-     {0},
-     0},
-    {"gelu", AH_OP_GELU, {0}, {S1(50005)}, {0}, 0},
-    {"relu", AH_OP_RELU, {0}, {S1(50005)}, {0}, 0},
-    {"silu_mul", AH_OP_SILU_MUL, {0}, {S1(50005), S1(50005)}, {0}, 0},
-    {"add", AH_OP_ADD, {0}, {S1(50005), S1(50005)}, {0}, 0},
-    {"copy", AH_OP_COPY, {0}, {S1(50005)}, {0}, 0},
-    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 30, 501), S2(3, 30)}, {0}, 501},
-    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
-    {"linear_cross_entropy in chunks, acc",
-     AH_OP_LINEAR_CROSS_ENTROPY,
-     {.acc = 8},
-     {S3(3, 50, 5), S2(104001, 5), S2(3, 50)},
-     {0},
-     104001},
-    {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(3, 700, 137), S2(3, 700)}, S2(50, 137), 50},
-    {"position_bwd", AH_OP_POSITION_BWD, {0}, {S3(5, 300, 70)}, S2(301, 70), 0},
-    {"layernorm_bwd", AH_OP_LAYERNORM_BWD, {0}, {S2(300, 203), S2(300, 203), S1(203), S1(300), S1(300)}, {0}, 0},
-    {"layernorm_bwd acc", AH_OP_LAYERNORM_BWD, {.acc = 7}, {S2(70, 600), S2(70, 600), S1(600), S1(70), S1(70)}, {0}, 0},
-    {"rmsnorm_bwd", AH_OP_RMSNORM_BWD, {0}, {S2(300, 203), S2(300, 203), S1(203), S1(300)}, {0}, 0},
-    {"rmsnorm_bwd acc", AH_OP_RMSNORM_BWD, {.acc = 3}, {S2(70, 600), S2(70, 600), S1(600), S1(70)}, {0}, 0},
-    {"rotary_bwd", AH_OP_ROTARY_BWD, {.heads = 3, .theta = 1e4F, .dims = 38}, {S3(2, 300, 3 * 41)}, {0}, 0},
-    {"linear_bwd_x", AH_OP_LINEAR_BWD_X, {0}, {S2(600, 500), S2(90, 500)}, {0}, 0},
-    {"linear_bwd_w", AH_OP_LINEAR_BWD_W, {.acc = 1}, {S2(600, 500), S2(600, 90)}, {0}, 0},
-    {"linear_bwd_b", AH_OP_LINEAR_BWD_B, {0}, {S2(600, 530)}, {0}, 0},
-    {"attention_bwd",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 3},
-     {S3(2, 150, 120), S3(2, 150, 360), S3(2, 150, 120), S3(2, 3, 150)},
-     {0},
-     0},
-    {"attention_bwd acc",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 5, .acc = 1},
-     {S3(3, 17, 35), S3(3, 17, 105), S3(3, 17, 35), S3(3, 5, 17)},
-     {0},
-     0},
-    {"attention_qkv_bwd",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 6, .kv_heads = 2},
-     {S3(2, 150, 120), S3(2, 150, 120), S3(2, 150, 40), S3(2, 150, 40), S3(2, 150, 120), S3(2, 6, 150)},
-     {0},
-     0},
-    {"attention_qkv_bwd of 200, head 256",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 2, .kv_heads = 1},
-     {S3(1, 200, 512), S3(1, 200, 512), S3(1, 200, 256), S3(1, 200, 256), S3(1, 200, 512), S3(1, 2, 200)},
-     {0},
-     0},
-    {"attention_qkv_bwd acc",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 5, .kv_heads = 1, .acc = 7},
-     {S3(3, 17, 35), S3(3, 17, 35), S3(3, 17, 7), S3(3, 17, 7), S3(3, 17, 35), S3(3, 5, 17)},
-     {0},
-     0},
-    {"silu_mul_bwd", AH_OP_SILU_MUL_BWD, {0}, {S1(50005), S1(50005), S1(50005)}, {0}, 0},
-    {"gelu_bwd", AH_OP_GELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
-    {"relu_bwd", AH_OP_RELU_BWD, {0}, {S1(50005), S1(50005)}, {0}, 0},
-};
 
 static const char *const isas[] = {"avx512", "avx2", "plain"};
 
@@ -128,9 +48,7 @@ static uint64_t run_call_in(struct ah_pool *pool, const struct op_case *c, enum 
 {
     struct op_data data;
     op_data_init_in(&data, c, compute, 21);
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        for (int64_t j = 0; c->attr.acc >> i & 1U && j < ah__shape_count(&data.call.out[i].meta.shape); j++)
-            operand_set(&data, &data.call.out[i], j, (float)ah__random_normal(31 + (uint64_t)i, (uint64_t)j));
+    op_data_fill_sums(&data, 31);
     assert_ok(call_run(pool, &data.call, data.base));
     uint64_t hash = 0;
     for (int i = 0; i < ah__op_table[c->op]->outputs; i++)

@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-#define S1(a) {1, {a, 0, 0, 0}}
-#define S2(a, b) {2, {a, b, 0, 0}}
-#define S3(a, b, c) {3, {a, b, c, 0}}
-
 static const struct op_case forward_cases[] = {
     {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
     {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 20), S2(9, 20)}, {0}, 0},

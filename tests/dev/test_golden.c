@@ -1,8 +1,8 @@
 /* The kernels of single operators, and what their gradient rules emit, against PyTorch in double precision
- * (tests/golden/operators.py). */
+ * (tests/golden/operators.py), on every device that computes. */
 #include "autodiff/autodiff.h"
 #include "base/file.h"
-#include "dev/cpu/cases.h"
+#include "dev/device_case.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,16 +161,16 @@ static struct ah_operand operand_of(struct single *s, int value)
     return (struct ah_operand){AH_SPACE_WORK, place_of(s, value), s->graph->values[value].meta};
 }
 
-static void node_run(struct single *s, struct ah_pool *pool, const struct ah_node *node)
+static void node_run(struct single *s, struct test_device *device, const struct ah_node *node)
 {
     struct ah_call call = {.op = node->op, .attr = node->attr};
+    struct ah_program program = {.count = 1, .calls = &call};
     const struct ah_op_row *row = ah__op_table[node->op];
-    char *base[AH_SPACE_COUNT] = {[AH_SPACE_WORK] = s->room};
     for (int i = 0; i < row->inputs; i++)
         call.in[i] = operand_of(s, node->in[i]);
     for (int i = 0; i < row->outputs; i++)
         call.out[i] = operand_of(s, node->out[i]);
-    assert_ok(call_run(pool, &call, base));
+    test_device_run(device, &program, s->room, ROOM_BYTES, 0);
 }
 
 static void expect_close(struct single *s, int value, const struct tensor *golden)
@@ -199,7 +199,7 @@ static int grad_of(const struct single *s, int param)
 }
 
 /* The gradient of input `number`: each activation is asked for in a graph of its own, parameters come by the way. */
-static void gradient_check(struct ah_pool *pool, const struct golden *g, int number)
+static void gradient_check(struct test_device *device, const struct golden *g, int number)
 {
     struct single s;
     single_init(&s, g);
@@ -212,11 +212,11 @@ static void gradient_check(struct ah_pool *pool, const struct golden *g, int num
     s.diff.input = param ? -1 : s.in[number];
     s.diff.params = s.params;
     assert_ok(ah__autodiff(&s.diff));
-    node_run(&s, pool, &s.graph->nodes[0]);
+    node_run(&s, device, &s.graph->nodes[0]);
     expect_close(&s, s.y, tensor_named(g, "", "y"));
     fill(&s, s.diff.dout, tensor_named(g, "", "dy"));
     for (size_t n = 1; n < s.graph->node_count; n++)
-        node_run(&s, pool, &s.graph->nodes[n]);
+        node_run(&s, device, &s.graph->nodes[n]);
     expect_close(&s, param ? grad_of(&s, s.in[number]) : s.diff.din, tensor_named(g, "d", input->name));
     ah__free(s.diff.grads);
     single_fini(&s);
@@ -242,12 +242,11 @@ static int file_parse(struct golden *cases, int most, char *text, size_t length)
     return count;
 }
 
-static void operators_match_pytorch(void **state)
+static void device_check(const char *name)
 {
-    (void)state;
     enum { MOST_CASES = 32 };
     static struct golden cases[MOST_CASES];
-    struct test_pool p = pool_begin(2);
+    struct test_device device = test_device_open(name);
     char path[256], *text;
     size_t length;
     snprintf(path, sizeof path, "%s/golden/operators.bin", ah_test_source());
@@ -257,9 +256,25 @@ static void operators_match_pytorch(void **state)
     for (int i = 0; i < count; i++)
         for (int input = 0; input < ah__op_table[cases[i].op]->inputs; input++)
             if (!absent(&cases[i], input))
-                gradient_check(p.pool, &cases[i], input);
+                gradient_check(&device, &cases[i], input);
     ah__free(text);
-    pool_end(&p);
+    test_device_close(&device);
 }
 
-AH_TEST_SUITE("dev/cpu/golden", cmocka_unit_test(operators_match_pytorch))
+static void operators_match_pytorch(void **state)
+{
+    (void)state;
+    device_check("cpu");
+}
+
+static void cuda_operators_match_pytorch(void **state)
+{
+    (void)state;
+#ifdef AH_TEST_EMULATION
+    device_check("cuda");
+#else
+    skip();
+#endif
+}
+
+AH_TEST_SUITE("dev/golden", cmocka_unit_test(operators_match_pytorch), cmocka_unit_test(cuda_operators_match_pytorch))

@@ -1,0 +1,29 @@
+#include "emulated.h"
+
+#include <stdlib.h>
+
+int emulated_open_as(struct ah_dev **out, const char *name, const struct ah_dev_options *options)
+{
+    setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+    setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
+    int status = ah_dev_open(out, name, options);
+    unsetenv("AUTOHETE_PLUGINS");
+    unsetenv("AUTOHETE_CUDA_LIBRARIES");
+    return status;
+}
+
+int emulated_open(struct ah_dev **out, const struct ah_dev_options *options)
+{
+    return emulated_open_as(out, "cuda", options);
+}
+
+void emulated_assert_clean(void)
+{
+    struct emulation_counts counts;
+    emulation_counts(&counts);
+    assert_string_equal(emulation_message(), "");
+    assert_int_equal(counts.calls_after_failure, 0);
+    if (emulation_alive())
+        fail_msg("alive: %ld allocations, %ld pinned, %ld streams, %ld events, %ld objects of libraries",
+                 counts.device_allocations, counts.pinned, counts.streams, counts.events, counts.library_objects);
+}

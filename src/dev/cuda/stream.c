@@ -65,13 +65,17 @@ static void CUDART_CB work_over(cudaStream_t notify, cudaError_t error, void *co
     struct ah_cuda *cuda = stream->cuda;
     (void)notify;
     pthread_mutex_lock(&cuda->mutex);
-    if (error != cudaSuccess) {
+    struct ah_cuda_slot *slot = slot_of(stream, stream->finished + 1);
+    bool owed = stream->finished < stream->started; /* else it was given up */
+    if (owed && error != cudaSuccess) {
         int status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error));
-        failure_keep(cuda, label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label));
+        failure_keep(cuda, label_prefix(status, stream->lane, &slot->label));
         cuda->lost = true;
     }
-    if (stream->finished < stream->started) /* else it was given up */
+    if (owed) {
+        slot->over_ns = ah__host_now_ns();
         work_finish(stream);
+    }
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
 }
@@ -184,6 +188,13 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     return skipped;
 }
 
+/* What every call returns since a fault on the GPU; else success. */
+static cudaError_t fault_of(const struct ah_cuda_stream *stream)
+{
+    cudaError_t error = cudaStreamQuery(stream->notify);
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
 /* Enqueues a work that the lanes have taken. A failure is the work's, and reaches the caller of wait_any in order. */
 static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *work, uint64_t sequence)
 {
@@ -191,13 +202,20 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     struct ah_cuda_slot *slot = slot_of(stream, sequence);
     slot->label = work->label;
     slot->epoch = cuda->epoch_last;
+    slot->sequence = 0; /* not reported yet */
+    slot->waits = work->waits;
+    memcpy(slot->wait, work->wait, sizeof slot->wait);
     if (work_is_skipped(stream))
         return;
     int status = work_start(stream, work, slot);
     if (status == AH_OK)
         return;
+    cudaError_t fault = fault_of(stream); /* then the label is only that of the work with which it was seen */
+    if (fault != cudaSuccess)
+        status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(fault));
     label_prefix(status, stream->lane, &work->label);
     pthread_mutex_lock(&cuda->mutex);
+    cuda->lost = cuda->lost || fault != cudaSuccess;
     failure_keep(cuda, status);
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
@@ -228,13 +246,14 @@ static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
 
 /* Records an event on a stream that is as good as always idle, and looks for it for a moment: a busy GPU is asked again
  * later. */
-static void epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
+static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
 {
     uint64_t number = cuda->epoch_last + 1;
     struct ah_cuda_epoch *epoch = &cuda->epoch[number % AH_CUDA_EPOCHS];
     cuda->epoch_next_ns = now_ns + EPOCH_NS;
-    if (!epoch_is_free(cuda, number) || cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work) != cudaSuccess)
-        return;
+    if (!epoch_is_free(cuda, number))
+        return AH_OK;
+    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work));
     cudaError_t error;
     do {
         error = cudaEventQuery(epoch->event);
@@ -242,15 +261,7 @@ static void epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
     } while (error == cudaErrorNotReady && epoch->ns < now_ns + EPOCH_PATIENCE_NS);
     if (error == cudaSuccess)
         cuda->epoch_last = number;
-}
-
-static int64_t event_ns(const struct ah_cuda *cuda, uint64_t number, cudaEvent_t event)
-{
-    const struct ah_cuda_epoch *epoch = &cuda->epoch[number % AH_CUDA_EPOCHS];
-    float ms;
-    if (cudaEventElapsedTime(&ms, epoch->event, event) != cudaSuccess)
-        return ah__host_now_ns();
-    return epoch->ns + (int64_t)((double)ms * 1e6);
+    return error == cudaErrorNotReady ? AH_OK : ah__cuda_status("cudaEventQuery", error);
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -258,22 +269,51 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t event_ns(const struct ah_cuda_epoch *epoch, cudaEvent_t event)
+{
+    float ms;
+    if (cudaEventElapsedTime(&ms, epoch->event, event) != cudaSuccess)
+        return epoch->ns;
+    return epoch->ns + (int64_t)((double)ms * 1e6);
+}
+
+/* When all that a work waited for was over, as far as that is still known. */
+static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slot)
+{
+    int64_t end_ns = 0;
+    for (int i = 0; i < slot->waits; i++) {
+        const struct ah_cuda_slot *other = slot_of(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
+        if (other->sequence && other->sequence == slot->wait[i].sequence)
+            end_ns = later(end_ns, other->end_ns);
+    }
+    return end_ns;
+}
+
+/* By the GPU's clock, told in the host's. Two clocks agree to some microseconds only: what came after something else
+ * never begins before that, on whichever side it was, and nothing ends after the host knew of it. */
+static void times_measure(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, struct ah_done *done, int64_t over_ns)
+{
+    struct ah_cuda_epoch *epoch = &cuda->epoch[slot->epoch % AH_CUDA_EPOCHS];
+    int64_t late_ns = event_ns(epoch, slot->end) - over_ns;
+    if (late_ns > 0)
+        epoch->ns -= late_ns;
+    done->start_ns = event_ns(epoch, slot->start);
+    done->end_ns = event_ns(epoch, slot->end);
+}
+
 /* False after a failure, when CUDA is not asked any more and times say nothing. */
-static bool times_fill(struct ah_cuda_stream *stream, struct ah_done *done)
+static bool times_fill(struct ah_cuda_stream *stream, struct ah_cuda_slot *slot, struct ah_done *done)
 {
     struct ah_cuda *cuda = stream->cuda;
-    const struct ah_cuda_slot *slot = slot_of(stream, stream->reported);
     pthread_mutex_lock(&cuda->mutex);
     bool counts = done->status == AH_OK && cuda->failed == AH_OK;
+    int64_t over_ns = slot->over_ns;
     pthread_mutex_unlock(&cuda->mutex);
-    if (counts) {
-        done->start_ns = event_ns(cuda, slot->epoch, slot->start);
-        done->end_ns = event_ns(cuda, slot->epoch, slot->end);
-    } else {
+    if (counts)
+        times_measure(cuda, slot, done, over_ns);
+    else
         done->start_ns = done->end_ns = ah__host_now_ns();
-    }
-    /* Two epochs agree to some microseconds only. */
-    done->start_ns = later(done->start_ns, stream->last_end_ns);
+    done->start_ns = later(done->start_ns, later(stream->last_end_ns, waits_end_ns(cuda, slot)));
     stream->last_end_ns = done->end_ns = later(done->end_ns, done->start_ns);
     return counts;
 }
@@ -283,13 +323,16 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     struct ah_cuda *cuda = (struct ah_cuda *)dev;
     AH_TRY(ah__lanes_wait_any(cuda->lanes, done));
     struct ah_cuda_stream *stream = &cuda->stream[done->lane];
-    stream->reported++;
-    if (done->lane == AH_LANE_HOST)
-        return AH_OK;
-    bool lives = times_fill(stream, done);
+    struct ah_cuda_slot *slot = slot_of(stream, ++stream->reported);
+    bool lives = done->lane != AH_LANE_HOST && times_fill(stream, slot, done);
+    slot->sequence = stream->reported;
+    slot->end_ns = done->end_ns;
     int64_t now_ns = ah__host_now_ns();
-    if (lives && now_ns >= cuda->epoch_next_ns)
-        epoch_renew(cuda, now_ns);
+    if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
+        return AH_OK;
+    pthread_mutex_lock(&cuda->mutex);
+    failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
+    pthread_mutex_unlock(&cuda->mutex);
     return AH_OK;
 }
 
@@ -308,9 +351,8 @@ void ah__cuda_look(void *context)
     struct ah_cuda *cuda = context;
     cudaError_t error = cudaSuccess;
     EACH_STREAM (stream, cuda)
-        if (error == cudaSuccess || error == cudaErrorNotReady)
-            error = cudaStreamQuery(stream->notify);
-    if (error == cudaSuccess || error == cudaErrorNotReady)
+        error = error == cudaSuccess ? fault_of(stream) : error;
+    if (error == cudaSuccess)
         return;
     pthread_mutex_lock(&cuda->mutex);
     failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));

@@ -176,7 +176,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-    ENTER("cudaEventElapsedTime");
+    ENTER_RELEASE("cudaEventElapsedTime");
     EVENT_CHECK("cudaEventElapsedTime", start);
     EVENT_CHECK("cudaEventElapsedTime", end);
     emulation_lock();

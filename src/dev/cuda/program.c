@@ -4,10 +4,6 @@
 
 #include "dev/host/prepared.h"
 
-/* BRANCH ONLY: operators that are not merged yet are null. */
-#define WEAK(id, name) extern const struct ah_cuda_operator ah__cuda_##name __attribute__((weak));
-AH_OP_LIST(WEAK)
-
 static const struct ah_cuda_operator *const operators[AH_OP_COUNT] = {
 #define ENTRY(id, name) [AH_OP_##id] = &ah__cuda_##name,
     AH_OP_LIST(ENTRY)
@@ -19,8 +15,6 @@ static const struct ah_cuda_operator *const operators[AH_OP_COUNT] = {
 static int call_prepare(struct ah_cuda_call *out, struct ah_cuda *cuda, const struct ah_call *call)
 {
     const struct ah_cuda_operator *operator = operators[call->op];
-    if (!operator)
-        return ah__fail(AH_EDEVICE, "not merged yet");
     *out = (struct ah_cuda_call){.enqueue = operator->enqueue, .call = call, .cuda = cuda};
     out->dtype = call->in[0].meta.dtype;
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)

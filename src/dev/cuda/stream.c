@@ -184,6 +184,13 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     return skipped;
 }
 
+/* What every call returns since a fault on the GPU; else success. */
+static cudaError_t fault_of(const struct ah_cuda_stream *stream)
+{
+    cudaError_t error = cudaStreamQuery(stream->notify);
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+}
+
 /* Enqueues a work that the lanes have taken. A failure is the work's, and reaches the caller of wait_any in order. */
 static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *work, uint64_t sequence)
 {
@@ -196,8 +203,12 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     int status = work_start(stream, work, slot);
     if (status == AH_OK)
         return;
+    cudaError_t fault = fault_of(stream); /* then the label is only that of the work with which it was seen */
+    if (fault != cudaSuccess)
+        status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(fault));
     label_prefix(status, stream->lane, &work->label);
     pthread_mutex_lock(&cuda->mutex);
+    cuda->lost = cuda->lost || fault != cudaSuccess;
     failure_keep(cuda, status);
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
@@ -228,13 +239,14 @@ static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
 
 /* Records an event on a stream that is as good as always idle, and looks for it for a moment: a busy GPU is asked again
  * later. */
-static void epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
+static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
 {
     uint64_t number = cuda->epoch_last + 1;
     struct ah_cuda_epoch *epoch = &cuda->epoch[number % AH_CUDA_EPOCHS];
     cuda->epoch_next_ns = now_ns + EPOCH_NS;
-    if (!epoch_is_free(cuda, number) || cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work) != cudaSuccess)
-        return;
+    if (!epoch_is_free(cuda, number))
+        return AH_OK;
+    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work));
     cudaError_t error;
     do {
         error = cudaEventQuery(epoch->event);
@@ -242,6 +254,7 @@ static void epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
     } while (error == cudaErrorNotReady && epoch->ns < now_ns + EPOCH_PATIENCE_NS);
     if (error == cudaSuccess)
         cuda->epoch_last = number;
+    return error == cudaErrorNotReady ? AH_OK : ah__cuda_status("cudaEventQuery", error);
 }
 
 static int64_t event_ns(const struct ah_cuda *cuda, uint64_t number, cudaEvent_t event)
@@ -288,8 +301,11 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
         return AH_OK;
     bool lives = times_fill(stream, done);
     int64_t now_ns = ah__host_now_ns();
-    if (lives && now_ns >= cuda->epoch_next_ns)
-        epoch_renew(cuda, now_ns);
+    if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
+        return AH_OK;
+    pthread_mutex_lock(&cuda->mutex);
+    failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
+    pthread_mutex_unlock(&cuda->mutex);
     return AH_OK;
 }
 
@@ -308,9 +324,8 @@ void ah__cuda_look(void *context)
     struct ah_cuda *cuda = context;
     cudaError_t error = cudaSuccess;
     EACH_STREAM (stream, cuda)
-        if (error == cudaSuccess || error == cudaErrorNotReady)
-            error = cudaStreamQuery(stream->notify);
-    if (error == cudaSuccess || error == cudaErrorNotReady)
+        error = error == cudaSuccess ? fault_of(stream) : error;
+    if (error == cudaSuccess)
         return;
     pthread_mutex_lock(&cuda->mutex);
     failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));

@@ -1,0 +1,136 @@
+#include "run/exact.h"
+
+#include "base/alloc.h"
+#include "plan/predict.h"
+#include "run/internal.h"
+#include "sched/check.h"
+
+/* Between the parameters of a group everything is zero, and stays so: see AH_PARAM_ALIGN. */
+static void check_gaps(const struct ah_run *run, const struct ah_partition *partition)
+{
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        const struct ah_group *group = &partition->groups[param->group];
+        bool last = p + 1 == group->first_param + group->param_count;
+        int64_t end = last ? group->count : partition->params[p + 1].offset;
+        for (int which = 0; which < 3; which++) {
+            const char *state = ah__run_states(run, param->group) +
+                                which * ah__run_layout(run)->groups[param->group].state_bytes;
+            for (int64_t i = param->offset + ah__shape_count(&param->shape); i < end; i++)
+                assert_true(((const float *)(const void *)state)[i] == 0);
+        }
+    }
+}
+
+/* A GPU has no threads to count and no link to slow down. */
+static int device_open(struct ah_dev **out, const struct exact_device *device, const struct ah_dev_options *options)
+{
+    struct ah_dev_options own = *options;
+    if (!device->is_cpu)
+        own.threads = 0, own.link_bytes_per_s = 0;
+    return device->open(out, &own);
+}
+
+void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
+                 const struct ah_plan *given, const struct ah_dev_options *options)
+{
+    struct ah_plan with_workspace = *given;
+    const struct ah_plan *plan = &with_workspace;
+    struct tiny_run context = {tiny, outcome};
+    struct ah_run_hooks hooks = tiny_hooks(&context);
+    struct ah_dev *dev;
+    struct ah_run *run;
+    struct ah_dev_info info;
+    int64_t done, device_bytes, host_bytes;
+    *outcome = (struct outcome){.steps = 0};
+    assert_ok(device_open(&dev, device, options));
+    assert_ok(ah__workspace_bytes(&with_workspace.workspace_bytes, tiny->partition, dev));
+    assert_ok(ah__run_new(&run, tiny->partition, plan, dev, &hooks));
+    assert_ok(ah__run_init(run, 11));
+    uint64_t allocations = ah__alloc_count();
+    assert_ok(ah__run_steps(run, TINY_STEPS, &done));
+    assert_int_equal(ah__alloc_count() - allocations, 0);
+    assert_int_equal(done, TINY_STEPS);
+    outcome->states = tiny_hash_states(run, tiny->partition);
+
+    if (device->is_cpu) /* whose memory can be looked at */
+        check_gaps(run, tiny->partition);
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &plan->switches, tiny->partition, ah__policy_find(plan->policy));
+    check_timeline(ah__run_timeline(run), &config);
+
+    dev->ops->info(dev, &info);
+    ah__layout_bytes(&device_bytes, &host_bytes, tiny->partition, &plan->switches, plan->workspace_bytes);
+    assert_int_equal(info.device_high_water_bytes, device_bytes);
+    assert_int_equal(info.host_bytes, host_bytes);
+    ah__run_free(run);
+    ah_dev_close(dev);
+}
+
+void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan)
+{
+    if (memcmp(a, b, sizeof *a) == 0)
+        return;
+    for (int k = 0; k < TINY_STEPS; k++)
+        if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
+            print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
+                        b->norm[k]);
+    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy,
+             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
+             plan->switches.head_on_host);
+}
+
+static uint64_t drawn;
+
+int exact_draw(int from, int to)
+{
+    return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
+}
+
+/* Slots enough also where gradients wait for the norm and parameters are cast. */
+const struct ah_plan exact_resident = {
+    .switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 1, .refetch_ahead = 1}, .policy = "resident"};
+
+/* Slots, refetch distance, places of embedding and head, device settings: drawn. */
+static void one_plan(const struct exact_device *device, struct tiny *tiny, const struct outcome *expected,
+                     struct ah_plan plan, const char *policy)
+{
+    static const int64_t links[] = {0, 0, 50000000, 400000000};
+    struct outcome outcome;
+    struct ah_sched_config config;
+    snprintf(plan.policy, sizeof plan.policy, "%s", policy);
+    ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(policy));
+    plan.switches.spares = exact_draw(0, plan.switches.offload_optimizer);
+    plan.switches.slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
+    plan.switches.overtaking = exact_draw(0, 1) * plan.switches.slots;
+    plan.switches.refetch_ahead = exact_draw(1, TINY_LAYERS + 1);
+    plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
+    plan.switches.embedding_on_host = exact_draw(0, 1);
+    plan.switches.head_on_host = exact_draw(0, 1);
+    struct ah_dev_options options = {.threads = exact_draw(1, 3),
+                                     .host_threads = exact_draw(1, 3),
+                                     .link_bytes_per_s = links[exact_draw(0, 3)],
+                                     .jitter_seed = (uint64_t)exact_draw(0, 3)};
+    exact_train(&outcome, device, tiny, &plan, &options);
+    exact_same(expected, &outcome, &plan);
+}
+
+void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy)
+{
+    struct outcome expected;
+    struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    exact_train(&expected, device, tiny, &exact_resident, &options);
+    assert_true(expected.loss[TINY_STEPS - 1] > 0);
+    int clipped = 0;
+    for (int i = 0; i < TINY_STEPS; i++)
+        clipped += expected.factor[i] < 1;
+    assert_true(tiny->clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
+    struct ah_plan plan = {.switches.layers = TINY_LAYERS};
+    for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= TINY_LAYERS; plan.switches.checkpoint++)
+        for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= TINY_LAYERS;
+             plan.switches.offload_optimizer++)
+            for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
+                 plan.switches.offload_params++)
+                one_plan(device, tiny, &expected, plan, policy);
+}

@@ -1,0 +1,24 @@
+/* The same bits under every plan, on any device: trainings of a tiny model whose outcome is compared with resident's. */
+#ifndef AH_TESTS_RUN_EXACT_H
+#define AH_TESTS_RUN_EXACT_H
+
+#include "run/tiny.h"
+
+struct exact_device {
+    int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
+    bool is_cpu; /* with threads, a link that can be slowed down, and memory that can be looked at */
+};
+
+extern const struct ah_plan exact_resident;
+
+/* A training under the plan: nothing is allocated meanwhile, the peaks are as predicted, the timeline is possible. */
+void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
+                 const struct ah_plan *given, const struct ah_dev_options *options);
+void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan);
+/* Every (c, p, o) under the policy, the other switches and the device's options drawn, with clipping where the tiny model
+ * clips: all as resident. */
+void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy);
+/* A number in [from, to], another each time. */
+int exact_draw(int from, int to);
+
+#endif

@@ -24,11 +24,16 @@ enum { AH_CUDA_ALIGN = 256, AH_CUDA_PARTIALS = 4096, AH_CUDA_EPOCHS = 4 };
 struct ah_cuda_slot {
     cudaEvent_t start, end;
     struct ah_label label;
-    uint64_t epoch; /* that its times are counted from */
+    uint64_t epoch;    /* that its times are counted from */
+    uint64_t sequence; /* of the work, once it is reported */
+    int waits;
+    struct ah_event wait[AH_WORK_MAX_WAITS];
+    int64_t over_ns;   /* by the host's clock, when the callback came; under the device's mutex */
+    int64_t end_ns;    /* as reported */
 };
 
-/* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. The host lane has
- * neither streams nor slots. */
+/* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. The host lane has no
+ * streams. */
 struct ah_cuda_stream {
     struct ah_cuda *cuda;
     enum ah_lane lane;
@@ -43,7 +48,8 @@ struct ah_cuda_stream {
     uint64_t finished, started, submitted;
 };
 
-/* A moment that both clocks know. */
+/* A moment that both clocks know: a little too late by the host's, until works that cannot have ended after their
+ * callbacks came have corrected it. */
 struct ah_cuda_epoch {
     cudaEvent_t event;
     int64_t ns;

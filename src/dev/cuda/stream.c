@@ -65,13 +65,17 @@ static void CUDART_CB work_over(cudaStream_t notify, cudaError_t error, void *co
     struct ah_cuda *cuda = stream->cuda;
     (void)notify;
     pthread_mutex_lock(&cuda->mutex);
-    if (error != cudaSuccess) {
+    struct ah_cuda_slot *slot = slot_of(stream, stream->finished + 1);
+    bool owed = stream->finished < stream->started; /* else it was given up */
+    if (owed && error != cudaSuccess) {
         int status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error));
-        failure_keep(cuda, label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label));
+        failure_keep(cuda, label_prefix(status, stream->lane, &slot->label));
         cuda->lost = true;
     }
-    if (stream->finished < stream->started) /* else it was given up */
+    if (owed) {
+        slot->over_ns = ah__host_now_ns();
         work_finish(stream);
+    }
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
 }
@@ -198,6 +202,9 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     struct ah_cuda_slot *slot = slot_of(stream, sequence);
     slot->label = work->label;
     slot->epoch = cuda->epoch_last;
+    slot->sequence = 0; /* not reported yet */
+    slot->waits = work->waits;
+    memcpy(slot->wait, work->wait, sizeof slot->wait);
     if (work_is_skipped(stream))
         return;
     int status = work_start(stream, work, slot);
@@ -257,36 +264,56 @@ static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
     return error == cudaErrorNotReady ? AH_OK : ah__cuda_status("cudaEventQuery", error);
 }
 
-static int64_t event_ns(const struct ah_cuda *cuda, uint64_t number, cudaEvent_t event)
-{
-    const struct ah_cuda_epoch *epoch = &cuda->epoch[number % AH_CUDA_EPOCHS];
-    float ms;
-    if (cudaEventElapsedTime(&ms, epoch->event, event) != cudaSuccess)
-        return ah__host_now_ns();
-    return epoch->ns + (int64_t)((double)ms * 1e6);
-}
-
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
+static int64_t event_ns(const struct ah_cuda_epoch *epoch, cudaEvent_t event)
+{
+    float ms;
+    if (cudaEventElapsedTime(&ms, epoch->event, event) != cudaSuccess)
+        return epoch->ns;
+    return epoch->ns + (int64_t)((double)ms * 1e6);
+}
+
+/* When all that a work waited for was over, as far as that is still known. */
+static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slot)
+{
+    int64_t end_ns = 0;
+    for (int i = 0; i < slot->waits; i++) {
+        const struct ah_cuda_slot *other = slot_of(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
+        if (other->sequence && other->sequence == slot->wait[i].sequence)
+            end_ns = later(end_ns, other->end_ns);
+    }
+    return end_ns;
+}
+
+/* By the GPU's clock, told in the host's. Two clocks agree to some microseconds only: what came after something else
+ * never begins before that, on whichever side it was, and nothing ends after the host knew of it. */
+static void times_measure(struct ah_cuda *cuda, const struct ah_cuda_slot *slot, struct ah_done *done, int64_t over_ns)
+{
+    struct ah_cuda_epoch *epoch = &cuda->epoch[slot->epoch % AH_CUDA_EPOCHS];
+    int64_t late_ns = event_ns(epoch, slot->end) - over_ns;
+    if (late_ns > 0)
+        epoch->ns -= late_ns;
+    done->start_ns = event_ns(epoch, slot->start);
+    done->end_ns = event_ns(epoch, slot->end);
+}
+
 /* False after a failure, when CUDA is not asked any more and times say nothing. */
-static bool times_fill(struct ah_cuda_stream *stream, struct ah_done *done)
+static bool times_fill(struct ah_cuda_stream *stream, struct ah_cuda_slot *slot, struct ah_done *done)
 {
     struct ah_cuda *cuda = stream->cuda;
-    const struct ah_cuda_slot *slot = slot_of(stream, stream->reported);
     pthread_mutex_lock(&cuda->mutex);
     bool counts = done->status == AH_OK && cuda->failed == AH_OK;
+    int64_t over_ns = slot->over_ns;
     pthread_mutex_unlock(&cuda->mutex);
-    if (counts) {
-        done->start_ns = event_ns(cuda, slot->epoch, slot->start);
-        done->end_ns = event_ns(cuda, slot->epoch, slot->end);
-    } else {
+    if (counts)
+        times_measure(cuda, slot, done, over_ns);
+    else
         done->start_ns = done->end_ns = ah__host_now_ns();
-    }
-    /* Two epochs agree to some microseconds only. */
-    done->start_ns = later(done->start_ns, stream->last_end_ns);
+    done->start_ns = later(done->start_ns, later(stream->last_end_ns, waits_end_ns(cuda, slot)));
     stream->last_end_ns = done->end_ns = later(done->end_ns, done->start_ns);
     return counts;
 }
@@ -296,10 +323,10 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     struct ah_cuda *cuda = (struct ah_cuda *)dev;
     AH_TRY(ah__lanes_wait_any(cuda->lanes, done));
     struct ah_cuda_stream *stream = &cuda->stream[done->lane];
-    stream->reported++;
-    if (done->lane == AH_LANE_HOST)
-        return AH_OK;
-    bool lives = times_fill(stream, done);
+    struct ah_cuda_slot *slot = slot_of(stream, ++stream->reported);
+    bool lives = done->lane != AH_LANE_HOST && times_fill(stream, slot, done);
+    slot->sequence = stream->reported;
+    slot->end_ns = done->end_ns;
     int64_t now_ns = ah__host_now_ns();
     if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
         return AH_OK;

@@ -9,7 +9,7 @@ struct exact_device {
     bool is_cpu; /* with threads, a link that can be slowed down, and memory that can be looked at */
 };
 
-extern const struct ah_plan exact_resident;
+struct ah_plan exact_resident(const struct tiny *tiny);
 
 /* A training under the plan: nothing is allocated meanwhile, the peaks are as predicted, the timeline is possible. */
 void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
@@ -18,6 +18,8 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
 /* Every (c, p, o) under the policy, the other switches and the device's options drawn, with clipping where the tiny model
  * clips: all as resident. */
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy);
+/* Of every plan one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
+void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time. */
 int exact_draw(int from, int to);
 

@@ -53,12 +53,28 @@ endif()
 if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${AH_NVCC})
 endif()
-# Code for each architecture, and PTX of the last one for what comes after it.
-list(GET AH_CUDA_ARCHITECTURES -1 AH_CUDA_NEWEST)
-set(CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_ARCHITECTURES})
-list(REMOVE_ITEM CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_NEWEST})
-list(TRANSFORM CMAKE_CUDA_ARCHITECTURES APPEND -real)
-list(APPEND CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_NEWEST})
+# Compiling for one architecture takes about a minute, for four about three: so a build is for the GPU that is there, and
+# without one it waits until it is asked for: cmake --build FOLDER --target autohete-cuda.
+set(AH_CUDA_GPU OFF)
+if(EXISTS /dev/nvidiactl)
+  set(AH_CUDA_GPU ON)
+endif()
+set(AH_CUDA_FOR ${AH_CUDA_ARCHITECTURES})
+if(NOT AH_CUDA_FOR AND AH_CUDA_GPU)
+  set(AH_CUDA_FOR native)
+elseif(NOT AH_CUDA_FOR)
+  set(AH_CUDA_FOR 80 86 89 90)
+endif()
+if(AH_CUDA_FOR STREQUAL "native")
+  set(CMAKE_CUDA_ARCHITECTURES OFF) # CMake knows the word since 3.24, nvcc for longer
+else()
+  # Code for each, and PTX of the last one for what comes after it.
+  list(GET AH_CUDA_FOR -1 AH_CUDA_NEWEST)
+  set(CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_FOR})
+  list(REMOVE_ITEM CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_NEWEST})
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES APPEND -real)
+  list(APPEND CMAKE_CUDA_ARCHITECTURES ${AH_CUDA_NEWEST})
+endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -lineinfo")
@@ -71,5 +87,10 @@ set_target_properties(autohete-cuda PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_RE
 # Arithmetic as on the host: nothing contracted, denormals zero, division and square root rounded to nearest.
 target_compile_options(autohete-cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -ftz=true -prec-div=true -prec-sqrt=true
                        -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off -Wreorder -Wdefault-stream-launch
+                       $<$<STREQUAL:${AH_CUDA_FOR},native>:-arch=native>
                        $<$<BOOL:${AH_WERROR}>:-Werror=all-warnings>>)
-message(STATUS "CUDA plugin: for ${AH_CUDA_ARCHITECTURES}, by ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")
+if(NOT AH_CUDA_GPU AND NOT AH_CUDA STREQUAL "ON")
+  set_target_properties(autohete-cuda PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
+list(JOIN AH_CUDA_FOR ", " AH_CUDA_FOR)
+message(STATUS "CUDA plugin: for ${AH_CUDA_FOR}, by ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}")

@@ -1,5 +1,5 @@
-/* Thread blocks. Threads run one after the other on one fibre; one that has to wait for others keeps the fibre it runs on
- * and the rest go on with another. So kernels without barriers are a loop over their threads. */
+/* Thread blocks. Threads run one after the other on one fibre; one that has to wait for others keeps the fibre it runs
+ * on and the rest go on with another. So kernels without barriers are a loop over their threads. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -77,9 +77,9 @@ static const char *kernel_name(const void *kernel)
 
 static void block_fail(int error, const char *text)
 {
-    here->failed = emulation_object(error, "%s (%s, block %u,%u,%u of %u threads)", text,
-                                    kernel_name(here->launch->kernel), blockIdx.x, blockIdx.y, blockIdx.z,
-                                    here->threads);
+    here->failed =
+        emulation_object(error, "%s (%s, block %u,%u,%u of %u threads)", text, kernel_name(here->launch->kernel),
+                         blockIdx.x, blockIdx.y, blockIdx.z, here->threads);
 }
 
 /* ---- fibres and threads */
@@ -224,9 +224,11 @@ static bool warp_agrees(const struct warp *warp, unsigned mask, const struct emu
         const struct emulation_site *other = &here->thread[base + lane].site;
         if (warp->mask[lane] == mask && same_site(site, other))
             continue;
-        snprintf(text, sizeof text, "a warp diverged: thread %u in %s, %s:%d, with mask %08x; thread %u in %s, %s:%d, "
-                 "with mask %08x", here->current, site->function, site->file, site->line, mask, base + lane,
-                 other->function, other->file, other->line, warp->mask[lane]);
+        snprintf(text, sizeof text,
+                 "a warp diverged: thread %u in %s, %s:%d, with mask %08x; thread %u in %s, %s:%d, "
+                 "with mask %08x",
+                 here->current, site->function, site->file, site->line, mask, base + lane, other->function, other->file,
+                 other->line, warp->mask[lane]);
         stop(cudaErrorLaunchFailure, text);
         return false;
     }
@@ -399,7 +401,8 @@ static int module_visit(struct dl_phdr_info *info, size_t size, void *context)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         const char *from = (const char *)info->dlpi_addr + header->p_vaddr;
-        inside = inside || (header->p_type == PT_LOAD && search->kernel >= from && search->kernel < from + header->p_memsz);
+        inside =
+            inside || (header->p_type == PT_LOAD && search->kernel >= from && search->kernel < from + header->p_memsz);
         bytes = header->p_type == PT_TLS ? header->p_memsz : bytes;
     }
     if (!inside)

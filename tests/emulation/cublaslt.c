@@ -1,5 +1,5 @@
-/* cuBLASLt as far as the CUDA plugin uses it, in a library of its own (libcublasLt.so.13): products on the emulated GPU's
- * streams. What it does not know it refuses, as the real one refuses what it cannot do; what it is promised
+/* cuBLASLt as far as the CUDA plugin uses it, in a library of its own (libcublasLt.so.13): products on the emulated
+ * GPU's streams. What it does not know it refuses, as the real one refuses what it cannot do; what it is promised
  * (alignments, the workspace, the algorithm's shape) it checks. */
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -57,7 +57,10 @@ struct attribute {
     int name;
     size_t bytes, offset;
 };
-#define ATTRIBUTE(name, type, member) {name, sizeof((struct type){0}.member), offsetof(struct type, member)}
+#define ATTRIBUTE(name, type, member)                                                                                  \
+    {                                                                                                                  \
+        name, sizeof((struct type){0}.member), offsetof(struct type, member)                                           \
+    }
 
 static const struct attribute description_attributes[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, description, compute_type),
@@ -116,8 +119,8 @@ static cublasStatus_t object_free(const char *function, void *object, int kind)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t attribute_set(const char *function, void *object, int kind, const struct attribute *known, int name,
-                                    const void *value, size_t bytes)
+static cublasStatus_t attribute_set(const char *function, void *object, int kind, const struct attribute *known,
+                                    int name, const void *value, size_t bytes)
 {
     ENTER(function);
     if (!is_kind(object, kind) || !value)
@@ -195,8 +198,13 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows,
                                           uint64_t columns, int64_t ld)
 {
-    const struct layout made = {.kind = LAYOUT, .type = (uint32_t)type, .order = CUBLASLT_ORDER_COL, .batches = 1,
-                                .rows = rows, .columns = columns, .ld = ld};
+    const struct layout made = {.kind = LAYOUT,
+                                .type = (uint32_t)type,
+                                .order = CUBLASLT_ORDER_COL,
+                                .batches = 1,
+                                .rows = rows,
+                                .columns = columns,
+                                .ld = ld};
     ENTER("cublasLtMatrixLayoutCreate");
     *out = object_new(&made, sizeof made);
     return CUBLAS_STATUS_SUCCESS;
@@ -210,13 +218,14 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
                                                 const void *value, size_t bytes)
 {
-    return attribute_set("cublasLtMatrixLayoutSetAttribute", layout, LAYOUT, layout_attributes, (int)name, value, bytes);
+    return attribute_set("cublasLtMatrixLayoutSetAttribute", layout, LAYOUT, layout_attributes, (int)name, value,
+                         bytes);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    const struct preference made = {.kind = PREFERENCE, .reduction = CUBLASLT_REDUCTION_SCHEME_MASK,
-                                    .align = {256, 256, 256, 256}};
+    const struct preference made = {
+        .kind = PREFERENCE, .reduction = CUBLASLT_REDUCTION_SCHEME_MASK, .align = {256, 256, 256, 256}};
     ENTER("cublasLtMatmulPreferenceCreate");
     *out = object_new(&made, sizeof made);
     return CUBLAS_STATUS_SUCCESS;
@@ -371,21 +380,20 @@ static cublasStatus_t algorithm_check(const struct algorithm *algorithm, const s
     if (!algorithm || algorithm->kind != ALGORITHM || algorithm->shape != problem->shape)
         REFUSE(CUBLAS_STATUS_INVALID_VALUE, "cublasLtMatmul: the algorithm is none for this product");
     if (workspace_bytes < algorithm->workspace ||
-        (workspace_bytes && !emulation_is_device(workspace, workspace_bytes)) ||
-        (uintptr_t)workspace % WORKSPACE_ALIGN)
+        (workspace_bytes && !emulation_is_device(workspace, workspace_bytes)) || (uintptr_t)workspace % WORKSPACE_ALIGN)
         REFUSE(CUBLAS_STATUS_INVALID_VALUE, "cublasLtMatmul: workspace %p of %zu bytes, expected %llu", workspace,
                workspace_bytes, (unsigned long long)algorithm->workspace);
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t product_make(struct product *out, const struct problem *problem, const struct algorithm *algorithm,
-                                   const void *const at[4])
+static cublasStatus_t product_make(struct product *out, const struct problem *problem,
+                                   const struct algorithm *algorithm, const void *const at[4])
 {
     const struct layout *const layouts[] = {problem->a, problem->b, problem->c, problem->d};
     for (int i = 0; i < 4; i++) {
         if (i == 2 && out->beta == 0)
             continue;
-        cublasStatus_t status = operand_check("ABCD"[i], at[i], layouts[i], algorithm->align[i]);
+        cublasStatus_t status = operand_check("ABCD"[i], at[i], layouts[i], algorithm -> align[i]);
         if (status != CUBLAS_STATUS_SUCCESS)
             return status;
     }

@@ -33,12 +33,13 @@ void emulation_counts(struct emulation_counts *out);
 /* How much is alive altogether: 0 when everything was given back. */
 long emulation_alive(void);
 
-/* The n-th call from now (1: the next one) of a function returns `error` and does nothing; several may be armed. "any" is
- * any function but those that only give back or ask; "callback" a callback that never comes. A
- * kernel fault or a copy that fails while it runs is the function "kernel" or "copy": the error is then sticky.
- * The environment variable AUTOHETE_EMULATION_FAULT does the same: FUNCTION:N:ERROR[,...]. */
+/* The n-th call from now (1: the next one) of a function returns `error` and does nothing; several may be armed. "any"
+ * is any function but those that only give back or ask; "callback" a callback that never comes. A kernel fault or a
+ * copy that fails while it runs is the function "kernel" or "copy": the error is then sticky. The environment variable
+ * AUTOHETE_EMULATION_FAULT does the same: FUNCTION:N:ERROR[,...]. */
 void emulation_fail(const char *function, long nth, int error);
-/* Disarms faults, forgets failures, a sticky error and what was counted; not what is alive. No work may be in flight. */
+/* Disarms faults, forgets failures, a sticky error and what was counted; not what is alive. No work may be in flight.
+ */
 void emulation_reset(void);
 /* The last thing the emulation objected to, or "": misuse of the runtime, a deadlocked block. Also on stderr. */
 const char *emulation_message(void);

@@ -191,8 +191,7 @@ CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t v
     return value_push(stream, address, value, flags, WRITE_VALUE, "cuStreamWriteValue64");
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **out, unsigned version,
-                                             unsigned long long flags,
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **out, unsigned version, unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *found)
 {
     static const struct {

@@ -10,12 +10,12 @@ enum { EVENTS_MOST = 16384 };
 struct CUevent_st {
     uint64_t recorded, passed; /* versions */
     int64_t time_ns;           /* of the last one that passed */
-    bool timed, destroyed;
+    bool timed, alive;
     int operations; /* that need it */
-    int slot;
 };
 
-static struct CUevent_st *events[EVENTS_MOST]; /* alive */
+static struct CUevent_st events[EVENTS_MOST];
+static int looked_at; /* where a free one is sought first */
 
 static int64_t now_ns(void)
 {
@@ -48,21 +48,29 @@ void event_wait(struct CUevent_st *event, uint64_t version)
 
 void event_release(struct CUevent_st *event)
 {
-    if (--event->operations == 0 && event->destroyed)
-        free(event);
+    event->operations--;
 }
 
 /* ---- the runtime's functions */
 
 static bool is_alive(const struct CUevent_st *event)
 {
-    for (int i = 0; event && i < EVENTS_MOST; i++)
-        if (events[i] == event)
-            return true;
-    return false;
+    return event >= events && event < events + EVENTS_MOST && event->alive;
 }
 
-/* With the lock held. */
+/* One that is neither alive nor needed any more; with the lock held. */
+static struct CUevent_st *event_unused(void)
+{
+    for (int i = 0; i < EVENTS_MOST; i++) {
+        struct CUevent_st *event = &events[(looked_at + i) % EVENTS_MOST];
+        if (!event->alive && event->operations == 0) {
+            looked_at = (looked_at + i + 1) % EVENTS_MOST;
+            return event;
+        }
+    }
+    abort();
+}
+
 #define EVENT_CHECK(function, event)                                                                                   \
     do {                                                                                                               \
         emulation_lock();                                                                                              \
@@ -77,16 +85,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
     ENTER("cudaEventCreateWithFlags");
     if (!out || flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
         REFUSE(cudaErrorInvalidValue, "cudaEventCreateWithFlags: flags %u", flags);
-    struct CUevent_st *event = calloc(1, sizeof *event);
-    if (!event)
-        abort();
-    event->timed = !(flags & cudaEventDisableTiming);
     emulation_lock();
-    while (event->slot < EVENTS_MOST && events[event->slot])
-        event->slot++;
-    if (event->slot == EVENTS_MOST)
-        abort();
-    events[event->slot] = event;
+    struct CUevent_st *event = event_unused();
+    *event = (struct CUevent_st){.alive = true, .timed = !(flags & cudaEventDisableTiming)};
     emulation_unlock();
     emulation_count(COUNT_EVENTS, 1);
     *out = event;
@@ -103,10 +104,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     ENTER_RELEASE("cudaEventDestroy");
     EVENT_CHECK("cudaEventDestroy", event);
     emulation_lock();
-    events[event->slot] = NULL;
-    event->destroyed = true;
-    if (event->operations == 0)
-        free(event);
+    event->alive = false;
     emulation_unlock();
     emulation_count(COUNT_EVENTS, -1);
     return (cudaError_t)emulation_sticky();

@@ -147,12 +147,12 @@ void emulation_drain(void);
 
 /* ---- event.c */
 
-void event_passed(struct CUevent_st *event, uint64_t version);          /* on the stream's thread */
-void event_wait(struct CUevent_st *event, uint64_t version);            /* likewise */
-void event_release(struct CUevent_st *event);                           /* one operation less needs it */
+void event_passed(struct CUevent_st *event, uint64_t version); /* on the stream's thread */
+void event_wait(struct CUevent_st *event, uint64_t version);   /* likewise */
+void event_release(struct CUevent_st *event);                  /* one operation less needs it */
 
-/* What orders memory for ThreadSanitizer, and nothing else does: a token is released by what comes first and acquired by
- * what comes after. */
+/* What orders memory for ThreadSanitizer, and nothing else does: a token is released by what comes first and acquired
+ * by what comes after. */
 #if EMULATION_THREAD_SANITIZER
 void __tsan_acquire(void *token);
 void __tsan_release(void *token);

@@ -1,6 +1,6 @@
-/* Force-included where g++ compiles a .cu file (-x c++ -include kernel.h): what nvcc gives device code. Threads of a block
- * are fibres of one thread (block.c), so shared variables are thread-local ones. Not there, so that it does not compile:
- * atomics on floats, whose sums would depend on timing. */
+/* Force-included where g++ compiles a .cu file (-x c++ -include kernel.h): what nvcc gives device code. Threads of a
+ * block are fibres of one thread (block.c), so shared variables are thread-local ones. Not there, so that it does not
+ * compile: atomics on floats, whose sums would depend on timing. */
 #ifndef EMULATION_KERNEL_H
 #define EMULATION_KERNEL_H
 
@@ -44,7 +44,8 @@ template <typename... Params> struct emulation_bound {
 };
 
 template <typename... Params, typename... Args>
-static inline cudaError_t emulation_launch_kernel(const cudaLaunchConfig_t *config, void (*kernel)(Params...), Args... args)
+static inline cudaError_t emulation_launch_kernel(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
+                                                  Args... args)
 {
     static_assert((std::is_trivially_copyable<Params>::value && ...), "arguments of kernels are copied as bytes");
     emulation_bound<Params...> bound = {kernel, std::tuple<Params...>(static_cast<Params>(args)...)};
@@ -109,8 +110,8 @@ static inline T emulation_exchange(const emulation_site &site, unsigned mask, T 
 template <typename T>
 static inline T emulation_shfl(const emulation_site &site, unsigned mask, T value, int lane, int width = 32)
 {
-    unsigned segment = emulation_lane() & ~(static_cast<unsigned>(width) - 1);
-    return emulation_exchange(site, mask, value, segment | (static_cast<unsigned>(lane) & (static_cast<unsigned>(width) - 1)));
+    unsigned within = static_cast<unsigned>(width) - 1;
+    return emulation_exchange(site, mask, value, (emulation_lane() & ~within) | (static_cast<unsigned>(lane) & within));
 }
 
 template <typename T>
@@ -137,20 +138,53 @@ static inline T emulation_shfl_xor(const emulation_site &site, unsigned mask, T 
 
 /* ---- memory */
 
-template <typename T> static inline T __ldg(const T *at) { return *at; }
-template <typename T> static inline T __ldcs(const T *at) { return *at; }
-template <typename T> static inline T __ldcg(const T *at) { return *at; }
-template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
-template <typename T> static inline void __stcg(T *at, T value) { *at = value; }
-template <typename T> static inline void __stwt(T *at, T value) { *at = value; }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+template <typename T> static inline T __ldg(const T *at)
+{
+    return *at;
+}
+template <typename T> static inline T __ldcs(const T *at)
+{
+    return *at;
+}
+template <typename T> static inline T __ldcg(const T *at)
+{
+    return *at;
+}
+template <typename T> static inline void __stcs(T *at, T value)
+{
+    *at = value;
+}
+template <typename T> static inline void __stcg(T *at, T value)
+{
+    *at = value;
+}
+template <typename T> static inline void __stwt(T *at, T value)
+{
+    *at = value;
+}
+static inline void __threadfence()
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 static inline void __threadfence_block() {}
-static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_system()
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 #define EMULATION_ATOMICS(T)                                                                                           \
-    static inline T atomicAdd(T *at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }              \
-    static inline T atomicExch(T *at, T value) { return __atomic_exchange_n(at, value, __ATOMIC_RELAXED); }            \
-    static inline T atomicOr(T *at, T value) { return __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }                \
+    static inline T atomicAdd(T *at, T value)                                                                          \
+    {                                                                                                                  \
+        return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);                                                        \
+    }                                                                                                                  \
+    static inline T atomicExch(T *at, T value)                                                                         \
+    {                                                                                                                  \
+        return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);                                                       \
+    }                                                                                                                  \
+    static inline T atomicOr(T *at, T value)                                                                           \
+    {                                                                                                                  \
+        return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);                                                         \
+    }                                                                                                                  \
     static inline T atomicCAS(T *at, T expected, T value)                                                              \
     {                                                                                                                  \
         __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);                  \
@@ -159,8 +193,8 @@ static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_C
     static inline T atomicMax(T *at, T value)                                                                          \
     {                                                                                                                  \
         T old = __atomic_load_n(at, __ATOMIC_RELAXED);                                                                 \
-        while (old < value && !__atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) \
-            ;                                                                                                          \
+        while (old < value && atomicCAS(at, old, value) != old)                                                        \
+            old = __atomic_load_n(at, __ATOMIC_RELAXED);                                                               \
         return old;                                                                                                    \
     }
 EMULATION_ATOMICS(int)
@@ -169,27 +203,75 @@ EMULATION_ATOMICS(unsigned long long)
 
 /* ---- arithmetic: each rounded once, as named */
 
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fsub_rn(float a, float b) { return a - b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
-static inline float __fdiv_rn(float a, float b) { return a / b; }
-static inline float __frcp_rn(float a) { return 1 / a; }
-static inline float __fsqrt_rn(float a) { return sqrtf(a); }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static inline double __dadd_rn(double a, double b) { return a + b; }
-static inline double __dsub_rn(double a, double b) { return a - b; }
-static inline double __dmul_rn(double a, double b) { return a * b; }
-static inline double __ddiv_rn(double a, double b) { return a / b; }
-static inline double __dsqrt_rn(double a) { return sqrt(a); }
-static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-static inline float emulation_rsqrtf(float a) { return static_cast<float>(1 / sqrt(static_cast<double>(a))); }
+static inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+static inline float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+static inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
+static inline float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+static inline float __frcp_rn(float a)
+{
+    return 1 / a;
+}
+static inline float __fsqrt_rn(float a)
+{
+    return sqrtf(a);
+}
+static inline float __fmaf_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+static inline double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+static inline double __dsub_rn(double a, double b)
+{
+    return a - b;
+}
+static inline double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+static inline double __ddiv_rn(double a, double b)
+{
+    return a / b;
+}
+static inline double __dsqrt_rn(double a)
+{
+    return sqrt(a);
+}
+static inline double __fma_rn(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+static inline float emulation_rsqrtf(float a)
+{
+    return static_cast<float>(1 / sqrt(static_cast<double>(a)));
+}
 #define rsqrtf emulation_rsqrtf
 #define __expf(a) expf(a)
 #define __exp2f(a) exp2f(a)
 #define __logf(a) logf(a)
 #define __log2f(a) log2f(a)
-static inline float __fdividef(float a, float b) { return a / b; }
-static inline float __saturatef(float a) { return a < 0 ? 0 : a > 1 ? 1 : a == a ? a : 0; }
+static inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
+static inline float __saturatef(float a)
+{
+    return a < 0 ? 0 : a > 1 ? 1 : a == a ? a : 0;
+}
 
 template <typename To, typename From> static inline To emulation_bits(From from)
 {
@@ -198,15 +280,42 @@ template <typename To, typename From> static inline To emulation_bits(From from)
     memcpy(&to, &from, sizeof to);
     return to;
 }
-static inline int __float_as_int(float a) { return emulation_bits<int>(a); }
-static inline unsigned __float_as_uint(float a) { return emulation_bits<unsigned>(a); }
-static inline float __int_as_float(int a) { return emulation_bits<float>(a); }
-static inline float __uint_as_float(unsigned a) { return emulation_bits<float>(a); }
-static inline long long __double_as_longlong(double a) { return emulation_bits<long long>(a); }
-static inline double __longlong_as_double(long long a) { return emulation_bits<double>(a); }
-static inline int __popc(unsigned a) { return __builtin_popcount(a); }
-static inline int __clz(int a) { return a ? __builtin_clz(static_cast<unsigned>(a)) : 32; }
-static inline int __ffs(int a) { return __builtin_ffs(a); }
+static inline int __float_as_int(float a)
+{
+    return emulation_bits<int>(a);
+}
+static inline unsigned __float_as_uint(float a)
+{
+    return emulation_bits<unsigned>(a);
+}
+static inline float __int_as_float(int a)
+{
+    return emulation_bits<float>(a);
+}
+static inline float __uint_as_float(unsigned a)
+{
+    return emulation_bits<float>(a);
+}
+static inline long long __double_as_longlong(double a)
+{
+    return emulation_bits<long long>(a);
+}
+static inline double __longlong_as_double(long long a)
+{
+    return emulation_bits<double>(a);
+}
+static inline int __popc(unsigned a)
+{
+    return __builtin_popcount(a);
+}
+static inline int __clz(int a)
+{
+    return a ? __builtin_clz(static_cast<unsigned>(a)) : 32;
+}
+static inline int __ffs(int a)
+{
+    return __builtin_ffs(a);
+}
 
 template <typename A, typename B> static inline typename std::common_type<A, B>::type min(A a, B b)
 {

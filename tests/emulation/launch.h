@@ -23,7 +23,6 @@ struct emulation_launch {
 /* Fills the geometry in from `config` and copies the arguments. */
 cudaError_t emulation_launch_enqueue(struct emulation_launch *launch, const cudaLaunchConfig_t *config);
 
-
 /* A line of a kernel. */
 struct emulation_site {
     const char *file, *function;
@@ -32,8 +31,8 @@ struct emulation_site {
 
 void *emulation_shared(void);
 void emulation_barrier(const struct emulation_site *site);
-/* Waits for the lanes of `mask`, each of which gives a value and names the lane whose value it wants. Bytes: 4 or 8. The
- * value of a lane that the mask does not name is NaN bytes. */
+/* Waits for the lanes of `mask`, each of which gives a value and names the lane whose value it wants. The value of a
+ * lane that the mask does not name is NaN bytes. */
 unsigned long long emulation_shuffle(const struct emulation_site *site, unsigned mask, unsigned long long value,
                                      unsigned from_lane);
 /* Waits for the lanes of `mask`: a bit for each whose predicate holds. */

@@ -25,20 +25,24 @@ static struct range {
     char *pages;
     size_t page_bytes;
 } ranges[RANGES_MOST];
+static int ranges_used; /* those behind have never been used */
 
 /* ---- the table; callers hold the lock */
 
 static struct range *range_new(void)
 {
-    for (int i = 0; i < RANGES_MOST; i++)
-        if (ranges[i].kind == NONE)
-            return &ranges[i];
-    return NULL;
+    int i = 0;
+    while (i < ranges_used && ranges[i].kind != NONE)
+        i++;
+    if (i == RANGES_MOST)
+        return NULL;
+    ranges_used = i == ranges_used ? i + 1 : ranges_used;
+    return &ranges[i];
 }
 
 static struct range *range_at(const void *base, enum kind kind)
 {
-    for (int i = 0; i < RANGES_MOST; i++)
+    for (int i = 0; i < ranges_used; i++)
         if (ranges[i].kind == kind && ranges[i].base == base)
             return &ranges[i];
     return NULL;
@@ -47,7 +51,7 @@ static struct range *range_at(const void *base, enum kind kind)
 static struct range *range_around(const void *address, size_t bytes)
 {
     const char *from = address;
-    for (int i = 0; i < RANGES_MOST; i++)
+    for (int i = 0; i < ranges_used; i++)
         if (ranges[i].kind != NONE && from >= ranges[i].base && from < ranges[i].base + ranges[i].bytes &&
             bytes <= (size_t)(ranges[i].base + ranges[i].bytes - from))
             return &ranges[i];
@@ -57,7 +61,7 @@ static struct range *range_around(const void *address, size_t bytes)
 static bool overlaps(const void *address, size_t bytes)
 {
     const char *from = address;
-    for (int i = 0; i < RANGES_MOST; i++)
+    for (int i = 0; i < ranges_used; i++)
         if (ranges[i].kind != NONE && from < ranges[i].base + ranges[i].bytes && ranges[i].base < from + bytes)
             return true;
     return false;
@@ -87,7 +91,7 @@ bool emulation_is_pinned(const void *address, size_t bytes)
 static size_t device_used(int device)
 {
     size_t used = 0;
-    for (int i = 0; i < RANGES_MOST; i++)
+    for (int i = 0; i < ranges_used; i++)
         if (ranges[i].kind == DEVICE && ranges[i].device == device)
             used += ranges[i].bytes;
     return used;

@@ -12,7 +12,7 @@ struct product_matrix {
     int64_t ld, stride;
 };
 
-/* D = alpha op(A) op(B) + beta C + bias of each row, `batches` times; sums are fp32 in order of k, D is rounded once. */
+/* D = alpha op(A) op(B) + beta C + bias of each row, `batches` times; sums are fp32 in order of k, D rounds once. */
 struct product {
     bool trans_a, trans_b;
     int64_t m, n, k, batches;

@@ -2,8 +2,8 @@
  *
  * Like the rest of the emulation this is not instrumented for threads: what a GPU orders is told to ThreadSanitizer by
  * ORDER_RELEASE and ORDER_ACQUIRE. The host orders what it did before a call with what the stream then does; a stream
- * orders its past with whoever waits for an event of it or for itself. That a host thread touches a stream's queue orders
- * nothing. */
+ * orders its past with whoever waits for an event of it or for itself. That a thread of the host touches a stream's
+ * queue orders nothing. */
 #include "inside.h"
 
 #include <cuda.h>

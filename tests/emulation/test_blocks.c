@@ -127,7 +127,8 @@ static void shuffles_move_values_within_a_warp(void **state)
                     /* An xor beyond a narrow segment gives the lane's own value, one before it another segment's. */
                     if (kind == TEST_XOR && argument >= width)
                         continue;
-                    assert_int_equal(out[i], shuffled((enum test_shuffle)kind, in + i / 32 * 32, i % 32, argument, width));
+                    const unsigned *warp = in + i / 32 * 32;
+                    assert_int_equal(out[i], shuffled((enum test_shuffle)kind, warp, i % 32, argument, width));
                 }
             }
     rig_close(&rig);
@@ -145,8 +146,8 @@ static void votes_count_a_warp(void **state)
     }
     assert_cuda(cudaMemcpyAsync(rig.device, rig.pinned, 256, cudaMemcpyHostToDevice, rig.stream));
     for (int kind = TEST_BALLOT; kind <= TEST_ALL; kind++) {
-        assert_cuda(test_shuffle(rig.stream, (unsigned *)rig.device2, (unsigned *)rig.device, (enum test_shuffle)kind,
-                                 3, 32));
+        assert_cuda(
+            test_shuffle(rig.stream, (unsigned *)rig.device2, (unsigned *)rig.device, (enum test_shuffle)kind, 3, 32));
         rig_read(&rig, rig.device2, 256);
         for (int i = 0; i < 64; i++) /* 3 is among the first 32 values only */
             assert_int_equal(out[i], kind == TEST_BALLOT ? votes[i / 32] : (kind == TEST_ANY) == (i < 32));
@@ -279,5 +280,4 @@ AH_TEST_SUITE("emulation/blocks", cmocka_unit_test(every_thread_of_every_block_r
               cmocka_unit_test(lanes_outside_the_mask_give_nothing),
               cmocka_unit_test(blocks_that_are_stuck_are_reported), cmocka_unit_test(a_stream_goes_on_after_a_reset),
               cmocka_unit_test(launches_that_cannot_be_are_refused),
-              cmocka_unit_test(blocks_run_in_an_order_nobody_may_count_on),
-              cmocka_unit_test(kernels_round_as_on_a_gpu))
+              cmocka_unit_test(blocks_run_in_an_order_nobody_may_count_on), cmocka_unit_test(kernels_round_as_on_a_gpu))

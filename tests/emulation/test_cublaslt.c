@@ -90,9 +90,9 @@ static void plan_open(struct plan *plan, const struct product *p, const void *bi
     assert_lt(lt.cublasLtMatmulPreferenceCreate(&plan->preference));
     assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(plan->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                       &workspace, sizeof workspace));
-    for (int name = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; name <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; name++)
-        assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(plan->preference, (cublasLtMatmulPreferenceAttributes_t)name,
-                                                          &align, sizeof align));
+    for (int i = 0; i < 4; i++)
+        assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(
+            plan->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &align, sizeof align));
     plan->status = lt.cublasLtMatmulAlgoGetHeuristic(plan->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
                                                      plan->preference, 1, &plan->found, &count);
 }
@@ -113,9 +113,9 @@ enum { A = 0, B = 4096, BIAS = 8192, D = 12288 };
 static cublasStatus_t plan_run(struct plan *plan, struct rig *rig, float beta, size_t workspace_bytes)
 {
     const float alpha = 1;
-    return lt.cublasLtMatmul(plan->handle, plan->desc, &alpha, rig->device + A, plan->a, rig->device + B, plan->b, &beta,
-                             rig->device + D, plan->d, rig->device + D, plan->d, &plan->found.algo, rig->device2,
-                             workspace_bytes, rig->stream);
+    float *a = rig->device + A, *b = rig->device + B, *d = rig->device + D;
+    return lt.cublasLtMatmul(plan->handle, plan->desc, &alpha, a, plan->a, b, plan->b, &beta, d, plan->d, d, plan->d,
+                             &plan->found.algo, rig->device2, workspace_bytes, rig->stream);
 }
 
 static float number(int at)

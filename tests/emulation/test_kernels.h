@@ -18,8 +18,8 @@ cudaError_t test_block_sum(cudaStream_t stream, float *out, const float *in, int
 cudaError_t test_no_barrier(cudaStream_t stream, float *out, const float *in, int blocks);
 /* Each block reads shared memory that it has not written: out[block * 2] static, out[block * 2 + 1] dynamic. */
 cudaError_t test_shared_unwritten(cudaStream_t stream, float *out, int blocks);
-/* The last element of `bytes` of dynamic shared memory, with or without asking for more than 48 KiB first; `beyond` more
- * are written behind it. */
+/* The last of `bytes` of dynamic shared memory, with or without asking for more than 48 KiB first; `beyond` more are
+ * written behind it. */
 cudaError_t test_shared_bytes(cudaStream_t stream, float *out, int bytes, int opt_in, int beyond);
 enum test_shuffle { TEST_SHFL, TEST_UP, TEST_DOWN, TEST_XOR, TEST_BALLOT, TEST_ANY, TEST_ALL };
 /* out[thread] of 64 threads, of in[thread]; masks are full. */

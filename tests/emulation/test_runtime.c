@@ -228,8 +228,8 @@ static void streams_write_and_await_values(void **state)
     CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
     enum cudaDriverEntryPointQueryResult found;
     rig_open(&rig);
-    assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", (void **)&write, 12000, cudaEnableDefault,
-                                                 &found));
+    assert_cuda(
+        cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", (void **)&write, 12000, cudaEnableDefault, &found));
     assert_int_equal(found, cudaDriverEntryPointSuccess);
     CUdeviceptr flag = (CUdeviceptr)(uintptr_t)rig.flag;
     rig_hold(&rig, rig.stream);
@@ -391,9 +391,8 @@ AH_TEST_SUITE("emulation/runtime", cmocka_unit_test(copies_tell_memory_apart),
               cmocka_unit_test(registered_memory_is_pinned_as_long_as_it_is_registered),
               cmocka_unit_test(fresh_device_memory_is_nan),
               cmocka_unit_test(a_device_has_as_much_memory_as_it_was_given),
-              cmocka_unit_test(copies_are_asynchronous_and_in_order),
-              cmocka_unit_test(a_missing_wait_shows), cmocka_unit_test(events_order_streams),
-              cmocka_unit_test(a_wait_is_for_the_record_before_it),
+              cmocka_unit_test(copies_are_asynchronous_and_in_order), cmocka_unit_test(a_missing_wait_shows),
+              cmocka_unit_test(events_order_streams), cmocka_unit_test(a_wait_is_for_the_record_before_it),
               cmocka_unit_test(events_tell_the_time_between_them), cmocka_unit_test(streams_write_and_await_values),
               cmocka_unit_test(callbacks_come_in_order_and_may_not_call_back), cmocka_unit_test(the_nth_call_fails),
               cmocka_unit_test(a_kernel_fault_stays), cmocka_unit_test(a_copy_fails_while_it_runs),

@@ -15,8 +15,8 @@ extern "C" {
 
 enum { AH_CUDA_ATTENTION_MAX_HEAD = 256 };
 
-/* Strides are elements from one token to the next; a batch is `seq` tokens. Pointers are views from the first channel of
- * head 0; the gradients are null in forward. */
+/* Strides are elements from one token to the next; a batch is `seq` tokens. Pointers are views from the first channel
+ * of head 0; the gradients are null in forward. */
 struct ah_cuda_attention {
     enum ah_dtype dtype;
     const void *q, *k, *v; /* [B,T,heads * size] of q_stride, [B,T,kv_heads * size] of kv_stride */

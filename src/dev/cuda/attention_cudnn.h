@@ -1,8 +1,7 @@
 /* Attention by cuDNN's backend interface: a graph of operations that cuDNN knows as attention, made into a plan once.
  *
  * Which jobs it is asked for is a rule over shape, dtype, GPU and cuDNN's version; whether it has an engine for one that
- * is deterministic and content with a bounded workspace is cuDNN's own answer, which follows from the same. No timing
- * has a say. */
+ * is content with a bounded workspace is cuDNN's own answer, which follows from the same. No timing has a say. */
 #ifndef AH_DEV_CUDA_ATTENTION_CUDNN_H
 #define AH_DEV_CUDA_ATTENTION_CUDNN_H
 
@@ -13,14 +12,14 @@ struct ah_cuda_sdpa;
 
 /* The rule. */
 bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward);
-/* Null when cuDNN has no engine for it. AH_EDEVICE for any other failure of cuDNN's, AH_ENOMEM. Addresses of the job are
- * not looked at. */
+/* Null when cuDNN has no engine for it. AH_EDEVICE for any other failure of cuDNN's, AH_ENOMEM. Addresses of the job
+ * are not looked at. */
 int ah__cuda_sdpa_new(struct ah_cuda_sdpa **out, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
                       bool backward);
-void ah__cuda_sdpa_free(struct ah_cuda_sdpa *sdpa, struct ah_cuda *cuda); /* null is fine */
-int64_t ah__cuda_sdpa_workspace(const struct ah_cuda_sdpa *sdpa);          /* bytes */
+void ah__cuda_sdpa_free(struct ah_cuda_sdpa *sdpa);                /* null is fine */
+int64_t ah__cuda_sdpa_workspace(const struct ah_cuda_sdpa *sdpa); /* bytes */
 /* Asynchronous. The job it was made of, with addresses; `dot` is not used. AH_EDEVICE. */
-int ah__cuda_sdpa_enqueue(struct ah_cuda_sdpa *sdpa, struct ah_cuda *cuda, cudaStream_t stream,
-                          const struct ah_cuda_attention *job, char *workspace);
+int ah__cuda_sdpa_enqueue(struct ah_cuda_sdpa *sdpa, cudaStream_t stream, const struct ah_cuda_attention *job,
+                          char *workspace);
 
 #endif

@@ -67,6 +67,23 @@ static __device__ inline float warp_sum(float x)
     return x;
 }
 
+/* Two sums beside each other. */
+struct twin {
+    float a, b;
+};
+
+static __device__ inline struct twin operator+(struct twin x, struct twin y)
+{
+    struct twin sum = {x.a + y.a, x.b + y.b};
+    return sum;
+}
+
+static __device__ inline struct twin warp_sum(struct twin x)
+{
+    struct twin sum = {warp_sum(x.a), warp_sum(x.b)};
+    return sum;
+}
+
 static __device__ inline float warp_largest(float x)
 {
 #pragma unroll
@@ -92,9 +109,9 @@ static __device__ inline struct team team_of(int warps)
     return t;
 }
 
-/* Over the team: `shared` is one float for each warp of the block, free again when all have called this. All threads of
- * the block take part. */
-static __device__ inline float team_sum(const struct team *t, float *shared, float x)
+/* Over the team, in order of its warps. `shared` is one element for each warp of the block; calls take two in turn, so
+ * that none overwrites what a thread still reads for the one before. All threads of the block take part. */
+template <typename T> static __device__ inline T team_sum(const struct team *t, T *shared, T x)
 {
     x = warp_sum(x);
     if (t->warps == 1)
@@ -104,8 +121,7 @@ static __device__ inline float team_sum(const struct team *t, float *shared, flo
     __syncthreads();
     x = shared[t->first];
     for (int i = 1; i < t->warps; i++)
-        x += shared[t->first + i];
-    __syncthreads();
+        x = x + shared[t->first + i];
     return x;
 }
 

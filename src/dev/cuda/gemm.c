@@ -19,7 +19,7 @@
  * Alpha and beta are floats in host memory, which cublasLtMatmul() has read when it returns. */
 #include "dev/cuda/gemm.h"
 
-enum { WORKSPACE_LIMIT = 32 << 20, ALIGN_LIMIT = 64 };
+enum { WORKSPACE_LIMIT = 32 << 20, ALIGN_LIMIT = 16 };
 
 static cudaDataType_t type_of(enum ah_dtype dtype)
 {

@@ -25,8 +25,8 @@ struct ah_cuda_gemm {
     int64_t workspace_bytes;
 };
 
-/* What addresses of all of these operands are multiples of, up to 64 bytes: as bases are 256-byte aligned, it follows
- * from their offsets. Absent ones do not count. */
+/* What addresses of all of these operands are multiples of, up to the 16 bytes that bases are aligned to at least and
+ * the widest loads want: it follows from their offsets. Absent ones do not count. */
 int64_t ah__cuda_align(const struct ah_operand *const *operands, int count);
 /* AH_EDEVICE when the library has no algorithm for it, naming the shape; nothing is to be given back then. */
 int ah__cuda_gemm_init(struct ah_cuda_gemm *out, struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *shape);

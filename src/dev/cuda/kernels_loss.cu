@@ -22,7 +22,6 @@ static __device__ inline float warps_largest(float x, float *shared)
     x = shared[0];
     for (unsigned i = 1; i < blockDim.x / WARP; i++)
         x = fmaxf(x, shared[i]);
-    __syncthreads();
     return x;
 }
 
@@ -88,7 +87,7 @@ template <typename E, int N> static __device__ void zeros_write(E *to, int64_t c
 template <typename E, int N>
 static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_cuda_cross_entropy job)
 {
-    __shared__ float shared[MOST_THREADS / WARP];
+    __shared__ float shared[2][MOST_THREADS / WARP];
     int64_t row = blockIdx.x;
     int target = job.targets[row];
     const E *logits = (const E *)job.logits + row * job.cols;
@@ -104,8 +103,8 @@ static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_c
     struct team all = team_of((int)blockDim.x / WARP);
     struct softmax s = softmax_part<E, N>(logits, job.cols);
     /* A thread without logits has -inf, and adds nothing. */
-    float most = warps_largest(s.most, shared);
-    float sum = team_sum(&all, shared, s.sum == 0 ? 0 : s.sum * expf(s.most - most)), factor = scale / sum;
+    float most = warps_largest(s.most, shared[0]);
+    float sum = team_sum(&all, shared[1], s.sum == 0 ? 0 : s.sum * expf(s.most - most)), factor = scale / sum;
     gradients_write<E, N>(to, logits, job.cols, most, factor);
     __syncthreads();
     if (threadIdx.x > 0)

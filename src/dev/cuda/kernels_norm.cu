@@ -11,10 +11,11 @@
  * widest rows a processor holds one block only: there twice as many, so that the last ones leave few idle. */
 enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216, SUM_LANES = 32, SUM_SLICES = 8 };
 
-/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. */
+/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. With MANY, for rows
+ * above 16 KiB, not all that backward sums stays in registers. */
 struct shape {
     int warps, teams; /* of a team, of a block */
-    bool few;         /* FEW packs of them for a thread are enough, else MANY */
+    bool few;         /* FEW packs for a thread are enough, else MANY */
 };
 
 static struct shape shape_of(int64_t cols, int lanes)
@@ -79,7 +80,7 @@ static __device__ void row_write(const struct ah_cuda_norm &job, const pack<E, N
     for (int g = 0; g < PACKS; g++) {
         int64_t col = (int64_t)(g * t->lanes + t->lane) * N;
         if (col >= job.cols)
-            break;
+            continue;
         pack<E, N> weight = pack_load<E, N>((const E *)job.weight + col), bias = pack_zero<E, N>(), y;
         if (job.bias)
             bias = pack_load<E, N>((const E *)job.bias + col);
@@ -95,15 +96,15 @@ static __device__ void row_write(const struct ah_cuda_norm &job, const pack<E, N
 template <typename E, int N, int PACKS>
 static __global__ void __launch_bounds__(MOST_WARPS *WARP) norm(struct ah_cuda_norm job, int warps)
 {
-    __shared__ float shared[MOST_WARPS];
+    __shared__ float shared[2][MOST_WARPS];
     struct team t = team_of(warps);
     int64_t row = (int64_t)blockIdx.x * (blockDim.x / t.lanes) + t.index, cols = row < job.rows ? job.cols : 0;
     pack<E, N> x[PACKS];
     row_load<E, N, PACKS>(x, (const E *)job.x + row * cols, &t, cols);
     float mean = 0;
     if (job.mean)
-        mean = team_sum(&t, shared, row_sum<E, N, PACKS>(x)) / (float)job.cols;
-    float deviation = team_sum(&t, shared, row_deviation<E, N, PACKS>(x, &t, cols, mean));
+        mean = team_sum(&t, shared[0], row_sum<E, N, PACKS>(x)) / (float)job.cols;
+    float deviation = team_sum(&t, shared[1], row_deviation<E, N, PACKS>(x, &t, cols, mean));
     float rstd = 1.0F / sqrtf(deviation / (float)job.cols + job.eps);
     if (row >= job.rows)
         return;
@@ -166,19 +167,21 @@ template <typename E, int N, int PACKS> struct gradients {
 
 /* The row's own sums, and what it adds to those of its columns. */
 template <typename E, int N, int PACKS>
-static __device__ void row_sums(struct gradients<E, N, PACKS> *s, const struct row *r, float *sum_g, float *sum_gn)
+static __device__ struct twin row_sums(struct gradients<E, N, PACKS> *s, const struct row *r)
 {
+    struct twin sum = {0, 0}; /* of g, of g n */
 #pragma unroll
     for (int g = 0; g < PACKS; g++)
 #pragma unroll
         for (int u = 0; u < N; u++) {
             float dy = wide(s->dy[g].lane[u]), normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
             float slope = dy * wide(s->weight[g].lane[u]);
-            *sum_g += slope;
-            *sum_gn = fmaf(slope, normal, *sum_gn);
+            sum.a += slope;
+            sum.b = fmaf(slope, normal, sum.b);
             s->dweight[g * N + u] = fmaf(dy, normal, s->dweight[g * N + u]);
             s->dbias[g * N + u] += dy;
         }
+    return sum;
 }
 
 template <typename E, int N, int PACKS>
@@ -189,9 +192,11 @@ static __device__ void row_gradient(const struct ah_cuda_norm_bwd &job, const st
     for (int g = 0; g < PACKS; g++) {
         int64_t col = (int64_t)(g * t->lanes + t->lane) * N;
         if (col >= r->cols)
-            break;
+            continue;
         E *to = (E *)job.dx + r->at + col;
-        pack<E, N> dx = job.add_x ? pack_load<E, N>(to) : pack_zero<E, N>();
+        pack<E, N> dx = pack_zero<E, N>();
+        if (job.add_x)
+            dx = pack_load<E, N>(to);
 #pragma unroll
         for (int u = 0; u < N; u++) {
             float normal = (wide(s->x[g].lane[u]) - r->centre) * r->scale;
@@ -240,28 +245,36 @@ static __device__ void sums_store(const struct gradients<E, N, PACKS> *s, const 
     }
 }
 
+/* The next row is on its way while the sums of one come together. */
 template <typename E, int N, int PACKS>
 static __global__ void __launch_bounds__(MOST_WARPS *WARP)
     norm_bwd(struct ah_cuda_norm_bwd job, int warps, int64_t rows)
 {
-    __shared__ float shared[MOST_WARPS];
+    __shared__ struct twin shared[2][MOST_WARPS];
     struct team t = team_of(warps);
-    int teams = (int)blockDim.x / t.lanes;
+    int teams = (int)blockDim.x / t.lanes, turn = 0;
     int64_t first = blockIdx.x * rows, end = first + rows < job.rows ? first + rows : job.rows;
     struct gradients<E, N, PACKS> s;
+    struct row r = row_at(job, first + t.index, end);
     row_load<E, N, PACKS>(s.weight, (const E *)job.weight, &t, job.cols);
+    row_load<E, N, PACKS>(s.dy, (const E *)job.dy + r.at, &t, r.cols);
+    row_load<E, N, PACKS>(s.x, (const E *)job.x + r.at, &t, r.cols);
 #pragma unroll
     for (int i = 0; i < PACKS * N; i++)
         s.dweight[i] = s.dbias[i] = 0;
-    for (; first < end; first += teams) {
-        struct row r = row_at(job, first + t.index, end);
-        float sum_g = 0, sum_gn = 0;
-        row_load<E, N, PACKS>(s.dy, (const E *)job.dy + r.at, &t, r.cols);
-        row_load<E, N, PACKS>(s.x, (const E *)job.x + r.at, &t, r.cols);
-        row_sums(&s, &r, &sum_g, &sum_gn);
-        float mean_g = job.mean ? team_sum(&t, shared, sum_g) / (float)job.cols : 0;
-        float mean_gn = team_sum(&t, shared, sum_gn) / (float)job.cols;
-        row_gradient(job, &s, &r, &t, mean_g, mean_gn);
+    for (; first < end; first += teams, turn ^= 1) {
+        struct row next = row_at(job, first + teams + t.index, end);
+        pack<E, N> dy[PACKS], x[PACKS];
+        row_load<E, N, PACKS>(dy, (const E *)job.dy + next.at, &t, next.cols);
+        row_load<E, N, PACKS>(x, (const E *)job.x + next.at, &t, next.cols);
+        struct twin sum = team_sum(&t, shared[turn], row_sums(&s, &r));
+        row_gradient(job, &s, &r, &t, job.mean ? sum.a / (float)job.cols : 0, sum.b / (float)job.cols);
+#pragma unroll
+        for (int g = 0; g < PACKS; g++) {
+            s.dy[g] = dy[g];
+            s.x[g] = x[g];
+        }
+        r = next;
     }
     if constexpr (PACKS * N == FEW * lanes16<E>)
         sums_join(&s, &t, teams);
@@ -270,7 +283,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP)
 
 /* ---- partial sums ------------------------------------------------------------------------------------------------ */
 
-/* One of two arrays that partial sums lie beside each other for. */
+/* One array or two, whose partial sums lie beside each other. */
 struct sums {
     float *to[2]; /* null: not wanted */
     bool add[2];

@@ -15,7 +15,7 @@ struct attention {
 static void attention_release(struct ah_cuda_call *call)
 {
     struct attention *attention = call->owned;
-    ah__cuda_sdpa_free(attention->sdpa, call->cuda);
+    ah__cuda_sdpa_free(attention->sdpa);
 }
 
 static int path_choose(struct ah_cuda_call *call, struct attention *attention, bool backward)
@@ -70,7 +70,7 @@ static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *
 {
     const struct attention *attention = bound->call->owned;
     if (attention->sdpa)
-        return ah__cuda_sdpa_enqueue(attention->sdpa, bound->call->cuda, bound->stream, job, bound->workspace);
+        return ah__cuda_sdpa_enqueue(attention->sdpa, bound->stream, job, bound->workspace);
     job->dot = (float *)(void *)bound->workspace;
     if (backward)
         AH_CUDA_TRY(ah__cuda_attention_bwd_enqueue(bound->stream, job));

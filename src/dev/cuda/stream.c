@@ -92,8 +92,9 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
         AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, slot_of(other, event.sequence)->end, 0));
         return AH_OK;
     }
-    CUresult error = cuda->library.cuStreamWaitValue64((CUstream)stream->work, (CUdeviceptr)(uintptr_t)cuda->host_passed,
-                                                       event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
+    CUdeviceptr passed = (CUdeviceptr)(uintptr_t)cuda->host_passed;
+    CUresult error =
+        cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
 }
 

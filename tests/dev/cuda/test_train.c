@@ -62,7 +62,7 @@ static void nearly(const struct losses *found, const struct losses *expected, do
             fail_msg("step %d: loss %.9g, the CPU device's %.9g", i, found->of[i], expected->of[i]);
 }
 
-/* The least memory the planner can do with: everything is offloaded. The losses are the CPU device's but for rounding. */
+/* In three quarters of what resident takes. The losses are the CPU device's but for rounding. */
 static void trains_within_a_budget(const char *dtype, double bound)
 {
     struct place place;

@@ -46,11 +46,11 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
 #define AH_ARGS_DEVICE(at_device, at_dev)                                                                              \
-    {"device", AH_ARG_TEXT, at_device, "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},                                      \
+    {"device", AH_ARG_TEXT, at_device, "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},                               \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},                         \
+     "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},            \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
-     "threads of the cpu device (default: one per core)", 1, 4096, false},                                                 \
+     "threads of the cpu device (default: one per core)", 1, 4096, false},                                             \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
      "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false}
 #define AH_ARGS_BUDGET(at_budget)                                                                                      \

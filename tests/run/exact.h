@@ -1,4 +1,5 @@
-/* The same bits under every plan, on any device: trainings of a tiny model whose outcome is compared with resident's. */
+/* The same bits under every plan, on any device: trainings of a tiny model whose outcome is compared with
+ * resident's. */
 #ifndef AH_TESTS_RUN_EXACT_H
 #define AH_TESTS_RUN_EXACT_H
 
@@ -9,15 +10,17 @@ struct exact_device {
     bool is_cpu; /* with threads, a link that can be slowed down, and memory that can be looked at */
 };
 
-extern const struct ah_plan exact_resident;
+struct ah_plan exact_resident(const struct tiny *tiny);
 
 /* A training under the plan: nothing is allocated meanwhile, the peaks are as predicted, the timeline is possible. */
 void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
                  const struct ah_plan *given, const struct ah_dev_options *options);
 void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan);
-/* Every (c, p, o) under the policy, the other switches and the device's options drawn, with clipping where the tiny model
- * clips: all as resident. */
+/* Every (c, p, o) under the policy, the other switches and the device's options drawn, with clipping where the tiny
+ * model clips: all as resident. */
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy);
+/* Of every plan one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
+void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time. */
 int exact_draw(int from, int to);
 

@@ -71,7 +71,8 @@ static void every_placement(double clip, int micro_batches)
     struct outcome expected, outcome;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
     tiny_init_micro(&tiny, tiny_tied, clip, 2, micro_batches);
-    exact_train(&expected, &cpu, &tiny, &exact_resident, &options);
+    struct ah_plan resident = exact_resident(&tiny);
+    exact_train(&expected, &cpu, &tiny, &resident, &options);
     for (int i = 0; ah__policies[i]; i++) {
         const struct ah_policy *policy = ah__policies[i];
         struct ah_switches at;
@@ -138,7 +139,8 @@ static void stretches_equal(int micro_batches)
     struct outcome expected, outcome = {.steps = 0};
     struct ah_dev_options options = {.threads = 2, .jitter_seed = 5};
     tiny_init_micro(&tiny, tiny_tied, 0, 2, micro_batches);
-    exact_train(&expected, &cpu, &tiny, &exact_resident, &options);
+    struct ah_plan resident = exact_resident(&tiny);
+    exact_train(&expected, &cpu, &tiny, &resident, &options);
     struct ah_plan plan = {.switches = {.layers = TINY_LAYERS,
                                         .checkpoint = 2,
                                         .offload_params = 2,
@@ -187,11 +189,11 @@ static void init_depends_on_the_seed_alone(void **state)
     struct ah_run_hooks hooks = {0};
     uint64_t hash[3];
     struct ah_dev_options options = {.threads = 1};
-    struct ah_plan plans[] = {exact_resident, exact_resident, exact_resident};
+    tiny_init(&tiny, tiny_untied, 0);
+    struct ah_plan resident = exact_resident(&tiny), plans[] = {resident, resident, resident};
     plans[1].switches.offload_optimizer = 3;
     plans[1].switches.slots = 4;
     snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
-    tiny_init(&tiny, tiny_untied, 0);
     for (int i = 0; i < 3; i++) {
         assert_ok(ah_dev_open(&dev, "cpu", &options));
         assert_ok(ah__run_new(&run, tiny.partition, &plans[i], dev, &hooks));

@@ -324,7 +324,7 @@ static int options_check(const struct ah_dev_options *options, int count)
         return ah__fail(AH_EINPUT, "found %d device threads, expected none: a GPU computes with all it has",
                         options->threads);
     if (options->link_bytes_per_s)
-        return ah__fail(AH_EINPUT, "found a link speed of %lld bytes/s, expected none: a GPU's link is as fast as it is",
+        return ah__fail(AH_EINPUT, "found a link speed of %lld bytes/s, expected none: a GPU's is what it is",
                         (long long)options->link_bytes_per_s);
     return AH_OK;
 }

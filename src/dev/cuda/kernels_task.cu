@@ -42,7 +42,7 @@ template <> struct four<unsigned short> {
     typedef ushort4 type;
 };
 
-/* ---- Adam: bound by memory, 26 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ------- */
+/* ---- Adam: bound by memory, 26 to 32 bytes an element; each thread has four loads of 8 or 16 bytes in flight ----- */
 
 struct update {
     const float *p, *m, *v;
@@ -59,7 +59,8 @@ struct states {
 };
 
 /* The operations of dev.h, each rounded once. */
-static __device__ inline void adam_step(struct states *s, float given, const struct ah_adam *a, float scale, float decay)
+static __device__ inline void adam_step(struct states *s, float given, const struct ah_adam *a, float scale,
+                                        float decay)
 {
     float g = __fmul_rn(given, scale);
     s->m = __fmaf_rn(a->beta1, s->m, __fmul_rn(a->one_minus_beta1, g));
@@ -147,7 +148,7 @@ cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
     return t.grad_dtype == AH_BF16 ? adam_launch<unsigned short>(stream, u) : adam_launch<float>(stream, u);
 }
 
-/* ---- casts: each thread has 8 elements in flight ------------------------------------------------------------------- */
+/* ---- casts: each thread has 8 elements in flight ----------------------------------------------------------------- */
 
 enum { CAST_EACH = 8, IN_PLACE_THREADS = 1024, IN_PLACE_EACH = 16, IN_PLACE_FIRST = IN_PLACE_THREADS * IN_PLACE_EACH };
 enum { ZERO_RANGES = 64 };
@@ -280,7 +281,7 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
     return error == cudaSuccess ? zeros_launch(stream, task) : error;
 }
 
-/* ---- sums of squares ------------------------------------------------------------------------------------------------
+/* ---- sums of squares ----------------------------------------------------------------------------------------------
  * The host's order: pieces by size alone; in each, 32 sums of every 32nd element, of which the last elements, less than
  * 32, count to the first 16; these in pairs j, j + 16, one after the other; then the pieces. A warp has a piece, a lane
  * one of the sums, and 16 loads in flight: enough for the memory's full speed from some hundred pieces on. */
@@ -316,8 +317,8 @@ template <typename T> static __device__ inline double squares_lane(const T *x, i
     return sum;
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(SUMS *WARPS) squares(const T *x, int64_t count, int64_t piece, double *partials)
+template <typename T> static __global__ void __launch_bounds__(SUMS *WARPS)
+squares(const T *x, int64_t count, int64_t piece, double *partials)
 {
     __shared__ double sums[WARPS][SUMS];
     int lane = threadIdx.x % SUMS, warp = threadIdx.x / SUMS;
@@ -363,7 +364,7 @@ cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, dou
     return error == cudaSuccess ? launch(squares_total, 1, THREADS, 0, stream, partials, pieces, t.out) : error;
 }
 
-/* ---- clipping ------------------------------------------------------------------------------------------------------ */
+/* ---- clipping ---------------------------------------------------------------------------------------------------- */
 
 static __global__ void clip_scale(const double *squares, int count, double limit, float *scale)
 {

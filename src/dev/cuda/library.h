@@ -1,5 +1,5 @@
-/* What the CUDA device calls that is not part of every installation: cuBLASLt, cuDNN, and functions of the driver. Found
- * once for each opening; the CUDA runtime itself is linked in. */
+/* What the CUDA device calls that is not part of every installation: cuBLASLt, cuDNN, and functions of the driver.
+ * Found once for each opening; the CUDA runtime itself is linked in. */
 #ifndef AH_DEV_CUDA_LIBRARY_H
 #define AH_DEV_CUDA_LIBRARY_H
 

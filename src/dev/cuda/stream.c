@@ -92,8 +92,9 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
         AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, slot_of(other, event.sequence)->end, 0));
         return AH_OK;
     }
-    CUresult error = cuda->library.cuStreamWaitValue64((CUstream)stream->work, (CUdeviceptr)(uintptr_t)cuda->host_passed,
-                                                       event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
+    CUdeviceptr passed = (CUdeviceptr)(uintptr_t)cuda->host_passed;
+    CUresult error =
+        cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
 }
 
@@ -146,31 +147,26 @@ static void range_push(const struct ah_work *work)
     nvtxRangePushEx(&range);
 }
 
-/* Under the mutex: the work becomes the stream's, with a callback that is about to be there or without. */
-static void work_take(struct ah_cuda_stream *stream, bool starts)
+/* The work becomes the stream's before its callback can come; `by` -1 takes that back. */
+static void work_count(struct ah_cuda_stream *stream, int by)
 {
-    stream->submitted++;
-    if (starts)
-        stream->started++;
+    pthread_mutex_lock(&stream->cuda->mutex);
+    stream->submitted += (uint64_t)(int64_t)by;
+    stream->started += (uint64_t)(int64_t)by;
+    pthread_mutex_unlock(&stream->cuda->mutex);
 }
 
 static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
 {
-    struct ah_cuda *cuda = stream->cuda;
     range_push(work);
     int status = work_enqueue(stream, work, slot);
     nvtxRangePop();
-    pthread_mutex_lock(&cuda->mutex);
-    work_take(stream, status == AH_OK);
-    pthread_mutex_unlock(&cuda->mutex);
     if (status != AH_OK)
         return status;
+    work_count(stream, 1);
     status = ah__cuda_status("cudaStreamAddCallback", cudaStreamAddCallback(stream->notify, work_over, stream, 0));
-    if (status == AH_OK)
-        return AH_OK;
-    pthread_mutex_lock(&cuda->mutex);
-    stream->started--;
-    pthread_mutex_unlock(&cuda->mutex);
+    if (status != AH_OK)
+        work_count(stream, -1);
     return status;
 }
 
@@ -181,7 +177,7 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     pthread_mutex_lock(&cuda->mutex);
     bool skipped = cuda->failed != AH_OK || ah__lanes_failed(cuda->lanes) != AH_OK;
     if (skipped) {
-        work_take(stream, false);
+        stream->submitted++;
         skipped_finish(stream);
     }
     pthread_mutex_unlock(&cuda->mutex);
@@ -217,6 +213,7 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     pthread_mutex_lock(&cuda->mutex);
     cuda->lost = cuda->lost || fault != cudaSuccess;
     failure_keep(cuda, status);
+    stream->submitted++; /* not before the failure is known: a callback may end it at once */
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
 }

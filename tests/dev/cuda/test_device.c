@@ -137,7 +137,8 @@ static void missing_libraries_are_named(void **state)
     int status = ah_dev_open(&dev, "cuda", NULL);
     unsetenv("AUTOHETE_PLUGINS");
     unsetenv("AUTOHETE_CUDA_LIBRARIES");
-    assert_fails(status, AH_EDEVICE, "device \"cuda\": libcublasLt.so.13 does not load (AUTOHETE_CUDA_LIBRARIES is \"/");
+    assert_fails(status, AH_EDEVICE,
+                 "device \"cuda\": libcublasLt.so.13 does not load (AUTOHETE_CUDA_LIBRARIES is \"/");
     assert_non_null(strstr(ah_error(), "no such file in these folders"));
     assert_null(dev);
     emulated_assert_clean();

@@ -1,0 +1,234 @@
+/* Attention through cuDNN's graphs, on a stand-in of cuDNN that knows every attribute's type and runs the graphs operation
+ * by operation: what the graphs compute, when they are asked for, and what happens when cuDNN refuses. What cuDNN's own
+ * kernels make of them, only a GPU shows. */
+#include "dev/cuda/emulated.h"
+#include "dev/cuda/operators.h"
+
+#define VERSION "91900"
+
+enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000 }; /* of cudnnStatus_t */
+
+/* Side by side and apart, as many heads and shared ones, several sequences, lengths that fill no tile. */
+static const struct op_case sdpa_cases[] = {
+    {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 3 * 3 * 16)}, {0}, 0},
+    {"attention of 66, head 64", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 66, 3 * 2 * 64)}, {0}, 0},
+    {"attention_qkv of 40, head 80", AH_OP_ATTENTION_QKV, {.heads = 4, .kv_heads = 2},
+     {S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)}, {0}, 0},
+    {"attention_bwd of 30, head 16", AH_OP_ATTENTION_BWD, {.heads = 3},
+     {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)}, {0}, 0},
+    {"attention_bwd of 65, head 64", AH_OP_ATTENTION_BWD, {.heads = 2},
+     {S3(1, 65, 128), S3(1, 65, 384), S3(1, 65, 128), S3(1, 2, 65)}, {0}, 0},
+    {"attention_qkv_bwd of 33, head 128", AH_OP_ATTENTION_QKV_BWD, {.heads = 4, .kv_heads = 2},
+     {S3(2, 33, 512), S3(2, 33, 512), S3(2, 33, 256), S3(2, 33, 256), S3(2, 33, 512), S3(2, 4, 33)}, {0}, 0},
+};
+
+/* More scores than backward makes at once: sequence by sequence, and some heads of one at a time. */
+static const struct {
+    struct op_case op;
+    long pieces;
+} piece_cases[] = {
+    {{"three sequences", AH_OP_ATTENTION_BWD, {.heads = 2048},
+      {S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)}, {0}, 0}, 3},
+    {{"heads of two", AH_OP_ATTENTION_QKV_BWD, {.heads = 6000, .kv_heads = 3000},
+      {S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)}, {0}, 0}, 2},
+};
+
+static struct device_pair pair_open(const char *version)
+{
+    setenv("AUTOHETE_EMULATION_CUDNN", version, 1);
+    struct device_pair p = device_pair_open();
+    return p;
+}
+
+static void pair_close(struct device_pair *p)
+{
+    device_pair_close(p);
+    unsetenv("AUTOHETE_EMULATION_CUDNN");
+    emulated_assert_clean();
+}
+
+static long products_so_far(void)
+{
+    struct emulation_counts counts;
+    emulation_counts(&counts);
+    return counts.products;
+}
+
+/* What backward reads is made by the CPU device's forward in fp32 from the same numbers, so that probabilities are some:
+ * the graph rounds them to bf16, and with logarithms that belong to other scores they would be of any size. */
+static void saved_make(struct op_data *b)
+{
+    bool packed = b->call.op == AH_OP_ATTENTION_BWD;
+    struct test_device cpu = test_device_open("cpu");
+    struct op_case forward = {"", packed ? AH_OP_ATTENTION : AH_OP_ATTENTION_QKV, b->call.attr, {{0}}, {0}, 0};
+    int inputs = packed ? 1 : 3;
+    struct op_data f;
+    forward.attr.acc = 0;
+    for (int i = 0; i < inputs; i++)
+        forward.in[i] = b->call.in[1 + i].meta.shape;
+    op_data_init_in(&f, &forward, AH_F32, 1);
+    for (int i = 0; i < inputs; i++)
+        for (int64_t j = 0; j < ah__shape_count(&forward.in[i]); j++)
+            operand_set(&f, &f.call.in[i], j, operand_get(b, &b->call.in[1 + i], j));
+    struct ah_program program = {.count = 1, .calls = &f.call};
+    test_device_run(&cpu, &program, f.memory, f.bytes, 0);
+    for (int i = 0; i < 2; i++)
+        for (int64_t j = 0; j < ah__shape_count(&f.call.out[i].meta.shape); j++)
+            operand_set(b, &b->call.in[1 + inputs + i], j, operand_get(&f, &f.call.out[i], j));
+    op_data_fini(&f);
+    test_device_close(&cpu);
+}
+
+static bool is_backward(enum ah_op op)
+{
+    return ah__op_table[op]->limit == AH_OP_LIMIT_ATTENTION_BWD;
+}
+
+/* Probabilities and the gradients of scores are rounded to bf16 before they are multiplied, and with shared heads each
+ * head's gradient before they are summed: 2^-9 of the largest for each, and the result's own rounding. */
+static void sdpa_check(struct device_pair *p, const struct op_case *c, long executions)
+{
+    struct bound bound = {.of_value = 0x1p-7, .of_largest = 0x1p-7};
+    long before = products_so_far();
+    operator_check(p, c, AH_BF16, bound, is_backward(c->op) ? saved_make : NULL);
+    assert_int_equal(products_so_far() - before, 2 * executions);
+}
+
+static void graphs_agree_with_the_cpu(void **state)
+{
+    (void)state;
+    struct device_pair p = pair_open(VERSION);
+    for (size_t i = 0; i < AH_LENGTH(sdpa_cases); i++)
+        sdpa_check(&p, &sdpa_cases[i], 1);
+    pair_close(&p);
+}
+
+static void long_sequences_go_in_pieces(void **state)
+{
+    (void)state;
+    struct device_pair p = pair_open(VERSION);
+    for (size_t i = 0; i < AH_LENGTH(piece_cases); i++)
+        sdpa_check(&p, &piece_cases[i].op, piece_cases[i].pieces);
+    pair_close(&p);
+}
+
+/* ---- who is asked ------------------------------------------------------------------------------------------------ */
+
+/* Executions of cuDNN's that the call takes when it runs twice. */
+static long executions_of(struct device_pair *p, const struct op_case *c, enum ah_dtype dtype)
+{
+    struct bound any = {.of_value = 0x1p-7, .of_largest = 0x1p-7};
+    long before = products_so_far();
+    operator_check(p, c, dtype, any, is_backward(c->op) ? saved_make : NULL);
+    return products_so_far() - before;
+}
+
+static void own_kernels_do_what_cudnn_is_not_for(void **state)
+{
+    (void)state;
+    static const struct op_case others[] = {
+        {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
+        {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
+        {"head of 136", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 9, 408)}, {0}, 0},
+        {"adding", AH_OP_ATTENTION_BWD, {.heads = 3, .acc = 1},
+         {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)}, {0}, 0},
+    };
+    struct device_pair p = pair_open(VERSION);
+    for (size_t i = 0; i < AH_LENGTH(others); i++)
+        assert_int_equal(executions_of(&p, &others[i], AH_BF16), 0);
+    for (size_t i = 0; i < AH_LENGTH(sdpa_cases); i++)
+        assert_int_equal(executions_of(&p, &sdpa_cases[i], AH_F32), 0);
+    pair_close(&p);
+    p = pair_open("91501");
+    assert_int_equal(executions_of(&p, &sdpa_cases[0], AH_BF16), 0);
+    pair_close(&p);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+static int prepare_case(struct test_device *gpu, const struct op_case *c, int64_t *workspace)
+{
+    struct op_data data;
+    struct ah_prepared *prepared = NULL;
+    op_data_init_in(&data, c, AH_BF16, 1);
+    struct ah_program program = {.count = 1, .calls = &data.call};
+    int status = gpu->dev->ops->prepare(gpu->dev, &program, &prepared);
+    *workspace = prepared ? prepared->workspace_bytes : -1;
+    gpu->dev->ops->prepared_free(gpu->dev, prepared);
+    op_data_fini(&data);
+    return status;
+}
+
+/* Any call that says "not supported" while a plan is made leads to own kernels, another failure to one line; nothing is
+ * left over either way. */
+static void calls_fail(struct test_device *gpu, const char *call, int error)
+{
+    enum { MOST = 400 };
+    const struct op_case *c = &sdpa_cases[3];
+    int64_t workspace, with, without = 2 * 3 * 30 * (int64_t)sizeof(float);
+    long nth = 0;
+    assert_ok(prepare_case(gpu, c, &with));
+    assert_true(with > without);
+    do {
+        emulation_fail(call, ++nth, error);
+        int status = prepare_case(gpu, c, &workspace);
+        emulation_reset();
+        if (workspace == with)
+            break;
+        if (error == NOT_SUPPORTED) {
+            assert_ok(status);
+            assert_int_equal(workspace, without);
+        } else {
+            assert_fails(status, AH_EDEVICE, "attention");
+            assert_non_null(strstr(ah_error(), call));
+            assert_non_null(strstr(ah_error(), "cuDNN: "));
+        }
+    } while (nth < MOST);
+    assert_in_range(nth, 2, MOST - 1);
+}
+
+static const char *const making[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize",
+                                     "cudnnBackendGetAttribute"};
+
+static void a_plan_that_cannot_be_made_is_one_line_or_own_kernels(void **state)
+{
+    (void)state;
+    struct device_pair p = pair_open(VERSION);
+    for (size_t i = 0; i < AH_LENGTH(making); i++) {
+        calls_fail(&p.cuda, making[i], NOT_SUPPORTED);
+        calls_fail(&p.cuda, making[i], BAD_PARAM);
+    }
+    pair_close(&p);
+}
+
+/* A plan was made, and then it does not run. */
+static void an_execution_that_fails_ends_the_work(void **state)
+{
+    (void)state;
+    static const char *const running[] = {"cudnnSetStream", "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
+                                          "cudnnBackendFinalize", "cudnnBackendExecute"};
+    for (size_t i = 0; i < AH_LENGTH(running); i++) {
+        struct device_pair p = pair_open(VERSION);
+        struct ah_dev *dev = p.cuda.dev;
+        struct op_data data;
+        struct ah_prepared *prepared;
+        op_data_init_in(&data, &sdpa_cases[0], AH_BF16, 1);
+        struct ah_program program = {.count = 1, .calls = &data.call};
+        assert_ok(dev->ops->prepare(dev, &program, &prepared));
+        struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}}};
+        work.task[0].as.program.prepared = prepared;
+        work.task[0].as.program.base[AH_SPACE_WORK] = p.cuda.region;
+        work.task[0].as.program.base[AH_SPACE_WORKSPACE] = p.cuda.region + (16 << 20);
+        emulation_fail(running[i], 1, BAD_PARAM);
+        assert_fails(ah__dev_run(dev, &work, NULL), AH_EDEVICE, "attention: cuDNN: ");
+        emulation_reset();
+        dev->ops->prepared_free(dev, prepared);
+        op_data_fini(&data);
+        pair_close(&p);
+    }
+}
+
+AH_TEST_SUITE("dev/cuda/cudnn", cmocka_unit_test(graphs_agree_with_the_cpu),
+              cmocka_unit_test(long_sequences_go_in_pieces), cmocka_unit_test(own_kernels_do_what_cudnn_is_not_for),
+              cmocka_unit_test(a_plan_that_cannot_be_made_is_one_line_or_own_kernels),
+              cmocka_unit_test(an_execution_that_fails_ends_the_work))

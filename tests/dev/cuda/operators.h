@@ -4,6 +4,7 @@
 #define AH_TESTS_DEV_CUDA_OPERATORS_H
 
 #include "dev/cpu/cases.h"
+#include "dev/cuda/emulated.h"
 #include "dev/device_case.h"
 
 #include <math.h>
@@ -21,6 +22,7 @@ static inline void device_pair_close(struct device_pair *p)
 {
     test_device_close(&p->cpu);
     test_device_close(&p->cuda);
+    emulated_assert_clean();
 }
 
 /* How far results may be from those of the CPU device: |x - y| <= of_value |y| + of_largest max|y| + least, with the

@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect"};
+static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* AH_BIN, else the program built beside this test. */
@@ -533,9 +533,52 @@ static void signal_saves_and_exits(void **state)
     }
 }
 
+static void devices_are_listed(void **state)
+{
+    (void)state;
+    run("devices");
+    assert_ran(0);
+    assert_int_equal(strncmp(ran.out, "device ", 7), 0);
+    assert_non_null(strstr(ran.out, "\ncpu "));
+    run("devices --json");
+    assert_ran(0);
+    cJSON *tree = last_line_object();
+    const cJSON *cpu = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "devices"), 0);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cpu, "device")), "cpu");
+    assert_true(number(cpu, "memory_bytes") > 0 && number(cpu, "h2d_bytes_per_s") > 0);
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --device cpu:1", folder());
+    assert_refused("device \"cpu:1\": there is one cpu device");
+}
+
+#ifdef AH_TEST_EMULATION
+/* "auto" takes a GPU and says so. */
+static void a_gpu_is_named(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+    setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
+    run("train --model %s/model.json --data %s/text --batch 1 --seq 8 --steps 1 --val-batches 0 --json", at, at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, "device: cuda:0, "));
+    cJSON *tree = last_line_object();
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "device")), "cuda:0");
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --device cuda --threads 2", at);
+    assert_refused("device \"cuda\": found 2 device threads, expected none");
+    unsetenv("AUTOHETE_PLUGINS");
+    unsetenv("AUTOHETE_CUDA_LIBRARIES");
+}
+#define GPU_TESTS , cmocka_unit_test(a_gpu_is_named)
+#else
+#define GPU_TESTS
+#endif
+
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(policies_on_the_device),
               cmocka_unit_test(sweeps_of_a_machine),
-              cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(file_size_limit))
+              cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(file_size_limit),
+              cmocka_unit_test(devices_are_listed) GPU_TESTS)

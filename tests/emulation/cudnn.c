@@ -46,7 +46,8 @@ struct rule {
     bool optional;
 };
 
-#define RULE(of, name, type, most, optional) {CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, optional}
+#define RULE(of, name, type, most, optional)                                                                           \
+    {CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, optional}
 static const struct rule rules[] = {
     RULE(TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, 1, false),
     RULE(TENSOR, TENSOR_DIMENSIONS, INT64, 4, false),
@@ -209,8 +210,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     if (!rule)
         REFUSE(CUDNN_STATUS_BAD_PARAM, "attribute %d of a descriptor of type %d", (int)name, (int)d->type);
     if (rule->type != type || count < 1 || count > rule->most)
-        REFUSE(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d: %lld elements of type %d, expected at most %lld of type %d",
-               (int)name, (long long)count, (int)type, (long long)rule->most, (int)rule->type);
+        REFUSE(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE,
+               "attribute %d: %lld elements of type %d, expected at most %lld of type %d", (int)name, (long long)count,
+               (int)type, (long long)rule->most, (int)rule->type);
     if (cudnn_elements(d, name))
         REFUSE(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "attribute %d is set twice", (int)name);
     const char *wrong = type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? links_wrong(elements, count) : NULL;

@@ -37,8 +37,8 @@ static void unravel(int64_t index[DIMENSIONS], int64_t i, const int64_t *size)
     }
 }
 
-/* Where indices into a tensor of sizes `whole` fall in a dense one of sizes `size`, which is smaller in some dimensions:
- * whole groups of indices share one there. */
+/* Where indices into a tensor of sizes `whole` fall in a dense one of sizes `size`, which is smaller in some
+ * dimensions: whole groups of indices share one there. */
 static int64_t grouped(const int64_t *index, const int64_t *whole, const int64_t *size)
 {
     int64_t at = 0;

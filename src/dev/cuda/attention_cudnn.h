@@ -1,7 +1,7 @@
 /* Attention by cuDNN's backend interface: a graph of operations that cuDNN knows as attention, made into a plan once.
  *
- * Which jobs it is asked for is a rule over shape, dtype, GPU and cuDNN's version; whether it has an engine for one that
- * is content with a bounded workspace is cuDNN's own answer, which follows from the same. No timing has a say. */
+ * Which jobs it is asked for is a rule over shape, dtype, GPU and cuDNN's version; whether it has an engine for one
+ * that is content with a bounded workspace is cuDNN's own answer, which follows from the same. No timing has a say. */
 #ifndef AH_DEV_CUDA_ATTENTION_CUDNN_H
 #define AH_DEV_CUDA_ATTENTION_CUDNN_H
 

@@ -197,8 +197,8 @@ static int64_t get(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t from, cudn
     return g->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
-/* Whether the engine does not say that it may give other bits next time. What makes backward deterministic is the graph:
- * version 9.19 does not say it of the one with atomics either. */
+/* Whether the engine does not say that it may give other bits next time. What makes backward deterministic is the
+ * graph: version 9.19 does not say it of the one with atomics either. */
 static bool is_deterministic(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t configuration)
 {
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];

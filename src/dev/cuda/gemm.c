@@ -1,6 +1,7 @@
 /* Row-major products by a library that thinks in columns: a row-major [m,k] matrix is a column-major [k,m] one with
- * the same distance between rows (columns there), so C = A B is asked for as C^T = B^T A^T: the library's A is our B and
- * the other way round, its m is our n, and its bias, one element for each of its rows, is one for each of our columns.
+ * the same distance between rows (columns there), so C = A B is asked for as C^T = B^T A^T: the library's A is our B
+ * and the other way round, its m is our n, and its bias, one element for each of its rows, is one for each of our
+ * columns.
  *
  * What is set, and what cublasLt.h says its type is:
  *

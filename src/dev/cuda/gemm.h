@@ -1,6 +1,6 @@
-/* Products of row-major matrices by cuBLASLt. The algorithm is its heuristic's first choice for the shape, the device and
- * the library's version, never the outcome of a timing, so that the same product gives the same bits tomorrow. Sums are
- * fp32; fp32 operands are multiplied as fp32 (no TF32). */
+/* Products of row-major matrices by cuBLASLt. The algorithm is its heuristic's first choice for the shape, the device
+ * and the library's version, never the outcome of a timing, so that the same product gives the same bits tomorrow. Sums
+ * are fp32; fp32 operands are multiplied as fp32 (no TF32). */
 #ifndef AH_DEV_CUDA_GEMM_H
 #define AH_DEV_CUDA_GEMM_H
 

@@ -2,9 +2,10 @@
  *
  * A block of 16 x 16 threads keeps a tile of results in registers: thread (y, x) has rows 4y..4y+3 and of each 64
  * channels the columns 4x..4x+3, so that 16 multiply-adds follow each two 16-byte loads from shared memory. Scores of a
- * tile are sums over the head's channels, staged 32 at a time; what they are multiplied with next is staged 16 rows at a
- * time, so that shared memory stays below 48 KiB whatever the head size is. Elements become fp32 when they are staged,
- * all arithmetic is fp32, and results are rounded when stored. Scores are in powers of two, as on the CPU device.
+ * tile are sums over the head's channels, staged 32 at a time; what they are multiplied with next is staged 16 rows at
+ * a time, so that shared memory stays below 48 KiB whatever the head size is. Elements become fp32 when they are
+ * staged, all arithmetic is fp32, and results are rounded when stored. Scores are in powers of two, as on the CPU
+ * device.
  *
  * Backward is deterministic without atomics: one kernel goes over queries for each tile of keys, another over keys for
  * each tile of queries, so that scores are made twice: 7 products where sums that meet in memory would need 5. */
@@ -134,8 +135,8 @@ static __device__ inline void across(float sum[4][4], tiles *s, const rows<E> &l
     }
 }
 
-/* sum[c] += factor^T times the channels [64c, 64c + 64) of a tile: row 4y + i of the sum takes factor[t][4y + i] of each
- * of the tile's rows t. Begins with factor written, not yet awaited; ends with nobody reading anything. */
+/* sum[c] += factor^T times the channels [64c, 64c + 64) of a tile: row 4y + i of the sum takes factor[t][4y + i] of
+ * each of the tile's rows t. Begins with factor written, not yet awaited; ends with nobody reading anything. */
 template <typename E, int C>
 static __device__ inline void along(float sum[C][4][4], tiles *s, const rows<E> &tile, int size)
 {

@@ -1,6 +1,6 @@
-/* Attention through cuDNN's graphs, on a stand-in of cuDNN that knows every attribute's type and runs the graphs operation
- * by operation: what the graphs compute, when they are asked for, and what happens when cuDNN refuses. What cuDNN's own
- * kernels make of them, only a GPU shows. */
+/* Attention through cuDNN's graphs, on a stand-in of cuDNN that knows every attribute's type and runs the graphs
+ * operation by operation: what the graphs compute, when they are asked for, and what happens when cuDNN refuses. What
+ * cuDNN's own kernels make of them, only a GPU shows. */
 #include "dev/cuda/emulated.h"
 #include "dev/cuda/operators.h"
 
@@ -29,8 +29,9 @@ static const struct {
 } piece_cases[] = {
     {{"three sequences", AH_OP_ATTENTION_BWD, {.heads = 2048},
       {S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)}, {0}, 0}, 3},
-    {{"heads of two", AH_OP_ATTENTION_QKV_BWD, {.heads = 6000, .kv_heads = 3000},
-      {S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)}, {0}, 0}, 2},
+    {{"shared heads", AH_OP_ATTENTION_QKV_BWD, {.heads = 6000, .kv_heads = 3000},
+      {S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)},
+      {0}, 0}, 2},
 };
 
 static struct device_pair pair_open(const char *version)
@@ -54,8 +55,8 @@ static long products_so_far(void)
     return counts.products;
 }
 
-/* What backward reads is made by the CPU device's forward in fp32 from the same numbers, so that probabilities are some:
- * the graph rounds them to bf16, and with logarithms that belong to other scores they would be of any size. */
+/* What backward reads is made by the CPU device's forward in fp32 from the same numbers, so that probabilities are
+ * some: the graph rounds them to bf16, and with logarithms that belong to other scores they would be of any size. */
 static void saved_make(struct op_data *b)
 {
     bool packed = b->call.op == AH_OP_ATTENTION_BWD;

@@ -42,6 +42,11 @@ static void folder_remove(void)
         perror(folder);
 }
 
+bool ah_test_soaks(void)
+{
+    return getenv("AUTOHETE_SOAK") != NULL;
+}
+
 const char *ah_test_folder(void)
 {
     static int made;

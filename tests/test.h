@@ -44,6 +44,9 @@ enum { AH_TEST_SAMPLED = 1 };
 enum { AH_TEST_SAMPLED = 0 };
 #endif
 
+/* The environment variable AUTOHETE_SOAK asks for the longest loops whole; without it they take a sample everywhere. */
+bool ah_test_soaks(void);
+
 /* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
 const char *ah_test_folder(void);
 /* The repository's tests/ folder (for golden files). */

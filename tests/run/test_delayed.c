@@ -178,7 +178,7 @@ static void every_plan(const char *config, double clip)
     struct tiny tiny;
     struct ah_switches at = {.layers = TINY_LAYERS};
     tiny_init(&tiny, config, clip);
-    for (at.checkpoint = 0; at.checkpoint <= TINY_LAYERS; at.checkpoint += AH_TEST_SAMPLED ? TINY_LAYERS : 1)
+    for (at.checkpoint = 0; at.checkpoint <= TINY_LAYERS; at.checkpoint += ah_test_soaks() ? 1 : TINY_LAYERS)
         for (at.offload_optimizer = 0; at.offload_optimizer <= TINY_LAYERS; at.offload_optimizer++)
             for (at.offload_params = 0; at.offload_params <= at.offload_optimizer; at.offload_params++)
                 compare(&tiny, at);

@@ -10,7 +10,8 @@ static const struct ah_plugin_host *host;
 
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
-    host = given;
+    if (host != given) /* a second device of a plugin finds the first at work */
+        host = given;
 }
 
 /* ---- base/ ------------------------------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ static void cases_check(const struct op_case *cases, size_t count)
         if (cases[i].op == AH_OP_LINEAR_CROSS_ENTROPY)
             head_check(&p, &cases[i]);
         else if (limit != AH_OP_LIMIT_MEMORY)
-            operator_check_all(&p, &cases[i], bound_of);
+            operator_check_all(&p, &cases[i], i, bound_of);
     }
     device_pair_close(&p);
     emulated_assert_clean();

@@ -17,8 +17,8 @@ static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 
 static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
 
-/* Threads of blocks as fibres take their time (two seconds a plan), and sanitizers slow them further: one plan of several
- * stands for all but in the long run. */
+/* Threads of blocks as fibres take their time (two seconds a plan), and sanitizers slow them further: one plan of
+ * several stands for all but in the long run. */
 static void some_plans(struct tiny *tiny, const char *policy, int part, int of)
 {
     emulation_reset();

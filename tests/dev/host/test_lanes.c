@@ -16,6 +16,8 @@ struct elsewhere {
     atomic_int value;
     int ran, fail_at;
     uint64_t passed; /* the last sequence that the host lane announced */
+    bool gone;
+    int looks;
 };
 
 static int host_run(void *context, const struct ah_work *work, struct ah_done *done)
@@ -38,6 +40,17 @@ static void host_passed(void *context, struct ah_event event)
         e->passed++;
 }
 
+/* Where whoever does the compute lane's work is gone, it is over. */
+static void look(void *context)
+{
+    struct elsewhere *e = context;
+    if (!e->gone)
+        return;
+    struct ah_done done = {.lane = AH_LANE_COMPUTE, .status = ah__fail(AH_EDEVICE, "gone")};
+    e->looks++;
+    ah__lanes_finish(e->lanes, &done);
+}
+
 static void *stream_main(void *argument)
 {
     struct elsewhere *e = argument;
@@ -55,7 +68,7 @@ static void *stream_main(void *argument)
 
 static struct ah_lanes *lanes_open(struct elsewhere *e)
 {
-    struct ah_lanes_config config = {.device = "test", .run = host_run, .passed = host_passed,
+    struct ah_lanes_config config = {.device = "test", .run = host_run, .passed = host_passed, .look = look,
                                      .context = e};
     config.kind[AH_LANE_HOST] = AH_LANE_THREAD;
     config.kind[AH_LANE_COMPUTE] = AH_LANE_ELSEWHERE;
@@ -124,6 +137,22 @@ static void a_failure_passes_through_both(void **state)
     ah__lanes_free(NULL);
 }
 
+/* Nobody does what the compute lane waits for: after a while the driver is asked to look. */
+static void the_driver_looks_when_nothing_comes(void **state)
+{
+    (void)state;
+    struct elsewhere e = {.fail_at = -1, .gone = true};
+    struct ah_lanes *lanes = lanes_open(&e);
+    struct ah_event event;
+    struct ah_done done;
+    struct ah_work work = {.lane = AH_LANE_COMPUTE};
+    assert_ok(ah__lanes_submit(lanes, &work, &event));
+    assert_ok(ah__lanes_wait_any(lanes, &done));
+    assert_fails(done.status, AH_EDEVICE, "gone");
+    assert_int_equal(e.looks, 1);
+    ah__lanes_free(lanes);
+}
+
 static void absent_lanes_are_refused(void **state)
 {
     (void)state;
@@ -136,4 +165,5 @@ static void absent_lanes_are_refused(void **state)
 }
 
 AH_TEST_SUITE("dev/host/lanes", cmocka_unit_test(lanes_here_and_elsewhere_wait_for_each_other),
-              cmocka_unit_test(a_failure_passes_through_both), cmocka_unit_test(absent_lanes_are_refused))
+              cmocka_unit_test(a_failure_passes_through_both),
+              cmocka_unit_test(the_driver_looks_when_nothing_comes), cmocka_unit_test(absent_lanes_are_refused))

@@ -460,6 +460,8 @@ struct ah_step {
 struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
+    const char *init;            /* "weights": from model_path's folder; "random". Default: weights where there are any.
+                                  * A training that is resumed has its own */
     const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;

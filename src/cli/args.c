@@ -133,7 +133,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_AUTO:
         if (strcmp(text, "auto") != 0)
             return parse_int(to, option, text);
-        *(int64_t *)to = AH_MICRO_BATCH_AUTO;
+        *(int64_t *)to = AH_ARG_IS_AUTO;
         return true;
     case AH_ARG_SEED: return parse_seed(to, text);
     case AH_ARG_REAL: return parse_real(to, option, text);

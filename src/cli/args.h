@@ -5,12 +5,14 @@
 
 #include "autohete.h"
 
+enum { AH_ARG_IS_AUTO = -1 }; /* what the word "auto" is where a number may stand */
+
 enum ah_arg_kind {
     AH_ARG_FLAG,  /* bool; takes no value */
     AH_ARG_TEXT,  /* const char *, not empty */
     AH_ARG_INT,   /* int, in [min, max] */
     AH_ARG_COUNT, /* int64_t, in [min, max] */
-    AH_ARG_AUTO,  /* int64_t, in [min, max], or "auto", which is AH_MICRO_BATCH_AUTO */
+    AH_ARG_AUTO,  /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
     AH_ARG_SEED,  /* uint64_t */
     AH_ARG_REAL,  /* double, in [min, max] */
     AH_ARG_SIZE,  /* int64_t, bytes, above zero */

@@ -71,6 +71,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
      16777216, false},                                                                                                 \
     {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false}
+_Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO, "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
 #define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \
     {"micro-batch", kind, at_micro_batch, "M", NULL,                                                                   \

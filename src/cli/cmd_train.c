@@ -19,6 +19,8 @@ struct train_args {
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL,
      "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
+     "start from the model folder's weights, or random (default: weights where there are any)", 0, 0, false},
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "text (read as bytes) or an llm.c token file", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget)),
@@ -76,22 +78,29 @@ static void init(void *given)
 
 static volatile int stop;
 
-/* SA_RESETHAND: the second signal ends the program at once. */
+/* What asks a training to stop: a user, a system that goes down, a terminal that is gone, a batch system. */
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/* The second of any kind ends the program at once. */
 static void on_signal(int number)
 {
     static const char words[] = "\nautohete: stopping after this step and saving; once more to quit at once\n";
     (void)number;
     stop = 1;
+    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++)
+        signal(stop_signals[i], SIG_DFL);
     if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
         return;
 }
 
 static void signals_init(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++)
+        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as under nohup */
+            sigaction(stop_signals[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* who reads the progress may leave; the training goes on */
 }
 
 struct watch {
@@ -239,7 +248,8 @@ static int print_json(const struct ah_train_result *result)
 
 static int missing(const char *name)
 {
-    fprintf(stderr, "autohete: --%s: found nothing, expected it unless --resume is given\n", name);
+    fprintf(stderr, "autohete: --%s: found nothing, expected a file (only a training that --resume takes up needs "
+                    "none)\n", name);
     return 2;
 }
 

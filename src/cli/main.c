@@ -1,8 +1,10 @@
 /* autohete COMMAND [option ...]: a client of the public interface. Exit status 0, 1 (the run failed) or 2 (bad
  * input). */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 
@@ -58,7 +60,7 @@ static int run(const struct ah_command *command, int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "autohete: found no command, expected one (see 'autohete --help')\n");
+        help(stderr);
         return 2;
     }
     if (strcmp(argv[1], "--version") == 0)
@@ -75,8 +77,24 @@ static int dispatch(int argc, char **argv)
     return 0;
 }
 
+/* Of a program started without standard streams the first files it opens would take their places, and what is meant for
+ * a terminal would be written into a checkpoint. */
+static bool streams_open(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!streams_open())
+        return 1;
     /* a file that may not grow is a failed write with a message, as a full disk is */
     signal(SIGXFSZ, SIG_IGN);
     int status = dispatch(argc, argv);

@@ -175,8 +175,9 @@ struct ah_dev_ops {
      * done and its waits have passed. *done names its completion. No heap allocation. */
     int (*submit)(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
     /* Blocks until some work completes; completions of one lane come in order, each once. AH_EINTERNAL when nothing is
-     * in flight. After a failure all later work completes with the same status without running, until
-     * memory_release. */
+     * in flight. After a failure all later work completes with the same status without running, until memory_release
+     * (work that an accelerator has been given already may run out; it completes with that status as well). A device
+     * whose hardware has failed says so once more there, AH_EDEVICE, and stays as it is. */
     int (*wait_any)(struct ah_dev *dev, struct ah_done *done);
     int64_t (*now_ns)(struct ah_dev *dev);
     void (*info)(struct ah_dev *dev, struct ah_dev_info *out);

@@ -22,9 +22,42 @@ struct ah_tokens {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+static bool ends_with(const char *path, const char *end)
+{
+    size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+/* What is no text must not be learned as if it were. */
+static int text_check(const struct ah_map *map, const char *path)
+{
+    enum { LOOKED_AT = 1 << 20 };
+    static const struct {
+        const char *start, *what;
+    } packed[] = {{"\x1f\x8b", "gzip"},
+                  {"\x28\xb5\x2f\xfd", "zstd"},
+                  {"\xfd\x37zXZ", "xz"},
+                  {"BZh", "bzip2"},
+                  {"PK\x03\x04", "zip"}};
+    for (size_t i = 0; i < AH_LENGTH(packed); i++)
+        if (map->length >= strlen(packed[i].start) && memcmp(map->data, packed[i].start, strlen(packed[i].start)) == 0)
+            return ah__fail(AH_EINPUT, "%s: found data packed by %s, expected text or an llm.c token file", path,
+                            packed[i].what);
+    size_t looked_at = map->length < LOOKED_AT ? map->length : LOOKED_AT;
+    const unsigned char *zero = memchr(map->data, 0, looked_at);
+    if (zero)
+        return ah__fail(AH_EINPUT, "%s: found a zero byte at %zu, expected text or an llm.c token file", path,
+                        (size_t)(zero - map->data));
+    if (ends_with(path, ".jsonl"))
+        return ah__fail(AH_EINPUT, "%s: found JSON lines, which are not read yet, expected text or an llm.c token file",
+                        path);
+    return AH_OK;
+}
+
 static int text_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
 {
     const struct ah_map *map = &tokens->map;
+    AH_TRY(text_check(map, path));
     tokens->info.tokens = (int64_t)map->length;
     tokens->data = map->data;
     tokens->width = 1;
@@ -145,17 +178,10 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     return AH_OK;
 }
 
-/* Length and evenly spread pieces: enough to tell files apart, cheap for any size. */
+/* Of every byte: a training that goes on with other data must be told. */
 static uint64_t map_signature(const struct ah_map *map, uint64_t seed)
 {
-    enum { PIECES = 64, PIECE_BYTES = 16384 };
-    uint64_t hash = ah__hash_int(map->length, seed);
-    if (map->length <= (size_t)PIECES * PIECE_BYTES)
-        return ah__hash(map->data, map->length, hash);
-    size_t step = (map->length - PIECE_BYTES) / (PIECES - 1);
-    for (size_t i = 0; i < PIECES; i++)
-        hash = ah__hash(map->data + i * step, PIECE_BYTES, hash);
-    return hash;
+    return ah__hash(map->data, map->length, ah__hash_int(map->length, seed));
 }
 
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,

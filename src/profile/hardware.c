@@ -10,7 +10,12 @@
 
 static const char format_name[] = "autohete hardware 1";
 static const char *const group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
-static const double most = 1e12; /* of a number as written */
+/* Of a figure in its base unit: far beyond any machine, and what comes of it still fits 63 bits. */
+static const double dimension_most[] = {
+    [AH_DIMENSION_FRACTION] = 1,         [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
+    [AH_DIMENSION_BYTES_PER_S] = 1e15,   [AH_DIMENSION_FLOPS_PER_S] = 1e18,
+    [AH_DIMENSION_PARAMS_PER_S] = 1e15,  [AH_DIMENSION_NS] = 1e12,
+};
 
 static const struct figure_row {
     enum ah_figure_group group;
@@ -80,7 +85,7 @@ static int get_text(const char **out, struct ah_hardware *hardware, const struct
     return ah__arena_strdup(&hardware->arena, out, text);
 }
 
-static int get_value(double *value, const struct ah_json *json, enum ah_dimension dimension)
+static int get_value(double *value, const struct ah_json *json, enum ah_dimension dimension, double scale)
 {
     int64_t count;
     if (dimension == AH_DIMENSION_COUNT) {
@@ -90,7 +95,7 @@ static int get_value(double *value, const struct ah_json *json, enum ah_dimensio
     }
     /* Latencies may be nothing; rates may not. */
     double least = dimension == AH_DIMENSION_NS ? 0 : dimension == AH_DIMENSION_FRACTION ? 0.01 : 1e-3;
-    return ah__json_double(value, json, "value", least, dimension == AH_DIMENSION_FRACTION ? 1 : most);
+    return ah__json_double(value, json, "value", least, dimension_most[dimension] / scale);
 }
 
 /* {"value", "unit", "source", "date"} */
@@ -102,9 +107,9 @@ static int get_figure(double *value, struct ah_figure_origin *origin, struct ah_
     double scale;
     AH_TRY(ah__json_object(&figure, json, key));
     AH_TRY(ah__json_only(&figure, keys));
-    AH_TRY(get_value(&origin->written, &figure, dimension));
     AH_TRY(get_text(&origin->unit, hardware, &figure, "unit"));
     AH_TRY(unit_scale(&scale, &figure, origin->unit, dimension));
+    AH_TRY(get_value(&origin->written, &figure, dimension, scale));
     AH_TRY(get_text(&origin->source, hardware, &figure, "source"));
     AH_TRY(get_text(&origin->date, hardware, &figure, "date"));
     if (!is_date(origin->date))

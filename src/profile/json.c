@@ -266,6 +266,35 @@ static int get_work(struct ah_profile *profile, const struct ah_json *json)
     return AH_OK;
 }
 
+static int time_check(const struct ah_json *json, const char *item, int class, int64_t ns, int64_t most)
+{
+    if (ns <= most)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: %s of %s: found %lld ns, expected at most %lld: virtual time would overflow",
+                    json->path, item, ah__class_names[class], (long long)ns, (long long)most);
+}
+
+/* Virtual time counts nanoseconds in 63 bits, and a simulation adds up every item of many iterations. */
+static int times_check(const struct ah_costs *costs, const struct ah_json *json)
+{
+    enum { ITERATIONS_MOST = 64 };
+    double stretch = 1;
+    for (int i = 0; i < AH_LANE_COUNT; i++) {
+        double together = 1;
+        for (int j = 0; j < AH_LANE_COUNT; j++)
+            together += j == i ? 0 : costs->lanes.slowdown[i][j] - 1;
+        stretch = together > stretch ? together : stretch;
+    }
+    double items = (double)ITERATIONS_MOST * AH_ITEM_COUNT * ((double)costs->layers + 2);
+    int64_t most = (int64_t)((double)INT64_MAX / 4 / items / stretch);
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        for (int i = 0; i < AH_ITEM_COUNT; i++)
+            AH_TRY(time_check(json, ah__item_names[i], class, costs->ns[i][class], most));
+        AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
+    }
+    return AH_OK;
+}
+
 static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
 {
     static const char *const keys[] = {"format", "device", "ranks", "workspace_bytes", "threads", "host_threads",
@@ -280,6 +309,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
     AH_TRY(ah__json_only(json, keys));
     AH_TRY(get_head(profile, json));
     AH_TRY(get_costs(&profile->costs, json));
+    AH_TRY(times_check(&profile->costs, json));
     return get_work(profile, json);
 }
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/buf.h"
 #include "profile/profile.h"
 
@@ -107,8 +109,9 @@ int ah_profile_print(const struct ah_profile *profile, FILE *to)
         snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
     if (profile->ranks > 1)
         snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->ranks);
-    ah__buf_printf(&buf, "device %s%s, %d threads, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
-                   ranks, profile->threads, profile->host_threads, link, profile->costs.layers);
+    const char *units = strncmp(profile->device, "cuda", 4) == 0 ? "multiprocessors" : "threads";
+    ah__buf_printf(&buf, "device %s%s, %d %s, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
+                   ranks, profile->threads, units, profile->host_threads, link, profile->costs.layers);
     times_print(&buf, profile);
     link_print(&buf, profile);
     lanes_print(&buf, profile);

@@ -107,6 +107,8 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
     if (item->partition == 0) {
+        if (sched->config.policy->all_at_once && !ah__sched_all_fetched(sched))
+            return false;
         if (sched->input_iteration <= item->iteration || !results_read(sched, item->iteration - 2))
             return false;
         wait_for(sched, next, &sched->input[ah__sched_ring(item->iteration)]);
@@ -230,8 +232,11 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     if (group->pooled && group->param_slot >= 0 && group->fetched == 0)
         return false; /* an iteration early: its slot is still in use */
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
-    if (sched->config.policy->delay && !sched->forward_only)
+    if (sched->config.policy->delay && !sched->forward_only) {
+        if (!group->pooled) /* no slot whose release it would wait for */
+            wait_for(sched, next, &group->backward);
         return used && group->ready_for >= iteration - sched->config.policy->delay;
+    }
     if (group->ready_for == iteration)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_spare &&

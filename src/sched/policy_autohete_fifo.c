@@ -6,6 +6,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .description = "first come, first served, iterations do not overlap",
     .keeps_semantics = true,
     .barrier = true,
+    .all_at_once = false,
     .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_first_come,

@@ -44,6 +44,7 @@ const struct ah_policy ah__policy_l2l = {
     .description = "one block at a time, nothing overlaps",
     .keeps_semantics = true,
     .barrier = true,
+    .all_at_once = false,
     .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_first_come,

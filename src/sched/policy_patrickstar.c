@@ -60,6 +60,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .description = "chunks fetched on demand, updated one at a time after backward",
     .keeps_semantics = true,
     .barrier = false,
+    .all_at_once = false,
     .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
     .delay = 0,
     .offload_key = ah__key_earliest_block,

@@ -14,6 +14,7 @@ const struct ah_policy ah__policy_resident = {
     .description = "everything stays on the device",
     .keeps_semantics = true,
     .barrier = false,
+    .all_at_once = false,
     .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_first_come,

@@ -47,6 +47,7 @@ const struct ah_policy ah__policy_stronghold = {
     .description = "a window of blocks moves over the model",
     .keeps_semantics = true,
     .barrier = true,
+    .all_at_once = false,
     .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_first_come,

@@ -9,18 +9,19 @@
 
 enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
 
-static bool forward_waits_for_all(const struct ah_sched *sched, const struct ah_item *item)
+static bool is_over(const struct ah_sched *sched, const struct mark *mark, int64_t iteration)
 {
-    return item->kind != AH_ITEM_FORWARD || item->partition != 0 || ah__sched_all_fetched(sched);
+    return ah__sched_complete_mark(sched, mark) && mark->iteration == iteration;
 }
 
-/* The host's parameters may change once the next iteration has its copy; when there is no next one, at once. */
+/* The host's parameters may change once the next iteration has copied them for the last time, or has no need of them
+ * any more: so that every copy of an iteration is the same version, whatever the timing. When there is no next one, at
+ * once. */
 static bool update_when_copied(const struct ah_sched *sched, int group)
 {
     const struct group *g = &sched->groups[group];
     int64_t next = g->ready_for + 1;
-    bool copied = (g->backward.submitted && g->backward.iteration == next) ||
-                  (g->fetch.submitted && g->fetch.iteration == next && ah__sched_passed(sched, &g->fetch));
+    bool copied = is_over(sched, &g->backward, next) || is_over(sched, g->refetches ? &g->refetch : &g->fetch, next);
     return ah__sched_backward_over(sched, group) && (copied || next >= sched->limit);
 }
 
@@ -39,12 +40,13 @@ const struct ah_policy ah__policy_zero_offload = {
     .name = "zero-offload",
     .description = "parameters on the device, optimizer on the host after the whole backward",
     .keeps_semantics = true,
-    .barrier = false, /* the gate on the first forward is one, but parameters return while others are updated */
+    .barrier = false, /* parameters return while others are updated */
+    .all_at_once = true,
     .overtakes = false,
     .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_earliest_block,
-    .may_compute = forward_waits_for_all,
+    .may_compute = ah__gate_open_item,
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = ah__sched_backward_over,
@@ -57,11 +59,12 @@ const struct ah_policy ah__policy_zero_offload_dpu = {
     .description = "zero-offload with updates one iteration late (not the same training)",
     .keeps_semantics = false,
     .barrier = false,
+    .all_at_once = true,
     .overtakes = false,
     .delay = 1,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_earliest_block,
-    .may_compute = forward_waits_for_all,
+    .may_compute = ah__gate_open_item,
     .may_fetch = ah__gate_open_item,
     .may_offload = ah__gate_open_group,
     .may_update = update_when_copied,

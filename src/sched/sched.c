@@ -27,6 +27,9 @@ int ah__sched_min_slots(const struct ah_sched_config *config)
     if (config->switches.ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
         return device + (config->switches.offload_params ? device ? 2 : 3 : 0);
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
+    int at_once = config->switches.offload_optimizer + ah__sched_device_slots(config, false);
+    if (config->policy->all_at_once && at_once > least)
+        least = at_once;
     if (config->switches.offload_optimizer && device)
         device = device > 2 ? device : 2;
     return least > device ? least : device > 0 ? device : 1;

@@ -42,6 +42,7 @@ struct ah_policy {
     const char *description;
     bool keeps_semantics; /* the same training, bit for bit, as resident */
     bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
+    bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts

@@ -4,6 +4,7 @@
 
 #include "sched/sched.h"
 #include "train/session.h"
+#include "train/weights.h"
 
 /* Of the data, held out for evaluation. Part of the training's meaning: changing it would break resuming bit for
  * bit. */
@@ -21,6 +22,31 @@ static int open_model(struct ah_session *session)
         session->model = session->own_model;
     }
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
+}
+
+/* What a new training starts from. Weights that lie there are used, or it is said that they are not. */
+static int find_weights(struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    const char *word = options->init;
+    bool random = word && strcmp(word, "random") == 0, wanted = word && strcmp(word, "weights") == 0;
+    if (word && !random && !wanted)
+        return ah__fail(AH_EINPUT, "init: found '%.40s', expected weights or random", word);
+    if (word && session->resumed.folder)
+        return ah__fail(AH_EINPUT, "init: found %s beside a training to resume, expected nothing: it has its own",
+                        word);
+    if (random || session->resumed.folder)
+        return AH_OK;
+    if (options->model_path && !options->model)
+        AH_TRY(ah__weights_find(&session->weights, options->model_path));
+    if (session->weights && options->on_note) {
+        char line[4200];
+        snprintf(line, sizeof line, "starting from the weights in %s", session->weights);
+        options->on_note(line, options->context);
+    }
+    if (wanted && !session->weights)
+        return ah__fail(AH_EINPUT, "init: found no weights beside the model, expected model.safetensors in its folder");
+    return AH_OK;
 }
 
 static int open_data(struct ah_session *session)
@@ -59,6 +85,7 @@ int ah__session_open_inputs(struct ah_session *session)
     if (session->options->resume_dir)
         AH_TRY(ah__checkpoint_open(&session->resumed, session->options->resume_dir));
     AH_TRY(open_model(session));
+    AH_TRY(find_weights(session));
     AH_TRY(resolve_settings(session));
     AH_TRY(open_data(session));
     AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
@@ -195,5 +222,7 @@ int ah__session_load(struct ah_session *session)
         tell_arithmetic(session);
     if (session->resumed.folder)
         return ah__checkpoint_load(&session->resumed, session->partition, session->run, true);
+    if (session->weights)
+        return ah__weights_load(session->weights, session->partition, session->run);
     return ah__run_init(session->run, session->settings.seed);
 }

@@ -154,8 +154,8 @@ static int run_stretch(struct ah_loop *loop)
     int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
     loop->step += done;
     AH_TRY(status);
-    AH_TRY(loop->status); /* a hook's failure ended the run; its message stands */
-    return loop->stretch ? loop->stretch(done, loop->context) : AH_OK;
+    loop->stretch_steps = done;
+    return loop->status; /* a hook's failure ended the run; its message stands */
 }
 
 static int evaluate(struct ah_loop *loop)
@@ -204,6 +204,8 @@ int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
             AH_TRY(loop->save(loop->step, loop->loss, loop->context));
         if (told_to_stop(loop) && !loop->stopped)
             AH_TRY(stop_between(loop));
+        if (loop->stretch)
+            AH_TRY(loop->stretch(loop->stretch_steps, loop->context));
     }
     return loop->step == loop->start && !loop->stopped ? evaluate(loop) : AH_OK;
 }

@@ -21,7 +21,7 @@ struct ah_loop {
     double loss;                      /* of step `start`; NaN: none */
     /* Called with the steps done and the last loss while the run is drained; null: nothing is saved. */
     int (*save)(int64_t step, double loss, void *context);
-    /* Called after each stretch with the steps it had, while the run is drained. */
+    /* Called after each stretch, what was due saved, with the steps it had, while the run is drained. */
     int (*stretch)(int64_t steps, void *context);
     void *context;
 
@@ -35,6 +35,7 @@ struct ah_loop {
     struct ah_dev *dev; /* the clock */
     struct ah_run *run;
     int status;               /* a failure inside a hook */
+    int64_t stretch_steps;    /* of the last stretch */
     int64_t last_ns;          /* when the previous result, or the stretch, came */
     int64_t steps_timed;
     double smooth_ns;         /* smoothed time of a step */

@@ -71,6 +71,15 @@ static int save_checkpoint(int64_t step, double loss, void *context)
                                session->save_buffer);
 }
 
+/* A picture is not worth a training. */
+static void tell_unsaved(const struct ah_session *session)
+{
+    char line[600];
+    snprintf(line, sizeof line, "the timeline is not saved: %s", ah_error());
+    if (session->options->on_note)
+        session->options->on_note(line, session->options->context);
+}
+
 /* The first stretch that is long enough, or the longest so far, shows what really happened. */
 static int save_timelines(int64_t steps, void *context)
 {
@@ -78,8 +87,9 @@ static int save_timelines(int64_t steps, void *context)
     if (steps <= session->longest_stretch || session->longest_stretch >= STRETCH_ENOUGH)
         return AH_OK;
     session->longest_stretch = steps;
-    AH_TRY(save(session, "timeline.json", save_timeline));
-    return save(session, "timeline.svg", save_svg);
+    if (save(session, "timeline.json", save_timeline) != AH_OK || save(session, "timeline.svg", save_svg) != AH_OK)
+        tell_unsaved(session);
+    return AH_OK;
 }
 
 int ah__session_open_outputs(struct ah_session *session)

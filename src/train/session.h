@@ -14,6 +14,7 @@ struct ah_session {
     struct ah_checkpoint resumed; /* folder null: a new training */
     const struct ah_model *model;
     struct ah_model *own_model; /* null when the caller gave one */
+    char *weights;              /* the file that a new training starts from; null: random numbers */
     const struct ah_tokenizer *tokenizer;
     struct ah_tokens *tokens;
     struct ah_settings settings;

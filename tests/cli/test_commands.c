@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect"};
+static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* AH_BIN, else the program built beside this test. */
@@ -148,6 +148,9 @@ static void help_and_version(void **state)
     }
     run("--version");
     assert_string_equal(ran.out, "autohete 0.1.0\n");
+    run("%s", ""); /* nothing asked for */
+    assert_ran(2);
+    assert_int_equal(strncmp(ran.err, "usage: autohete COMMAND", 23), 0);
     char line[4200];
     snprintf(line, sizeof line, "'%s' --help >/dev/full 2>/dev/null", program());
     int status = system(line);
@@ -160,7 +163,6 @@ static void bad_command_lines(void **state)
     static const struct {
         const char *words, *message;
     } cases[] = {
-        {"", "found no command"},
         {"trian", "found 'trian', expected a command, did you mean 'train'?"},
         {"help plam", "did you mean 'plan'?"},
         {"frobnicate", "see 'autohete --help'"},
@@ -499,8 +501,8 @@ static void wait_for_text(const char *path, pid_t writer)
 static void signal_saves_and_exits(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < 2; i++) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         char model[160], text[160], dir[160], metrics[192], out[160];
         snprintf(model, sizeof model, "%s/model.json", folder());
         snprintf(text, sizeof text, "%s/text", folder());
@@ -533,9 +535,85 @@ static void signal_saves_and_exits(void **state)
     }
 }
 
+/* Without standard streams nothing that is meant for them gets into a file of the training. */
+static void closed_streams_stay_apart(void **state)
+{
+    (void)state;
+    char line[8192], text[65536];
+    snprintf(line, sizeof line,
+             "'%s' train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 3 --threads 1 --out %s/closed "
+             "<&- >&- 2>&-",
+             program(), folder(), folder(), folder());
+    int status = system(line);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    slurp(text, sizeof text, folder(), "closed/metrics.jsonl");
+    int lines = 0;
+    for (const char *at = text; *at; at = strchr(at, '\n') + 1, lines++)
+        assert_true(*at == '{');
+    assert_int_equal(lines, 3);
+}
+
+/* Whoever reads the progress may go; what was asked for is there. */
+static void a_reader_that_leaves_ends_nothing(void **state)
+{
+    (void)state;
+    char line[8192], path[192];
+    snprintf(line, sizeof line,
+             "'%s' train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 3 --threads 1 --out %s/left "
+             "2>/dev/null | head -c 1 >/dev/null",
+             program(), folder(), folder(), folder());
+    assert_int_equal(system(line), 0);
+    snprintf(path, sizeof path, "%s/left/checkpoint/model.safetensors", folder());
+    assert_int_equal(access(path, R_OK), 0);
+}
+
+static void devices_are_listed(void **state)
+{
+    (void)state;
+    run("devices");
+    assert_ran(0);
+    assert_int_equal(strncmp(ran.out, "device ", 7), 0);
+    assert_non_null(strstr(ran.out, "\ncpu "));
+    run("devices --json");
+    assert_ran(0);
+    cJSON *tree = last_line_object();
+    const cJSON *cpu = cJSON_GetArrayItem(cJSON_GetObjectItem(tree, "devices"), 0);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cpu, "device")), "cpu");
+    assert_true(number(cpu, "memory_bytes") > 0 && number(cpu, "h2d_bytes_per_s") > 0);
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --device cpu:1", folder());
+    assert_refused("device \"cpu:1\": there is one cpu device");
+}
+
+#ifdef AH_TEST_EMULATION
+/* "auto" takes a GPU and says so. */
+static void a_gpu_is_named(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+    setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
+    run("train --model %s/model.json --data %s/text --batch 1 --seq 8 --steps 1 --val-batches 0 --json", at, at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, "device: cuda:0, "));
+    cJSON *tree = last_line_object();
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "device")), "cuda:0");
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --device cuda --threads 2", at);
+    assert_refused("device \"cuda\": found 2 device threads, expected none");
+    unsetenv("AUTOHETE_PLUGINS");
+    unsetenv("AUTOHETE_CUDA_LIBRARIES");
+}
+#define GPU_TESTS , cmocka_unit_test(a_gpu_is_named)
+#else
+#define GPU_TESTS
+#endif
+
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(policies_on_the_device),
               cmocka_unit_test(sweeps_of_a_machine),
-              cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(file_size_limit))
+              cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(closed_streams_stay_apart),
+              cmocka_unit_test(a_reader_that_leaves_ends_nothing), cmocka_unit_test(file_size_limit),
+              cmocka_unit_test(devices_are_listed) GPU_TESTS)

@@ -21,12 +21,19 @@ struct test_device {
 static inline struct test_device test_device_open(const char *name)
 {
     struct test_device d = {0};
+    struct ah_dev_options options = {.threads = strcmp(name, "cpu") == 0 ? 2 : 0, .host_threads = 1};
+    bool named = getenv("AUTOHETE_PLUGINS");
 #ifdef AH_TEST_EMULATION
-    setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 0);
-    setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 0);
+    if (!named) {
+        setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+        setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
+    }
 #endif
-    bool cpu = strcmp(name, "cpu") == 0;
-    assert_ok(ah_dev_open(&d.dev, name, &(struct ah_dev_options){.threads = cpu ? 2 : 0, .host_threads = 1}));
+    assert_ok(ah_dev_open(&d.dev, name, &options));
+    if (!named) {
+        unsetenv("AUTOHETE_PLUGINS");
+        unsetenv("AUTOHETE_CUDA_LIBRARIES");
+    }
     assert_ok(d.dev->ops->device_memory(d.dev, DEVICE_CASE_BYTES, &d.region));
     assert_ok(d.dev->ops->host_memory(d.dev, DEVICE_CASE_BYTES, &d.host));
     return d;

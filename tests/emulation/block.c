@@ -1,7 +1,6 @@
 /* Thread blocks. Threads run one after the other on one fibre; one that has to wait for others keeps the fibre it runs
  * on and the rest go on with another. So kernels without barriers are a loop over their threads. */
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,9 @@
 
 #include "fibre.h"
 #include "inside.h"
+#include "shared.h"
 
-enum { THREADS_MOST = 1024, WARP = 32, WARPS_MOST = THREADS_MOST / WARP, SHARED_MOST = 256 << 10, CANARY_BYTES = 64 };
-enum { PAGE = 4096, NAN_BYTE = 0xFF, CANARY_BYTE = 0xA5, BALLOT = 255 };
+enum { THREADS_MOST = 1024, WARP = 32, WARPS_MOST = THREADS_MOST / WARP, PAGE = 4096, BALLOT = 255 };
 
 __thread uint3 threadIdx __attribute__((tls_model("initial-exec")));
 __thread uint3 blockIdx __attribute__((tls_model("initial-exec")));
@@ -50,14 +49,11 @@ struct emulation_blocks {
     struct worker *running;
     unsigned first, stride; /* order in which threads start */
     int failed;
-    char *stacks, *shared_pages, *shared;
-    /* Where the kernel's shared variables lie: thread-local storage of its module. */
-    const void *kernel;
-    char *module_storage;
-    size_t module_bytes;
+    char *stacks;
+    struct shared shared;
 };
 
-static __thread struct emulation_blocks *here;
+static __thread struct emulation_blocks *here __attribute__((tls_model("initial-exec")));
 
 /* ---- names */
 
@@ -166,12 +162,12 @@ static void workers_forget(void)
 
 void *emulation_shared(void)
 {
-    return here->shared;
+    return here->shared.dynamic;
 }
 
 static bool same_site(const struct emulation_site *a, const struct emulation_site *b)
 {
-    return a->line == b->line && strcmp(a->file, b->file) == 0;
+    return a->line == b->line && (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
 void emulation_barrier(const struct emulation_site *site)
@@ -345,23 +341,6 @@ static void threads_run(void)
     workers_forget();
 }
 
-static void shared_prepare(size_t bytes)
-{
-    size_t rounded = (bytes + 15) & ~(size_t)15;
-    here->shared = here->shared_pages + SHARED_MOST - CANARY_BYTES - rounded;
-    emulation_fill_unseen(here->shared, NAN_BYTE, rounded);
-    emulation_fill_unseen(here->shared + rounded, CANARY_BYTE, CANARY_BYTES);
-    emulation_fill_unseen(here->module_storage, NAN_BYTE, here->module_bytes);
-}
-
-static void shared_check(void)
-{
-    const char *canary = here->shared_pages + SHARED_MOST - CANARY_BYTES;
-    for (int i = 0; i < CANARY_BYTES && !here->failed; i++)
-        if ((unsigned char)canary[i] != CANARY_BYTE)
-            block_fail(cudaErrorIllegalAddress, "a block wrote behind its dynamic shared memory");
-}
-
 static void block_run(unsigned x, unsigned y, unsigned z, uint64_t seed)
 {
     blockIdx.x = x;
@@ -374,55 +353,13 @@ static void block_run(unsigned x, unsigned y, unsigned z, uint64_t seed)
         here->thread[i].state = NOT_STARTED;
     for (unsigned i = 0; i < WARPS_MOST; i++)
         here->warp[i].arrived = 0;
-    shared_prepare(here->launch->shared_bytes);
+    shared_block_begin(&here->shared, here->launch->shared_bytes);
     threads_run();
-    shared_check();
+    if (!shared_block_end(&here->shared) && !here->failed)
+        block_fail(cudaErrorIllegalAddress, "a block wrote behind its dynamic shared memory");
 }
 
 /* ---- a launch */
-
-/* Of a module's thread-local storage: the argument of the linker's own function. */
-struct storage_index {
-    unsigned long module, offset;
-};
-extern void *__tls_get_addr(struct storage_index *index);
-
-struct module_search {
-    const char *kernel;
-    size_t module, bytes;
-};
-
-static int module_visit(struct dl_phdr_info *info, size_t size, void *context)
-{
-    struct module_search *search = context;
-    (void)size;
-    bool inside = false;
-    size_t bytes = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        const char *from = (const char *)info->dlpi_addr + header->p_vaddr;
-        inside =
-            inside || (header->p_type == PT_LOAD && search->kernel >= from && search->kernel < from + header->p_memsz);
-        bytes = header->p_type == PT_TLS ? header->p_memsz : bytes;
-    }
-    if (!inside)
-        return 0;
-    search->module = info->dlpi_tls_modid;
-    search->bytes = bytes;
-    return 1;
-}
-
-/* All thread-local variables of a kernel's module are shared variables of kernels (plugin sources have no others). */
-static void module_find(const void *kernel)
-{
-    if (here->kernel == kernel)
-        return;
-    struct module_search search = {.kernel = kernel};
-    dl_iterate_phdr(module_visit, &search);
-    here->kernel = kernel;
-    here->module_bytes = search.bytes;
-    here->module_storage = search.bytes ? __tls_get_addr(&(struct storage_index){search.module, 0}) : NULL;
-}
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
@@ -448,7 +385,7 @@ int emulation_blocks_run(struct emulation_blocks *blocks, const struct emulation
     blocks->failed = 0;
     blockDim = launch->block;
     gridDim = grid;
-    module_find(launch->kernel);
+    shared_kernel_begin(&blocks->shared, launch->kernel);
     for (uint64_t i = 0, at = first; i < count && !blocks->failed; i++, at = (at + stride) % count)
         block_run((unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y), (unsigned)(at / grid.x / grid.y),
                   seed ? emulation_random(seed, i + 2) : 0);
@@ -462,15 +399,15 @@ struct emulation_blocks *emulation_blocks_new(void)
     if (!blocks)
         abort();
     blocks->stacks = mmap(NULL, (size_t)THREADS_MOST * FIBRE_STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
-    blocks->shared_pages = mmap(NULL, SHARED_MOST, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (blocks->stacks == MAP_FAILED || blocks->shared_pages == MAP_FAILED)
+    if (blocks->stacks == MAP_FAILED)
         abort();
+    shared_init(&blocks->shared);
     return blocks;
 }
 
 void emulation_blocks_free(struct emulation_blocks *blocks)
 {
     munmap(blocks->stacks, (size_t)THREADS_MOST * FIBRE_STACK_BYTES);
-    munmap(blocks->shared_pages, SHARED_MOST);
+    shared_fini(&blocks->shared);
     free(blocks);
 }

@@ -34,14 +34,14 @@ void event_passed(struct CUevent_st *event, uint64_t version)
         event->passed = version;
     event->time_ns = now_ns();
     emulation_unlock();
-    emulation_changed();
+    emulation_ring(&emulation_progress);
 }
 
 void event_wait(struct CUevent_st *event, uint64_t version)
 {
     emulation_lock();
     while (event->passed < version && !emulation_sticky())
-        emulation_await_change();
+        emulation_await(&emulation_progress);
     emulation_unlock();
     ORDER_ACQUIRE(event);
 }
@@ -147,7 +147,7 @@ static cudaError_t event_await(cudaEvent_t event, bool block)
 {
     emulation_lock();
     while (block && event->passed < event->recorded)
-        emulation_await_change();
+        emulation_await(&emulation_progress);
     bool passed = event->passed == event->recorded;
     emulation_unlock();
     if (passed)

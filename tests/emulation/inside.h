@@ -40,10 +40,15 @@ long emulation_counted(enum emulation_count count);
 /* One lock for all tables and queues, held shortly. */
 void emulation_lock(void);
 void emulation_unlock(void);
-/* Something changed that others may wait for. */
-void emulation_changed(void);
-/* With the lock held, which is given away meanwhile: returns when something has changed since. */
-void emulation_await_change(void);
+/* What threads wait for: it rings when something has changed. */
+struct emulation_bell {
+    unsigned rung, waiting;
+};
+extern struct emulation_bell
+    emulation_progress; /* an event has passed, an operation is done, a fault is there to stay */
+void emulation_ring(struct emulation_bell *bell);
+/* With the lock held, which is given away meanwhile: returns when the bell has rung since. */
+void emulation_await(struct emulation_bell *bell);
 void emulation_sleep_ns(long ns);
 
 /* A whole number from the environment, or `otherwise`. */

@@ -21,12 +21,13 @@ static struct {
     int error;
 } faults[FAULTS_MOST];
 
+struct emulation_bell emulation_progress;
 static long counted[COUNT_COUNT];
 static char message[MESSAGE_BYTES];
 static int sticky, failed;
 static __thread int last_error;
 static __thread bool in_callback, on_stream;
-static unsigned lock_word, progress; /* lock: 0 free, 1 taken, 2 taken and somebody waits */
+static unsigned lock_word; /* 0 free, 1 taken, 2 taken and somebody waits */
 
 /* ---- the lock, and waiting for something to change */
 
@@ -55,17 +56,20 @@ void emulation_unlock(void)
         futex_wake(&lock_word, 1);
 }
 
-void emulation_changed(void)
+void emulation_ring(struct emulation_bell *bell)
 {
-    __atomic_fetch_add(&progress, 1, __ATOMIC_RELEASE);
-    futex_wake(&progress, 1 << 30);
+    __atomic_fetch_add(&bell->rung, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&bell->waiting, __ATOMIC_SEQ_CST))
+        futex_wake(&bell->rung, 1 << 30);
 }
 
-void emulation_await_change(void)
+void emulation_await(struct emulation_bell *bell)
 {
-    unsigned seen = __atomic_load_n(&progress, __ATOMIC_ACQUIRE);
+    unsigned seen = __atomic_load_n(&bell->rung, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&bell->waiting, 1, __ATOMIC_SEQ_CST);
     emulation_unlock();
-    futex_wait(&progress, seen, NULL);
+    futex_wait(&bell->rung, seen, NULL);
+    __atomic_fetch_sub(&bell->waiting, 1, __ATOMIC_SEQ_CST);
     emulation_lock();
 }
 
@@ -191,7 +195,7 @@ void emulation_sticky_set(int error)
 {
     int none = 0;
     __atomic_compare_exchange_n(&sticky, &none, error, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    emulation_changed();
+    emulation_ring(&emulation_progress);
 }
 
 cudaError_t cudaGetLastError(void)

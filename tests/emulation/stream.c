@@ -18,6 +18,7 @@ struct CUstream_st {
     struct operation *first, **last;
     uint64_t pushed, done;
     bool ending;
+    struct emulation_bell bell; /* its thread: there is something to do */
     int device, priority;
     pthread_t thread;
     uint64_t number, launches, operations, seed, jitter;
@@ -133,7 +134,7 @@ static struct operation *operation_next(struct CUstream_st *stream)
 {
     emulation_lock();
     while (!stream->first && !stream->ending)
-        emulation_await_change();
+        emulation_await(&stream->bell);
     struct operation *operation = stream->first;
     if (operation) {
         stream->first = operation->next;
@@ -152,7 +153,7 @@ static void operation_done(struct CUstream_st *stream, struct operation *operati
         event_release(operation->as.event.event);
     stream->done++;
     emulation_unlock();
-    emulation_changed();
+    emulation_ring(&emulation_progress);
     free(operation);
 }
 
@@ -202,9 +203,9 @@ cudaError_t operation_push(cudaStream_t stream, struct operation *operation)
         *stream->last = operation;
         stream->last = &operation->next;
         stream->pushed++;
+        emulation_ring(&stream->bell);
     }
     emulation_unlock();
-    emulation_changed();
     if (alive)
         return cudaSuccess;
     free(operation);
@@ -214,7 +215,7 @@ cudaError_t operation_push(cudaStream_t stream, struct operation *operation)
 static void stream_await(struct CUstream_st *stream)
 {
     while (stream->done < stream->pushed)
-        emulation_await_change();
+        emulation_await(&emulation_progress);
 }
 
 void emulation_drain(void)
@@ -287,6 +288,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     if (found) {
         stream_await(stream);
         stream->ending = true;
+        emulation_ring(&stream->bell);
     }
     for (int i = 0; i < STREAMS_MOST; i++)
         if (streams[i] == stream)
@@ -294,7 +296,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     emulation_unlock();
     if (!found)
         REFUSE(cudaErrorInvalidResourceHandle, "cudaStreamDestroy: no such stream");
-    emulation_changed();
     pthread_join(stream->thread, NULL);
     emulation_blocks_free(stream->blocks);
     free(stream);

@@ -14,7 +14,7 @@ static void text_make(size_t length)
     char text[8192];
     snprintf(path, sizeof path, "%s/data", ah_test_folder());
     for (size_t i = 0; i < length; i++)
-        text[i] = (char)(i * 7 % 251);
+        text[i] = (char)(i * 7 % 251 ? i * 7 % 251 : 1);
     assert_ok(ah__file_write(path, text, length));
 }
 
@@ -212,6 +212,54 @@ static void signature_tells_files_apart(void **state)
     ah__tokens_close(tokens);
 }
 
+/* Wherever they differ, however large they are. */
+static void every_byte_counts(void **state)
+{
+    (void)state;
+    enum { LENGTH = 4 << 20 };
+    struct ah_tokens *tokens = NULL;
+    char *text = malloc(LENGTH);
+    uint64_t first = 0;
+    assert_non_null(text);
+    memset(text, 'x', LENGTH);
+    snprintf(path, sizeof path, "%s/data", ah_test_folder());
+    for (int i = 0; i < 3; i++) {
+        text[LENGTH / 3 + 12345] = (char)('x' + i % 2);
+        assert_ok(ah__file_write(path, text, LENGTH));
+        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+        uint64_t signature = ah__tokens_info(tokens)->signature;
+        first = i == 0 ? signature : first;
+        assert_int_equal(signature == first, i % 2 == 0);
+        ah__tokens_close(tokens);
+    }
+    free(text);
+}
+
+/* What would be learned as text although it is none. */
+static void no_text_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *start, *words;
+        size_t length;
+    } cases[] = {
+        {"a.gz", "\x1f\x8b\x08 and so on", "found data packed by gzip", 14},
+        {"a.zst", "\x28\xb5\x2f\xfd and so on", "found data packed by zstd", 14},
+        {"a.xz", "\xfd\x37zXZ and so on", "found data packed by xz", 15},
+        {"train.bin", "\xc6\x01\x45\x00\x17\x02 and so on", "found a zero byte at 3", 16},
+        {"utf16.txt", "\xff\xfe" "a\x00" "b\x00 and so on", "found a zero byte at 3", 16},
+        {"a.jsonl", "{\"text\": \"x\"}\n", "found JSON lines, which are not read yet", 14},
+    };
+    struct ah_tokens *tokens = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", ah_test_folder(), cases[i].name);
+        assert_ok(ah__file_write(path, cases[i].start, cases[i].length));
+        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05), AH_EINPUT, cases[i].words);
+    }
+    assert_null(tokens);
+}
+
 AH_TEST_SUITE("io/tokens", cmocka_unit_test(permutation_is_one), cmocka_unit_test(text_splits),
               cmocka_unit_test(short_files), cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
-              cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart))
+              cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
+              cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))

@@ -144,6 +144,8 @@ static void loading_is_strict(void **state)
         {"\"unit\": \"GB/s\"", "\"units\": \"GB/s\"", "key 'device.memory_bandwidth.units': found an unknown key"},
         {"\"value\": 1555", "\"value\": \"1555\"", "key 'device.memory_bandwidth.value': found '1555'"},
         {"\"value\": 1555", "\"value\": 0", "key 'device.memory_bandwidth.value': found 0"},
+        {"\"value\": 0.6", "\"value\": 1e12", "key 'device.memory_reserved.value': found 1000000000000, expected"},
+        {"\"value\": 1555", "\"value\": 1e9", "key 'device.memory_bandwidth.value': found 1000000000, expected"},
         {"\"value\": 4", "\"value\": 1.5", "key 'device.count.value': found 1.5"},
         {"\"value\": 0.89", "\"value\": 89",
          "key 'device.memory_efficiency.value': found 89, expected a number from 0.01 to 1"},
@@ -192,6 +194,9 @@ static void names_are_found_or_listed(void **state)
     char before[512], root[512];
     struct ah_hardware *hardware = NULL;
     assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir("/"), 0);
+    assert_ok(ah_hardware_load(&hardware, "v100-32g")); /* beside the program */
+    ah_hardware_free(hardware);
     snprintf(root, sizeof root, "%s/..", ah_test_source());
     assert_int_equal(chdir(root), 0);
     assert_fails(ah_hardware_load(&hardware, "a100"), AH_EINPUT, "hardware: found 'a100', expected a file or one of: ");

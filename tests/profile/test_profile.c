@@ -119,6 +119,7 @@ static void loading_is_strict(void **state)
         {"1000", "\"fast\"", "key 'ns.input.embedding': found 'fast'"},
         {"1000", "10.5", "key 'ns.input.embedding': found 10.5"},
         {"1000", "-4", "key 'ns.input.embedding': found -4"},
+        {"1000", "9007199254740992", "input of embedding: found 9007199254740992 ns, expected at most"},
         {"\"forward\"", "\"forwards\"", "forwards"},
         {"\"threads\"", "\"thread\"", "'thread'"},
         {"0123456789abcdef", "0123456789abcdeg", "key 'device_signature'"},

@@ -13,16 +13,6 @@
 #include "base/file.h"
 #include "train/tiny.h"
 
-static void expect_same_file(const char *a, const char *b, const char *name)
-{
-    size_t left_length, right_length;
-    char *left = read_text(a, name, &left_length), *right = read_text(b, name, &right_length);
-    assert_int_equal(left_length, right_length);
-    assert_memory_equal(left, right, left_length);
-    ah__free(left);
-    ah__free(right);
-}
-
 /* All but the times, which differ from run to run. */
 static void expect_same_metrics(const char *a, const char *b, int64_t lines)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 
 void write_text(const char *path, const char *text)
@@ -107,6 +108,16 @@ char *read_text(const char *folder, const char *name, size_t *length)
     char path[PATH_SIZE], *text;
     assert_ok(ah__file_read(&text, length, at(path, folder, name), 1 << 24));
     return text;
+}
+
+void expect_same_file(const char *a, const char *b, const char *name)
+{
+    size_t left_length, right_length;
+    char *left = read_text(a, name, &left_length), *right = read_text(b, name, &right_length);
+    assert_int_equal(left_length, right_length);
+    assert_memory_equal(left, right, left_length);
+    ah__free(left);
+    ah__free(right);
 }
 
 static int stop_at(const struct ah_step *step, void *context)

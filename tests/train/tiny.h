@@ -19,6 +19,8 @@ void write_model(const char *path, int embd);
 void write_data(const char *path, unsigned salt);
 /* The whole file; freed with ah__free. */
 char *read_text(const char *folder, const char *name, size_t *length);
+/* NAME is the same in both folders, byte for byte. */
+void expect_same_file(const char *a, const char *b, const char *name);
 
 /* STEPS steps of batch 2 x 8 under the plan "resident", one thread, with a profile measured once. */
 struct ah_train_options options_of(const struct place *place);

@@ -317,8 +317,8 @@ template <typename T> static __device__ inline double squares_lane(const T *x, i
     return sum;
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(SUMS *WARPS) squares(const T *x, int64_t count, int64_t piece, double *partials)
+template <typename T> static __global__ void __launch_bounds__(SUMS *WARPS)
+squares(const T *x, int64_t count, int64_t piece, double *partials)
 {
     __shared__ double sums[WARPS][SUMS];
     int lane = threadIdx.x % SUMS, warp = threadIdx.x / SUMS;

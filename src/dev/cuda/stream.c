@@ -147,31 +147,26 @@ static void range_push(const struct ah_work *work)
     nvtxRangePushEx(&range);
 }
 
-/* Under the mutex: the work becomes the stream's, with a callback that is about to be there or without. */
-static void work_take(struct ah_cuda_stream *stream, bool starts)
+/* The work becomes the stream's before its callback can come; `by` -1 takes that back. */
+static void work_count(struct ah_cuda_stream *stream, int by)
 {
-    stream->submitted++;
-    if (starts)
-        stream->started++;
+    pthread_mutex_lock(&stream->cuda->mutex);
+    stream->submitted += (uint64_t)(int64_t)by;
+    stream->started += (uint64_t)(int64_t)by;
+    pthread_mutex_unlock(&stream->cuda->mutex);
 }
 
 static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
 {
-    struct ah_cuda *cuda = stream->cuda;
     range_push(work);
     int status = work_enqueue(stream, work, slot);
     nvtxRangePop();
-    pthread_mutex_lock(&cuda->mutex);
-    work_take(stream, status == AH_OK);
-    pthread_mutex_unlock(&cuda->mutex);
     if (status != AH_OK)
         return status;
+    work_count(stream, 1);
     status = ah__cuda_status("cudaStreamAddCallback", cudaStreamAddCallback(stream->notify, work_over, stream, 0));
-    if (status == AH_OK)
-        return AH_OK;
-    pthread_mutex_lock(&cuda->mutex);
-    stream->started--;
-    pthread_mutex_unlock(&cuda->mutex);
+    if (status != AH_OK)
+        work_count(stream, -1);
     return status;
 }
 
@@ -182,7 +177,7 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     pthread_mutex_lock(&cuda->mutex);
     bool skipped = cuda->failed != AH_OK || ah__lanes_failed(cuda->lanes) != AH_OK;
     if (skipped) {
-        work_take(stream, false);
+        stream->submitted++;
         skipped_finish(stream);
     }
     pthread_mutex_unlock(&cuda->mutex);
@@ -218,6 +213,7 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     pthread_mutex_lock(&cuda->mutex);
     cuda->lost = cuda->lost || fault != cudaSuccess;
     failure_keep(cuda, status);
+    stream->submitted++; /* not before the failure is known: a callback may end it at once */
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
 }

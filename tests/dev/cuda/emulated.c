@@ -2,13 +2,27 @@
 
 #include <stdlib.h>
 
-int emulated_open_as(struct ah_dev **out, const char *name, const struct ah_dev_options *options)
+void emulated_begin(void)
 {
+    if (getenv("AH_TEST_GPU"))
+        return;
     setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
     setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
-    int status = ah_dev_open(out, name, options);
+}
+
+void emulated_end(void)
+{
+    if (getenv("AH_TEST_GPU"))
+        return;
     unsetenv("AUTOHETE_PLUGINS");
     unsetenv("AUTOHETE_CUDA_LIBRARIES");
+}
+
+int emulated_open_as(struct ah_dev **out, const char *name, const struct ah_dev_options *options)
+{
+    emulated_begin();
+    int status = ah_dev_open(out, name, options);
+    emulated_end();
     return status;
 }
 

@@ -4,6 +4,7 @@
 #define AH_TESTS_DEV_CUDA_OPERATORS_H
 
 #include "dev/cpu/cases.h"
+#include "dev/cuda/emulated.h"
 #include "dev/device_case.h"
 
 #include <math.h>
@@ -21,6 +22,7 @@ static inline void device_pair_close(struct device_pair *p)
 {
     test_device_close(&p->cpu);
     test_device_close(&p->cuda);
+    emulated_assert_clean();
 }
 
 /* How far results may be from those of the CPU device: |x - y| <= of_value |y| + of_largest max|y| + least, with the
@@ -109,12 +111,15 @@ static inline void operator_check(struct device_pair *p, const struct op_case *c
     op_data_fini(&again);
 }
 
-/* In both dtypes, and with all outputs added to that can be. */
-static inline void operator_check_all(struct device_pair *p, const struct op_case *c, struct bound (*bound)(enum ah_op))
+/* In both dtypes, and with all outputs added to that can be; of the `number`-th case a sanitizer sees one dtype. */
+static inline void operator_check_all(struct device_pair *p, const struct op_case *c, size_t number,
+                                      struct bound (*bound)(enum ah_op))
 {
     struct op_case adding = *c;
     adding.attr.acc = op_adds(c->op);
-    for (int dtype = 0; dtype < 2; dtype++) {
+    for (size_t dtype = 0; dtype < 2; dtype++) {
+        if (AH_TEST_SAMPLED && number % 2 != dtype)
+            continue;
         operator_check(p, c, dtype ? AH_BF16 : AH_F32, bound(c->op), NULL);
         if (adding.attr.acc != c->attr.acc)
             operator_check(p, &adding, dtype ? AH_BF16 : AH_F32, bound(c->op), NULL);

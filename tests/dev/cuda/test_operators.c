@@ -95,7 +95,7 @@ static void cases_check(const struct op_case *cases, size_t count)
     struct device_pair p = device_pair_open();
     for (size_t i = 0; i < count; i++)
         if (ah__op_table[cases[i].op]->limit == AH_OP_LIMIT_MEMORY)
-            operator_check_all(&p, &cases[i], bound_of);
+            operator_check_all(&p, &cases[i], i, bound_of);
     device_pair_close(&p);
 }
 

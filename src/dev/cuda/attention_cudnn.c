@@ -22,11 +22,11 @@
 #include "dev/cuda/cudnn_graph.h"
 
 enum {
-    MIN_VERSION = 91600,  /* before it, backward wants lengths that are multiples of 128 padded by hand */
+    MIN_VERSION = 91600, /* before it, backward wants lengths that are multiples of 128 padded by hand */
     MAX_HEAD = 128,
     WORKSPACE_LIMIT = 512 << 20, /* an engine that wants more is not taken */
     SCORES_LIMIT = 128 << 20,    /* of a piece, below */
-    SCORES_TILE = 128
+    SCORES_TILE = 128            /* ... in multiples of which scores are kept */
 };
 
 /* Tensors that have an address. */
@@ -131,13 +131,13 @@ static struct ah_cudnn_extent rows_of(const struct build *g, bool shared, int64_
     const struct ah_cuda_attention *job = g->job;
     int64_t heads = shared ? g->sdpa->heads / job->group : g->sdpa->heads;
     return (struct ah_cudnn_extent){{g->sdpa->batch, heads, job->seq, job->head_size},
-                            {job->seq * stride, job->head_size, stride, 1}};
+                                    {job->seq * stride, job->head_size, stride, 1}};
 }
 
 static struct ah_cudnn_extent transposed(struct ah_cudnn_extent e)
 {
     return (struct ah_cudnn_extent){{e.size[0], e.size[1], e.size[3], e.size[2]},
-                            {e.stride[0], e.stride[1], e.stride[3], e.stride[2]}};
+                                    {e.stride[0], e.stride[1], e.stride[3], e.stride[2]}};
 }
 
 /* [batch, heads, rows, cols], dense. */

@@ -90,9 +90,11 @@ static void plan_open(struct plan *plan, const struct product *p, const void *bi
     assert_lt(lt.cublasLtMatmulPreferenceCreate(&plan->preference));
     assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(plan->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                       &workspace, sizeof workspace));
+    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     for (int i = 0; i < 4; i++)
-        assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(
-            plan->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &align, sizeof align));
+        assert_lt(lt.cublasLtMatmulPreferenceSetAttribute(plan->preference, aligned[i], &align, sizeof align));
     plan->status = lt.cublasLtMatmulAlgoGetHeuristic(plan->handle, plan->desc, plan->a, plan->b, plan->d, plan->d,
                                                      plan->preference, 1, &plan->found, &count);
 }

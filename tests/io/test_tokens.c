@@ -57,7 +57,7 @@ static void text_splits(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     assert_true(info->text && info->held_out);
     assert_int_equal(info->tokens, 1000);
@@ -75,21 +75,21 @@ static void short_files(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(9);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     assert_int_equal(ah__tokens_info(tokens)->train_windows, 1);
     assert_int_equal(ah__tokens_info(tokens)->val_windows, 1);
     ah__tokens_close(tokens);
     text_make(17);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     ah__tokens_close(tokens);
     text_make(18);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_true(ah__tokens_info(tokens)->held_out);
     assert_int_equal(ah__tokens_info(tokens)->val_tokens, 9);
     ah__tokens_close(tokens);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     ah__tokens_close(tokens);
 }
@@ -98,39 +98,39 @@ static void bad_input(void **state)
 {
     (void)state;
     struct ah_tokens *tokens = NULL;
-    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "/nowhere/x: cannot open: No such file");
     text_make(0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "data: found an empty file, expected data");
     text_make(8);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "data: found 8 tokens, expected at least 9 (one sequence of 8 and its target)");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX - 1, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX - 1, 0.05, NULL), AH_EINPUT,
                  "data: found 8 tokens, expected at least");
     text_make(100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 245, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 245, 8, 0.05, NULL), AH_EINPUT,
                  "data: byte 35: found 245, expected a token below the model's vocab_size 245");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05), AH_EINPUT, "found seq 0");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05, NULL), AH_EINPUT, "found seq 0");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05, NULL), AH_EINPUT,
                  "found seq 9223372036854775807");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9), AH_EINPUT, "validation part 0.9");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9, NULL), AH_EINPUT, "validation part 0.9");
     tokens_make(1, 100, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05, NULL), AH_EINPUT,
                  "tokens.bin: token 34: found 102, expected a token below the model's vocab_size 100");
     tokens_make(7, 100, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_EINPUT,
                  "found token file version 7, expected 1");
     tokens_make(1, 101, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT,
                  "tokens.bin: found 200 bytes of tokens, expected 2 for each of 101 tokens");
     tokens_make(1, -1, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT, "of -1 tokens");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT, "of -1 tokens");
     tokens_make(1, 0, 0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_EINPUT,
                  "found 0 tokens, expected at least 9");
     assert_ok(ah__file_write(path, "\x88\xd8\x34\x01more", 8));
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT,
                  "found 8 bytes, expected a token file's header");
     assert_null(tokens);
 }
@@ -141,7 +141,7 @@ static void token_file_batches(void **state)
     struct ah_tokens *tokens = NULL;
     int32_t ids[16], targets[16];
     tokens_make(1, 400, 400);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->text);
     assert_int_equal(ah__tokens_info(tokens)->tokens, 400);
     ah__tokens_val_batch(tokens, 0, 2, ids, targets);
@@ -164,7 +164,7 @@ static void epochs_cover_the_training_part(void **state)
     int32_t ids[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ], unused[BATCH * SEQ];
     int seen[2][WINDOWS] = {0}, order_changed = 0, first[WINDOWS];
     tokens_make(1, 400, 400);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, SEQ, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, SEQ, 0.05, NULL));
     assert_int_equal(ah__tokens_info(tokens)->train_windows, WINDOWS);
     for (int64_t sample = 0; sample < 2 * WINDOWS; sample++) {
         int row = (int)(sample % BATCH) * SEQ;
@@ -199,15 +199,15 @@ static void signature_tells_files_apart(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     uint64_t first = ah__tokens_info(tokens)->signature;
     ah__tokens_close(tokens);
     text_make(1001);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_true(ah__tokens_info(tokens)->signature != first);
     ah__tokens_close(tokens);
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 16, 0.1));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 16, 0.1, NULL));
     assert_true(ah__tokens_info(tokens)->signature == first);
     ah__tokens_close(tokens);
 }
@@ -226,7 +226,7 @@ static void every_byte_counts(void **state)
     for (int i = 0; i < 3; i++) {
         text[LENGTH / 3 + 12345] = (char)('x' + i % 2);
         assert_ok(ah__file_write(path, text, LENGTH));
-        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
         uint64_t signature = ah__tokens_info(tokens)->signature;
         first = i == 0 ? signature : first;
         assert_int_equal(signature == first, i % 2 == 0);
@@ -254,7 +254,7 @@ static void no_text_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", ah_test_folder(), cases[i].name);
         assert_ok(ah__file_write(path, cases[i].start, cases[i].length));
-        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05), AH_EINPUT, cases[i].words);
+        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05, NULL), AH_EINPUT, cases[i].words);
     }
     assert_null(tokens);
 }

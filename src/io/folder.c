@@ -371,10 +371,17 @@ static int prune_count(const char *path, int64_t step, void *context)
     return AH_OK;
 }
 
+/* Goes at once for whoever reads beside, as it came. */
 static int prune_lowest(const char *path, int64_t step, void *context)
 {
     const struct prune *prune = context;
-    return step == prune->lowest ? ah__folder_remove(path) : AH_OK;
+    char *temporary;
+    if (step != prune->lowest)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&temporary, "%s.tmp", path));
+    int status = rename(path, temporary) == 0 ? ah__folder_remove(temporary) : fail_io(path, "remove");
+    ah__free(temporary);
+    return status;
 }
 
 /* Steps above this one belong to another run that got further: not ours to remove. */

@@ -2,7 +2,7 @@
  * into and puts it in place. Knows not what the files hold.
  *
  *     DIR/step-00000100/        files of a checkpoint, and checksums.json {"files": {NAME: {"bytes", "xxh3"}}}
- *     DIR/step-00000200.tmp/    one being written; what a crash leaves is removed by the next begin
+ *     DIR/step-00000200.tmp/    one being written or removed; what a crash leaves is removed by the next begin
  *     DIR/checkpoint            symbolic link to the last complete step folder
  *     DIR/model.safetensors     symbolic links through DIR/checkpoint, so that DIR loads as a Hugging Face folder
  *     DIR/config.json

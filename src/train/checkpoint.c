@@ -325,16 +325,22 @@ static bool is_training(const char *path, const char *found)
     return !same;
 }
 
-/* A checkpoint that was found and is gone was removed by a training that goes on: there is a newer one. */
-static int find_and_verify(struct ah_checkpoint *checkpoint, const char *path)
+static int verify_and_read(struct ah_checkpoint *checkpoint)
 {
-    enum { TRIES = 5 };
+    AH_TRY(ah__folder_verify(checkpoint->folder, required));
+    return load_state(checkpoint);
+}
+
+/* A checkpoint that was found and is gone was removed by a training that goes on: there is a newer one. */
+static int find_and_read(struct ah_checkpoint *checkpoint, const char *path)
+{
+    enum { TRIES = 20 };
     int status = AH_OK;
     for (int i = 0; i < TRIES; i++) {
         ah__free(checkpoint->folder);
         checkpoint->folder = NULL;
         AH_TRY(ah__folder_find(&checkpoint->folder, path));
-        status = ah__folder_verify(checkpoint->folder, required);
+        status = verify_and_read(checkpoint);
         if (status == AH_OK || ah__path_exists(checkpoint->folder))
             break;
     }
@@ -353,7 +359,7 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
             return ah__fail(AH_ECORRUPT, "%s", first);
         ah__free(checkpoint->folder);
         checkpoint->folder = older;
-        status = ah__folder_verify(older, required);
+        status = verify_and_read(checkpoint);
     }
     return status;
 }
@@ -361,13 +367,11 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
 int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 {
     struct ah_checkpoint checkpoint = {0};
-    int status = find_and_verify(&checkpoint, path);
+    int status = find_and_read(&checkpoint, path);
     if (status == AH_ECORRUPT && older && is_training(path, checkpoint.folder))
         status = go_back(&checkpoint, status);
     if (status == AH_OK)
         status = ah__strdup(&checkpoint.run_folder, checkpoint.folder);
-    if (status == AH_OK)
-        status = load_state(&checkpoint);
     if (status != AH_OK) {
         ah__checkpoint_close(&checkpoint);
         return status;

@@ -1,12 +1,18 @@
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +173,11 @@ static void crashes_lose_nothing(void **state)
     expect_found(dir, "step-00000010");
 }
 
+static void expect_damaged(const char *step, const char *words)
+{
+    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, words);
+}
+
 static void damage_is_found(void **state)
 {
     (void)state;
@@ -176,20 +187,22 @@ static void damage_is_found(void **state)
     snprintf(step, sizeof step, "%s", in("step-00000001"));
     assert_ok(ah__folder_verify(step, required));
     assert_ok(ah__file_write(in("step-00000001/model.safetensors"), "abcdeg", 6));
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "step-00000001/model.safetensors: found checksum ");
+    expect_damaged(step, "step-00000001/model.safetensors: found checksum ");
     assert_ok(ah__file_write(path, "abcde", 5));
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "step-00000001/model.safetensors: found 5 bytes, expected 6 by");
+    expect_damaged(step, "step-00000001/model.safetensors: found 5 bytes, expected 6 by");
     assert_ok(ah__file_write(path, "", 0));
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "step-00000001/model.safetensors: found 0 bytes, expected 6 by");
+    expect_damaged(step, "step-00000001/model.safetensors: found 0 bytes, expected 6 by");
     assert_int_equal(unlink(path), 0);
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "step-00000001/model.safetensors: cannot open: No such file");
+    expect_damaged(step, "step-00000001/model.safetensors: cannot open: No such file");
     assert_ok(ah__file_write(in("step-00000001/checksums.json"), "{", 1));
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "checksums.json: line 1");
-    assert_ok(ah__file_write(path, "{\"version\": 1, \"files\": {\"../x\": {\"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}}}", 75));
+    expect_damaged(step, "checksums.json: line 1");
+    static const char outside[] =
+        "{\"version\": 1, \"files\": {\"../x\": {\"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}}}";
+    assert_ok(ah__file_write(path, outside, strlen(outside)));
     static const char *const nothing[] = {NULL};
     assert_fails(ah__folder_verify(step, nothing), AH_ECORRUPT, "found '../x', expected a plain file name");
     assert_int_equal(unlink(path), 0);
-    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, "checksums.json: cannot open: No such file");
+    expect_damaged(step, "checksums.json: cannot open: No such file");
 }
 
 /* Temporaries of a process that is gone; another's, and names that only look alike, stay. */
@@ -229,6 +242,45 @@ static void the_one_before(void **state)
     assert_null(before);
     assert_ok(ah__folder_before(&before, in("elsewhere")));
     assert_null(before);
+}
+
+/* As on a file system that knows no symbolic links: the kernel refuses them. */
+static bool links_forbid(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef SYS_symlink
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlink, 1, 0),
+#endif
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlinkat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {AH_LENGTH(code), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void without_links_the_highest_step_counts(void **state)
+{
+    (void)state;
+    dir_new();
+    pid_t child = fork();
+    if (child == 0) {
+        if (!links_forbid())
+            _exit(77); /* a kernel without filters */
+        bool refused = symlink("x", in("x")) != 0 && errno == EPERM;
+        _exit(!refused || save(1, 2, "one") != AH_OK || save(2, 2, "two") != AH_OK);
+    }
+    int code = -1;
+    assert_true(waitpid(child, &code, 0) == child && WIFEXITED(code));
+    if (WEXITSTATUS(code) == 77)
+        skip();
+    assert_int_equal(code, 0);
+    assert_false(ah__path_exists(in("checkpoint")));
+    expect_found(dir, "step-00000002");
+    assert_ok(save(3, 2, "three")); /* moved to one that has them */
+    expect_found(dir, "step-00000003");
+    expect_text("model.safetensors", "three");
 }
 
 static void find_refuses(void **state)
@@ -340,6 +392,7 @@ static void every_allocation_may_fail(void **state)
 AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
               cmocka_unit_test(same_step_is_replaced), cmocka_unit_test(abandoned_is_removed),
               cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found),
-              cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before), cmocka_unit_test(find_refuses),
+              cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
+              cmocka_unit_test(without_links_the_highest_step_counts), cmocka_unit_test(find_refuses),
               cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
               cmocka_unit_test(full_disk_keeps_the_last), cmocka_unit_test(every_allocation_may_fail))

@@ -88,7 +88,8 @@ static void text_goes_through_its_tokenizer(void **state)
     assert_fails(ah__tokens_open(&tokens, path, &pairs, 2000, 2, 0, NULL), AH_EINPUT,
                  "text: pair 2: found 25025, expected a token below the model's vocab_size 2000");
     assert_ok(ah__file_write(path, "abc", 3));
-    assert_fails(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0, NULL), AH_EINPUT, "text: found an odd number of bytes");
+    assert_fails(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0, NULL), AH_EINPUT,
+                 "text: found an odd number of bytes");
 }
 
 AH_TEST_SUITE("io/tokenizer", cmocka_unit_test(bytes_there_and_back),

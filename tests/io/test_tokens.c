@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/tokens.h"
@@ -114,7 +115,8 @@ static void bad_input(void **state)
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05, NULL), AH_EINPUT, "found seq 0");
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05, NULL), AH_EINPUT,
                  "found seq 9223372036854775807");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9, NULL), AH_EINPUT, "validation part 0.9");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9, NULL), AH_EINPUT,
+                 "validation part 0.9");
     tokens_make(1, 100, 100);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05, NULL), AH_EINPUT,
                  "tokens.bin: token 34: found 102, expected a token below the model's vocab_size 100");
@@ -254,12 +256,58 @@ static void no_text_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", ah_test_folder(), cases[i].name);
         assert_ok(ah__file_write(path, cases[i].start, cases[i].length));
-        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05, NULL), AH_EINPUT, cases[i].words);
+        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05, NULL), AH_EINPUT,
+                     cases[i].words);
     }
     assert_null(tokens);
 }
 
-AH_TEST_SUITE("io/tokens", cmocka_unit_test(permutation_is_one), cmocka_unit_test(text_splits),
+/* A file that is the very one of an earlier opening is not read whole again; any other is. */
+static void what_is_known_is_not_read_again(void **state)
+{
+    (void)state;
+    struct ah_tokens *tokens = NULL;
+    text_make(1000);
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
+    struct ah_tokens_info first = *ah__tokens_info(tokens);
+    ah__tokens_close(tokens);
+    struct ah_tokens_known known = {first.stamp, first.signature + 1, first.tokenizer, 256};
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, &known));
+    assert_true(ah__tokens_info(tokens)->signature == known.signature); /* a lie tells that it was believed */
+    ah__tokens_close(tokens);
+    struct ah_tokens_known others[] = {known, known, known, known, known};
+    others[0].stamp.bytes++;
+    others[1].stamp.modified_ns++;
+    others[2].stamp.inode++;
+    others[3].tokenizer++;
+    others[4].vocab_size = 257;
+    for (size_t i = 0; i < AH_LENGTH(others); i++) {
+        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, &others[i]));
+        assert_true(ah__tokens_info(tokens)->signature == first.signature);
+        ah__tokens_close(tokens);
+    }
+}
+
+/* Whatever happens to the file while it is open: a failure, never a token that is none of its vocabulary. */
+static void a_file_that_changes_fails(void **state)
+{
+    (void)state;
+    int32_t ids[8], targets[8];
+    struct ah_tokens *tokens = NULL;
+    text_make(1000);
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
+    assert_int_equal(truncate(path, 500), 0);
+    int failed = 0;
+    for (int64_t n = 0; n < ah__tokens_info(tokens)->train_windows; n++)
+        failed += ah__tokens_batch(tokens, n, 1, 1, ids, targets) == AH_EIO;
+    assert_in_range(failed, 40, 60); /* of 112 windows in the first 900 bytes */
+    assert_fails(ah__tokens_val_batch(tokens, 0, 1, ids, targets), AH_EIO, "cut short since it was opened");
+    ah__tokens_close(tokens);
+}
+
+AH_TEST_SUITE("io/tokens", cmocka_unit_test(what_is_known_is_not_read_again),
+              cmocka_unit_test(a_file_that_changes_fails), cmocka_unit_test(permutation_is_one),
+              cmocka_unit_test(text_splits),
               cmocka_unit_test(short_files), cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
               cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
               cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))

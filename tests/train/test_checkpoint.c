@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/safetensors.h"
@@ -103,6 +105,15 @@ static int save(const char *dir, const struct ah_checkpoint *state, struct fixtu
 {
     struct ah_states states = ah__run_states_of(f->run);
     return ah__checkpoint_save(dir, state, f->model, f->partition, &states, f->buffer);
+}
+
+static int copy_of_nothing(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+{
+    (void)param;
+    (void)which;
+    (void)context;
+    *values = buffer;
+    return AH_OK;
 }
 
 static void what_goes_in_comes_out(void **state)
@@ -267,6 +278,39 @@ static void an_incomplete_one_is_refused(void **state)
     fixture_fini(&f);
 }
 
+/* A writer that keeps one checkpoint takes away what a reader has just found. */
+static void a_reader_beside_a_writer_gets_a_whole_one(void **state)
+{
+    (void)state;
+    enum { SAVES = 60 };
+    struct fixture f;
+    char data[] = "d", dir[PATH_SIZE];
+    snprintf(dir, sizeof dir, "%s", ah_test_folder());
+    struct ah_checkpoint in = state_of(1, data), found;
+    in.settings.keep = 1;
+    fixture_init(&f, 0);
+    fill(&f);
+    assert_ok(save(dir, &in, &f));
+    pid_t child = fork();
+    if (child == 0) {
+        struct ah_states states = {copy_of_nothing, NULL}; /* no threads live in a child: the run is not asked */
+        for (in.step = 2; in.step <= SAVES; in.step++)
+            if (ah__checkpoint_save(dir, &in, f.model, f.partition, &states, f.buffer) != AH_OK)
+                _exit(1);
+        _exit(0);
+    }
+    int code = -1;
+    do {
+        assert_ok(ah__checkpoint_open(&found, dir, false));
+        ah__checkpoint_close(&found);
+    } while (waitpid(child, &code, WNOHANG) == 0);
+    assert_int_equal(code, 0);
+    assert_ok(ah__checkpoint_open(&found, dir, false));
+    assert_int_equal(found.step, SAVES);
+    ah__checkpoint_close(&found);
+    fixture_fini(&f);
+}
+
 /* What an older program wrote: without the keys that came later. */
 static void the_first_format_is_read(void **state)
 {
@@ -285,4 +329,5 @@ static void the_first_format_is_read(void **state)
 AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(names_are_hugging_faces),
               cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state),
               cmocka_unit_test(a_damaged_one_gives_way_to_the_one_before),
-              cmocka_unit_test(an_incomplete_one_is_refused), cmocka_unit_test(the_first_format_is_read))
+              cmocka_unit_test(an_incomplete_one_is_refused), cmocka_unit_test(the_first_format_is_read),
+              cmocka_unit_test(a_reader_beside_a_writer_gets_a_whole_one))

@@ -301,8 +301,8 @@ static int tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t co
             if (tokens->width == 2)
                 memcpy(&token, bytes + 2 * i, sizeof token);
             if (token >= tokens->vocab_size)
-                return ah__fail(AH_EIO, "%s: token %lld: found %d, expected one below %lld: the file was changed since it "
-                                "was opened", tokens->path, (long long)(first + done), token,
+                return ah__fail(AH_EIO, "%s: token %lld: found %d, expected one below %lld: the file was changed since "
+                                "it was opened", tokens->path, (long long)(first + done), token,
                                 (long long)tokens->vocab_size);
             to[done] = token;
         }

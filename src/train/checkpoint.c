@@ -441,8 +441,8 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 {
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     if (info->tokens != checkpoint->data_tokens)
-        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a new "
-                        "training may start from its weights: give %s as the model)", path, info->tokens,
+        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a "
+                        "new training may start from its weights: give %s as the model)", path, info->tokens,
                         checkpoint->data_tokens, checkpoint->run_folder);
     if (info->signature != checkpoint->data_signature)
         return ah__fail(AH_ESTALE,

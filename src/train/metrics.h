@@ -1,5 +1,6 @@
 /* DIR/metrics.jsonl, one line per training step, and DIR/val.jsonl, one line per evaluation. Numbers have 17
- * significant digits, so that reading them back gives the same bits. Nothing is allocated after opening. Knows what a line looks like, not where its numbers come from. */
+ * significant digits, so that reading them back gives the same bits. Nothing is allocated after opening. Knows what a
+ * line looks like, not where its numbers come from. */
 #ifndef AH_TRAIN_METRICS_H
 #define AH_TRAIN_METRICS_H
 

@@ -35,8 +35,8 @@ void ah__recipe_free(struct ah_recipe *recipe);
 /* Atomically to a file. The data's stamp is kept only where it tells a later change for certain. */
 int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts *facts, const char *path);
 
-/* Options that are not set become the recipe's; its settings have a way of their own (ah__settings_resolve). The options
- * then point into the recipe. `again`: model and data, too. */
+/* Options that are not set become the recipe's; its settings have a way of their own (ah__settings_resolve). The
+ * options then point into the recipe. `again`: model and data, too. */
 void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *recipe, bool again);
 
 #endif

@@ -1,6 +1,6 @@
-/* Saves checkpoints while the training goes on: states are copied into host memory, and a thread of its own writes them.
- * Where there is no memory for a copy, and for the last checkpoint, the training waits for the writing. Knows when
- * nothing of this: the loop decides that. */
+/* Saves checkpoints while the training goes on: states are copied into host memory, and a thread of its own writes
+ * them. Where there is no memory for a copy, and for the last checkpoint, the training waits for the writing. When to
+ * save is the loop's to know. */
 #ifndef AH_TRAIN_SAVER_H
 #define AH_TRAIN_SAVER_H
 
@@ -31,8 +31,8 @@ void ah__saver_fini(struct ah_saver *saver);
 
 /* Whether a checkpoint is being written now. */
 bool ah__saver_busy(struct ah_saver *saver);
-/* Saves what the drained run holds, while nothing is being written. With `wait` returns when it is durable, else perhaps
- * sooner: then ah__saver_wait tells how it went. AH_EIO, AH_ENUMERIC. */
+/* Saves what the drained run holds, while nothing is being written. With `wait` returns when it is durable, else
+ * perhaps sooner: then ah__saver_wait tells how it went. AH_EIO, AH_ENUMERIC. */
 int ah__saver_save(struct ah_saver *saver, int64_t step, double loss, struct ah_run *run, bool wait);
 /* Waits until nothing is being written; how it went, told once. */
 int ah__saver_wait(struct ah_saver *saver);

@@ -25,9 +25,9 @@ struct ah_settings {
     int64_t val_batches;           /* 0: never */
 };
 
-/* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is `resumed`
- * keeps its batch, micro_batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option
- * out of range. */
+/* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is
+ * `resumed` keeps its batch, micro_batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT
+ * names an option out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
                          const struct ah_settings *saved, bool resumed, int64_t max_seq);
 

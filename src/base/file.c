@@ -44,6 +44,15 @@ bool ah__path_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
+int ah__path_real(char **out, const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM)
+        return ah__fail(AH_ENOMEM, "%s: out of host memory", path);
+    *out = real;
+    return AH_OK;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Opens a regular file for reading and tells its length. */
@@ -200,13 +209,14 @@ int ah__file_write(const char *path, const void *data, size_t length)
     if (exists && !S_ISREG(info.st_mode))
         return write_special(path, data, length);
     /* What a symbolic link points at is replaced, not the link. */
-    char *real = exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode) ? realpath(path, NULL) : NULL;
-    char *temporary = NULL;
+    char *real = NULL, *temporary = NULL;
+    if (exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        AH_TRY(ah__path_real(&real, path));
     int status = ah__sprintf(&temporary, "%s.tmp-%ld", real ? real : path, (long)getpid());
     if (status == AH_OK)
         status = write_renamed(real ? real : path, temporary, data, length);
     ah__free(temporary);
-    free(real);
+    ah__free(real);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "train/session.h"
 
 /* Enough for two iterations in full swing. */
@@ -46,9 +47,8 @@ static int prepare_state(struct ah_session *session)
 {
     const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
     const char *data = session->options->data_path ? session->options->data_path : session->resumed.data_path;
-    char *absolute = realpath(data, NULL);
-    int status = ah__strdup(&session->state.data_path, absolute ? absolute : data);
-    free(absolute);
+    AH_TRY(ah__path_real(&session->state.data_path, data));
+    int status = session->state.data_path ? AH_OK : ah__strdup(&session->state.data_path, data);
     session->state.data_tokens = info->tokens;
     session->state.data_signature = info->signature;
     session->state.settings = session->settings;

@@ -54,6 +54,6 @@ class Rig:
 
 
 def one_line(text):
-    """Whether standard error ends a failed run as it should: with the one line that says why."""
-    lines = [line for line in text.splitlines() if line.startswith("autohete: ")]
-    return len(lines) == 1 and text.endswith("\n") and text.splitlines()[-1] == lines[0]
+    """Whether a failed run said why in one line, and nothing else but notes."""
+    lines = [line for line in text.splitlines() if not line.startswith("autohete: note: ")]
+    return len(lines) == 1 and text.endswith("\n") and lines[0].startswith("autohete: ")

@@ -2,10 +2,13 @@
  * depend on the number of threads. */
 #include "dev/cpu/cpu.h"
 
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/guard.h"
 #include "dev/cpu/sgemm.h"
 
@@ -89,6 +92,50 @@ int ah__cpu_sgemm_fail(int status, int64_t m, int64_t n, int64_t k)
 {
     return ah__fail(status, "cpu: a product of %lldx%lldx%lld by oneDNN: %s", (long long)m, (long long)n, (long long)k,
                     status == AH_ENOMEM ? "out of host memory" : "it failed");
+}
+
+static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool ready;
+
+/* A thread of its own: its OpenMP settings are nobody else's. */
+static void *first_product(void *context)
+{
+    enum { SIDE = 16 };
+    static const float a[SIDE * SIDE], b[SIDE * SIDE];
+    float c[SIDE * SIDE];
+    struct ah_sgemm call = {.m = SIDE, .n = SIDE, .k = SIDE, .lda = SIDE, .ldb = SIDE, .ldc = SIDE};
+    call.a = a;
+    call.b = b;
+    call.c = c;
+    omp_set_num_threads(1);
+    *(int *)context = ah__cpu_sgemm(&call);
+    return NULL;
+}
+
+static int products_start(void)
+{
+    enum { ROOM_BYTES = 32 << 20 };
+    pthread_t thread;
+    void *room;
+    int status = AH_OK;
+    AH_TRY(ah__new(&room, ROOM_BYTES, 1));
+    ah__free(room);
+    int error = pthread_create(&thread, NULL, first_product, &status);
+    if (error)
+        return ah__fail(AH_ENOMEM, "cpu: no thread to start oneDNN: %s", strerror(error));
+    pthread_join(thread, NULL);
+    if (status != AH_OK)
+        return ah__fail(status, "cpu: oneDNN: %s", status == AH_ENOMEM ? "out of host memory" : "it does not start");
+    return AH_OK;
+}
+
+int ah__cpu_products_ready(void)
+{
+    pthread_mutex_lock(&ready_lock);
+    int status = ready ? AH_OK : products_start();
+    ready = ready || status == AH_OK;
+    pthread_mutex_unlock(&ready_lock);
+    return status;
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */

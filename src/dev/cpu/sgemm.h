@@ -11,6 +11,9 @@ struct ah_sgemm {
     const float *a, *b;
     float *c;
 };
+/* Makes the library generate its code, once in a process, when it is known that there is memory for it: it does not
+ * survive being refused some at that. Before the first product. AH_ENOMEM. */
+int ah__cpu_products_ready(void);
 /* On a thread that has entered a pool. AH_ENOMEM, AH_EDEVICE; the message stays with the calling thread, which may be a
  * worker: whoever started it says ah__cpu_sgemm_fail(). */
 int ah__cpu_sgemm(const struct ah_sgemm *call);

@@ -5,9 +5,10 @@
  *   AH_FAULT_LOG=FILE  when main returns, writes how many there were, then the numbers of those that came from a place (the
  *                      innermost calls that lead there) for the first time: a loop over these fails each place once
  *
- * Counted are malloc, calloc, realloc, the aligned ones, mmap and pthread_create. What libgomp asks for is left alone:
- * it ends the process itself, with a line and a status of its own. The library asks for as much right before
- * (src/dev/host/pool.c), so that this happens to nobody whose memory is merely short. */
+ * Counted are malloc, calloc, realloc, the aligned ones, mmap and pthread_create. Two requests are left alone, since nothing
+ * can be done when they fail, and the library asks for as much right before: what libgomp keeps of a thread (it ends the
+ * process itself; src/dev/host/pool.c), and what oneDNN does once, which is generating its code (it does not look at
+ * what it gets; src/dev/cpu/gemm.c). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,7 @@ static const char *log_path;
 static atomic_uint_fast64_t place_hash[PLACES];
 static long place_number[PLACES];
 static _Thread_local bool inside;
+static _Thread_local int once; /* depth of what a library does once */
 
 /* ---- where a call comes from ------------------------------------------------------------------------------------- */
 
@@ -79,10 +81,10 @@ static void place_note(long number)
     }
 }
 
-static bool from_gomp(const void *caller)
+static bool comes_from(const void *caller, const char *library)
 {
     Dl_info info;
-    return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "libgomp");
+    return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, library);
 }
 
 /* Whether this request is the one to fail. */
@@ -97,7 +99,7 @@ static bool fails(const void *caller)
     inside = true;
     if (log_path)
         place_note(number);
-    wanted = wanted && !from_gomp(caller);
+    wanted = wanted && !once && !comes_from(caller, "libgomp");
     inside = false;
     if (wanted)
         errno = ENOMEM;
@@ -158,6 +160,18 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     if (!real_create)
         *(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");
     return real_create(thread, attributes, start, argument);
+}
+
+int pthread_once(pthread_once_t *control, void (*routine)(void))
+{
+    static int (*real)(pthread_once_t *, void (*)(void));
+    bool left_alone = comes_from(__builtin_return_address(0), "libdnnl");
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_once");
+    once += left_alone;
+    int status = real(control, routine);
+    once -= left_alone;
+    return status;
 }
 
 /* ---- from the start of main to its end --------------------------------------------------------------------------- */

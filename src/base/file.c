@@ -251,7 +251,7 @@ int ah__folder_make(const char *path)
         status = folder_make_one(part);
     ah__free(part);
     if (status == AH_OK && access(path, W_OK | X_OK) != 0)
-        status = ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", path, strerror(errno));
+        status = fail_open(path, "write into folder");
     return status;
 }
 

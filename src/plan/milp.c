@@ -2,6 +2,7 @@
 #include <math.h>
 #include <signal.h>
 
+#include "base/alloc.h"
 #include "base/guard.h"
 #include "plan/cost.h"
 
@@ -204,7 +205,10 @@ static void solve(void *context)
 
 int ah__cost_solve_milp(struct ah_cpo *best, double *seconds, const struct ah_cost_model *model)
 {
+    /* Some eight times what CBC takes, which asserts, or frees twice, when it is refused memory in the middle. */
+    enum { ROOM_BYTES = 16 << 20 };
     struct milp milp = {model, {.seconds = INFINITY}};
+    AH_TRY(ah__room(ROOM_BYTES));
     /* CBC takes over SIGINT while it runs and returns it without its flags, or not at all when it throws; the program's
      * own handler is put back whole. */
     struct sigaction handler;

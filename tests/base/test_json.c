@@ -105,7 +105,7 @@ static void syntax_errors_have_lines(void **state)
         {"", "f.json: line 1, column 1: found a syntax error at the end of the text, expected JSON"},
         {"{\n\"a\": 1,\n\"b\" 2}", "f.json: line 3, column 5: found a syntax error, expected JSON"},
         {"{\"a\": 1", "found a syntax error at the end of the text"},
-        {"{\"a\": 1}\n\n x", "f.json: line 3, column 2: found more text after the object"},
+        {"{\"a\": 1}\n\n {}", "f.json: line 3, column 2: found more text after the object"},
         {"[1]", "f.json: found no object at the root, expected one"},
         {"{\"a\": {\"b\": 1, \"c\": [{\"d\": 1, \"e\": 2, \"d\": 3}]}}", "f.json: key 'd': found twice in one object"},
     };

@@ -1,4 +1,4 @@
-"""What the fault loops share: a tiny model, runs of the program with something preloaded, samples, and the last lines."""
+"""What the fault loops share: a tiny model, runs of the program with something preloaded, samples, results."""
 import os
 import pathlib
 import random

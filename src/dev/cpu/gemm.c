@@ -114,12 +114,10 @@ static void *first_product(void *context)
 
 static int products_start(void)
 {
-    enum { ROOM_BYTES = 32 << 20 };
+    enum { ROOM_BYTES = 32 << 20 }; /* some six times what it takes */
     pthread_t thread;
-    void *room;
     int status = AH_OK;
-    AH_TRY(ah__new(&room, ROOM_BYTES, 1));
-    ah__free(room);
+    AH_TRY(ah__room(ROOM_BYTES));
     int error = pthread_create(&thread, NULL, first_product, &status);
     if (error)
         return ah__fail(AH_ENOMEM, "cpu: no thread to start oneDNN: %s", strerror(error));

@@ -211,10 +211,7 @@ static int allocate(struct ah_pool *pool)
 int ah__host_thread_room(void)
 {
     enum { ROOM_BYTES = 65536 };
-    void *room;
-    AH_TRY(ah__new(&room, ROOM_BYTES, 1));
-    ah__free(room);
-    return AH_OK;
+    return ah__room(ROOM_BYTES);
 }
 
 static int start(struct ah_pool *pool)

@@ -2,13 +2,13 @@
  *
  *   AH_FAULT_AT=n      the n-th fails, as if there were no memory
  *   AH_FAULT_ALL=1     and so do all after it
- *   AH_FAULT_LOG=FILE  when main returns, writes how many there were, then the numbers of those that came from a place (the
- *                      innermost calls that lead there) for the first time: a loop over these fails each place once
+ *   AH_FAULT_LOG=FILE  when main returns, writes how many there were, then the numbers of those that came from a place
+ *                      (the innermost calls that lead there) for the first time: a loop over them fails each place once
  *
- * Counted are malloc, calloc, realloc, the aligned ones, mmap and pthread_create. Two requests are left alone, since nothing
- * can be done when they fail, and the library asks for as much right before: what libgomp keeps of a thread (it ends the
- * process itself; src/dev/host/pool.c), and what oneDNN does once, which is generating its code (it does not look at
- * what it gets; src/dev/cpu/gemm.c). */
+ * Counted are malloc, calloc, realloc, the aligned ones, mmap and pthread_create. Three kinds are left alone, since
+ * nothing can be done when they fail, and the library asks for more right before: what libgomp keeps of a thread (it
+ * ends the process itself; src/dev/host/pool.c), what oneDNN does once, which is generating its code (it does not look
+ * at what it gets; src/dev/cpu/gemm.c), and what CBC does (it asserts, or frees twice; src/plan/milp.c). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static const char *log_path;
 static atomic_uint_fast64_t place_hash[PLACES];
 static long place_number[PLACES];
 static _Thread_local bool inside;
-static _Thread_local int once; /* depth of what a library does once */
+static _Thread_local int alone; /* above 0: within what is left alone */
 
 /* ---- where a call comes from ------------------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static bool fails(const void *caller)
     inside = true;
     if (log_path)
         place_note(number);
-    wanted = wanted && !once && !comes_from(caller, "libgomp");
+    wanted = wanted && !alone && !comes_from(caller, "libgomp");
     inside = false;
     if (wanted)
         errno = ENOMEM;
@@ -168,10 +168,27 @@ int pthread_once(pthread_once_t *control, void (*routine)(void))
     bool left_alone = comes_from(__builtin_return_address(0), "libdnnl");
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_once");
-    once += left_alone;
+    alone += left_alone;
     int status = real(control, routine);
-    once -= left_alone;
+    alone -= left_alone;
     return status;
+}
+
+/* CBC's first and last calls for one model. */
+void *Cbc_newModel(void)
+{
+    void *(*real)(void);
+    *(void **)&real = dlsym(RTLD_NEXT, "Cbc_newModel");
+    alone++;
+    return real();
+}
+
+void Cbc_deleteModel(void *model)
+{
+    void (*real)(void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "Cbc_deleteModel");
+    real(model);
+    alone--;
 }
 
 /* ---- from the start of main to its end --------------------------------------------------------------------------- */

@@ -166,7 +166,7 @@ int openat(int fd, const char *path, int flags, ...)
     return count_at("openat", fd, path) == FAILS ? -1 : NEXT(openat)(fd, path, flags, mode);
 }
 
-/* ---- calls with two: the second is what comes to be --------------------------------------------------------------- */
+/* ---- calls with two: the second is what comes to be -------------------------------------------------------------- */
 
 int rename(const char *from, const char *to)
 {

@@ -1,4 +1,4 @@
-/* Inside the CPU device: one single-threaded product of fp32 matrices by oneDNN, whose failures come back as a status. */
+/* Inside the CPU device: one single-threaded product of fp32 matrices by oneDNN; failures are statuses. */
 #ifndef AH_DEV_CPU_SGEMM_H
 #define AH_DEV_CPU_SGEMM_H
 

@@ -14,8 +14,9 @@ int64_t ah__pages_available(void)
 {
     char text[64];
     long long kib = 0;
-    bool known = ah__host_line(text, sizeof text, "/proc/meminfo", "MemAvailable") && sscanf(text, "%lld kB", &kib) == 1;
-    return known ? (int64_t)kib * 1024 : INT64_MAX;
+    if (!ah__host_line(text, sizeof text, "/proc/meminfo", "MemAvailable") || sscanf(text, "%lld kB", &kib) != 1)
+        return INT64_MAX;
+    return (int64_t)kib * 1024;
 }
 
 /* Faults every page in now, so that no step pays for it. */

@@ -207,7 +207,7 @@ static int allocate(struct ah_pool *pool)
     return ah__new(&pool->scratch_memory, workers * AH_POOL_SCRATCH * sizeof(float) + POOL_LINE, 1);
 }
 
-/* libgomp ends the process when it finds no memory for what it keeps of each thread, so that much is asked for first. */
+/* libgomp ends the process when it finds no memory for what it keeps of each thread, so that is asked for first. */
 int ah__host_thread_room(void)
 {
     enum { ROOM_BYTES = 65536 };

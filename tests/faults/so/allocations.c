@@ -2,8 +2,9 @@
  *
  *   AH_FAULT_AT=n      the n-th fails, as if there were no memory
  *   AH_FAULT_ALL=1     and so do all after it
- *   AH_FAULT_LOG=FILE  when main returns, writes how many there were, then the numbers of those that came from a place
- *                      (the innermost calls that lead there) for the first time: a loop over them fails each place once
+ *   AH_FAULT_LOG=FILE  when main returns, writes how many there were
+ *   AH_FAULT_PLACES=1  and then the numbers of those that came from a place (the innermost calls that lead there) for
+ *                      the first time: a loop over them fails each place once
  *
  * Counted are malloc, calloc, realloc, the aligned ones, mmap and pthread_create. Three kinds are left alone, since
  * nothing can be done when they fail, and the library asks for more right before: what libgomp keeps of a thread (it
@@ -37,6 +38,7 @@ static atomic_long counted;
 static long fail_at;
 static bool fail_rest;
 static const char *log_path;
+static bool places;
 static atomic_uint_fast64_t place_hash[PLACES];
 static long place_number[PLACES];
 static _Thread_local bool inside;
@@ -94,10 +96,10 @@ static bool fails(const void *caller)
         return false;
     long number = atomic_fetch_add(&counted, 1) + 1;
     bool wanted = fail_at && (number == fail_at || (fail_rest && number > fail_at));
-    if (!wanted && !log_path)
+    if (!wanted && !places)
         return false;
     inside = true;
-    if (log_path)
+    if (places)
         place_note(number);
     wanted = wanted && !alone && !comes_from(caller, "libgomp");
     inside = false;
@@ -216,6 +218,7 @@ static int watched(int argc, char **argv, char **environment)
     fail_at = at ? atol(at) : 0;
     fail_rest = getenv("AH_FAULT_ALL") != NULL;
     log_path = getenv("AH_FAULT_LOG");
+    places = getenv("AH_FAULT_PLACES") != NULL;
     *(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");
     atomic_store(&armed, true);
     int status = program(argc, argv, environment);

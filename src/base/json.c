@@ -363,7 +363,8 @@ static void number_add(struct ah_buf *buf, double value)
         return;
     }
     if (floor(value) == value && fabs(value) <= integer_limit)
-        ah__snprintf(text, sizeof text, "%s%.0f", value == 0 && signbit(value) ? "-" : "", fabs(value) > 0 ? value : 0.0);
+        ah__snprintf(text, sizeof text, "%s%.0f", value == 0 && signbit(value) ? "-" : "",
+                     fabs(value) > 0 ? value : 0.0);
     else
         for (int digits = 6; digits <= 17; digits++) {
             ah__snprintf(text, sizeof text, "%.*g", digits, value);

@@ -13,8 +13,8 @@ int ah__strdup(char **out, const char *text);
 int ah__sprintf(char **out, const char *format, ...) AH_PRINTF(2, 3);
 void ah__free(void *memory);
 
-/* AH_ENOMEM unless so much could be had at once; nothing is kept. For libraries that do not survive being refused memory:
- * right before a call that takes less. */
+/* AH_ENOMEM unless so much could be had at once; nothing is kept. For libraries that do not survive being refused
+ * memory: right before a call that takes less. */
 static inline int ah__room(size_t bytes)
 {
     void *room;

@@ -1,5 +1,5 @@
-/* Numbers as text and back: with a decimal point whatever locale the program that uses the library has set. Everything in
- * the library that formats or reads a number with a fraction goes through here (tests/lint/numbers).
+/* Numbers as text and back: with a decimal point whatever locale the program that uses the library has set. Everything
+ * in the library that formats or reads a number with a fraction goes through here (tests/lint/numbers).
  *
  * Takes what the C library's functions of the same names take, and gives the same. */
 #ifndef AH_BASE_FORMAT_H

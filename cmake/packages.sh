@@ -3,6 +3,7 @@
 
 packages_build='
 gcc              command:cc
+g++              command:c++
 libc6-dev        header:stdio.h
 cmake            command:cmake
 ninja-build      command:ninja

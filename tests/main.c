@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <fnmatch.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,37 @@ const char *ah_test_folder(void)
     if (system(command) != 0)
         abort();
     return path;
+}
+
+/* What localedef makes of LC_NUMERIC with decimal_point "," and neither grouping nor a separator. */
+static const unsigned char comma_numeric[] = {
+    0x14, 0x11, 0x03, 0x20, 6, 0, 0, 0, 0x20, 0, 0, 0, 0x22, 0, 0, 0, 0x23, 0, 0, 0, 0x24, 0, 0, 0, 0x28,
+    0,    0,    0,    0x2c, 0, 0, 0, 0x2c, 0, 0, 0, 0x2c, 0, 0, 0,    0,    0, 0, 0, 'U',  'T', 'F', '-', '8', 0};
+
+void ah_test_comma(bool on)
+{
+    static char path[128];
+    if (!on) {
+        setlocale(LC_NUMERIC, "C");
+        return;
+    }
+    if (!path[0]) {
+        char name[160];
+        snprintf(path, sizeof path, "%s", ah_test_folder());
+        setenv("LOCPATH", path, 1);
+        snprintf(name, sizeof name, "mkdir '%s/comma'", path);
+        if (system(name) != 0)
+            abort();
+        snprintf(name, sizeof name, "%s/comma/LC_NUMERIC", path);
+        FILE *file = fopen(name, "w");
+        if (!file || fwrite(comma_numeric, sizeof comma_numeric, 1, file) != 1 || fclose(file) != 0)
+            abort();
+    }
+    char text[8];
+    if (setlocale(LC_NUMERIC, "comma"))
+        snprintf(text, sizeof text, "%.1f", 0.5);
+    if (!setlocale(LC_NUMERIC, NULL) || strcmp(text, "0,5") != 0)
+        fail_msg("there is no locale with a decimal comma");
 }
 
 const char *ah_test_source(void)

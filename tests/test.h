@@ -49,6 +49,8 @@ bool ah_test_soaks(void);
 
 /* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
 const char *ah_test_folder(void);
+/* A locale whose numbers have a decimal comma, which this process makes for itself; false: back to the C locale. */
+void ah_test_comma(bool on);
 /* The repository's tests/ folder (for golden files). */
 const char *ah_test_source(void);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
+
 static atomic_uint_fast64_t allocations;
 static atomic_uint_fast64_t fail_at;
 
@@ -84,14 +86,14 @@ int ah__sprintf(char **out, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = ah__vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0)
         return ah__fail(AH_EINTERNAL, "cannot format '%s'", format);
     char *text;
     AH_TRY(ah__new(&text, (size_t)length + 1, 1));
     va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
+    ah__vsnprintf(text, (size_t)length + 1, format, arguments);
     va_end(arguments);
     *out = text;
     return AH_OK;

@@ -13,6 +13,16 @@ int ah__strdup(char **out, const char *text);
 int ah__sprintf(char **out, const char *format, ...) AH_PRINTF(2, 3);
 void ah__free(void *memory);
 
+/* AH_ENOMEM unless so much could be had at once; nothing is kept. For libraries that do not survive being refused
+ * memory: right before a call that takes less. */
+static inline int ah__room(size_t bytes)
+{
+    void *room;
+    AH_TRY(ah__new(&room, bytes, 1));
+    ah__free(room);
+    return AH_OK;
+}
+
 /* For tests: allocations made so far in this process; and let the n-th allocation from now on fail (0: none). */
 uint64_t ah__alloc_count(void);
 void ah__alloc_fail_at(uint64_t n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/format.h"
 
 static bool buf_reserve(struct ah_buf *buf, size_t more)
 {
@@ -27,29 +28,30 @@ void ah__buf_printf(struct ah_buf *buf, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = ah__vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     if (length < 0 && buf->status == AH_OK)
         buf->status = ah__fail(AH_EINTERNAL, "cannot format '%s'", format);
     if (length < 0 || !buf_reserve(buf, (size_t)length))
         return;
     va_start(arguments, format);
-    vsnprintf(buf->text + buf->length, (size_t)length + 1, format, arguments);
+    ah__vsnprintf(buf->text + buf->length, (size_t)length + 1, format, arguments);
     va_end(arguments);
     buf->length += (size_t)length;
 }
 
-/* Bytes of the well-formed UTF-8 sequence at text, 0 when there is none. */
-static size_t utf8_length(const unsigned char *text)
+size_t ah__utf8_length(const unsigned char *text, size_t length)
 {
     static const struct {
         unsigned char first, last, second_first, second_last, length;
     } rows[] = {{0x01, 0x7f, 0, 0, 1},          {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
                 {0xe1, 0xec, 0x80, 0xbf, 3},    {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
                 {0xf0, 0xf0, 0x90, 0xbf, 4},    {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+    for (size_t i = 0; i < AH_LENGTH(rows) && length; i++) {
         if (text[0] < rows[i].first || text[0] > rows[i].last)
             continue;
+        if (rows[i].length > length)
+            return 0;
         if (rows[i].length > 1 && (text[1] < rows[i].second_first || text[1] > rows[i].second_last))
             return 0;
         for (size_t k = 2; k < rows[i].length; k++)
@@ -66,7 +68,7 @@ static void buf_escape(struct ah_buf *buf, const char *text, const char *(*escap
     const unsigned char *at = (const unsigned char *)text;
     while (*at) {
         char room[8];
-        size_t length = utf8_length(at);
+        size_t length = ah__utf8_length(at, 4); /* a zero byte ends it before */
         const char *spelled = length == 1 ? escape(*at, room) : length ? NULL : "\xef\xbf\xbd";
         if (spelled)
             ah__buf_add(buf, spelled, strlen(spelled));

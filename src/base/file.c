@@ -44,6 +44,28 @@ bool ah__path_exists(const char *path)
     return stat(path, &info) == 0;
 }
 
+int ah__path_real(char **out, const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (!real && errno == ENOMEM)
+        return ah__fail(AH_ENOMEM, "%s: out of host memory", path);
+    *out = real;
+    return AH_OK;
+}
+
+int ah__path_same(bool *same, const char *a, const char *b)
+{
+    char *left, *right;
+    AH_TRY(ah__path_real(&left, a));
+    int status = ah__path_real(&right, b);
+    if (status == AH_OK) {
+        *same = left && right && strcmp(left, right) == 0;
+        ah__free(right);
+    }
+    ah__free(left);
+    return status;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int ah__file_open(int *out, struct ah_file_stamp *stamp, const char *path)
@@ -228,13 +250,14 @@ int ah__file_write(const char *path, const void *data, size_t length)
     if (exists && !S_ISREG(info.st_mode))
         return write_special(path, data, length);
     /* What a symbolic link points at is replaced, not the link. */
-    char *real = exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode) ? realpath(path, NULL) : NULL;
-    char *temporary = NULL;
+    char *real = NULL, *temporary = NULL;
+    if (exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        AH_TRY(ah__path_real(&real, path));
     int status = ah__sprintf(&temporary, "%s.tmp-%ld", real ? real : path, (long)getpid());
     if (status == AH_OK)
         status = write_renamed(real ? real : path, temporary, data, length);
     ah__free(temporary);
-    free(real);
+    ah__free(real);
     return status;
 }
 
@@ -269,7 +292,7 @@ int ah__folder_make(const char *path)
         status = folder_make_one(part);
     ah__free(part);
     if (status == AH_OK && access(path, W_OK | X_OK) != 0)
-        status = ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", path, strerror(errno));
+        status = fail_open(path, "write into folder");
     return status;
 }
 

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/format.h"
+#include "base/json_scan.h"
 
 enum { JSON_FILE_BYTES = 64 << 20, FOUND_BYTES = 96 };
 
@@ -34,14 +36,6 @@ __attribute__((constructor)) static void json_hooks_set(void)
 }
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
-
-static int parse_fail(const char *path, const char *text, const char *at, const char *what)
-{
-    size_t line = 1;
-    for (; text < at; text++)
-        line += *text == '\n';
-    return ah__fail(AH_EINPUT, "%s: line %zu: found %s, expected JSON", path, line, what);
-}
 
 static int compare_names(const void *a, const void *b)
 {
@@ -83,19 +77,22 @@ static int parse_tree(cJSON **out, const char *text, size_t length, const char *
     const char *end = text;
     const char *zero = memchr(text, 0, length);
     if (zero)
-        return parse_fail(path, text, zero, "a zero byte");
+        return ah__json_fail_at(path, text, zero, "a zero byte");
+    AH_TRY(ah__json_scan(text, length, path));
     json_out_of_memory = false;
+    locale_t before = ah__locale_begin();
     cJSON *tree = length ? cJSON_ParseWithLengthOpts(text, length, &end, 0) : NULL;
+    ah__locale_end(before);
     if (!tree && json_out_of_memory)
         return AH_ENOMEM;
     if (!tree)
-        return parse_fail(path, text, end,
+        return ah__json_fail_at(path, text, end,
                           end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
     while (end < text + length && strchr(" \t\r\n", *end))
         end++;
     int status = AH_OK;
     if (end < text + length)
-        status = parse_fail(path, text, end, "more text after the object");
+        status = ah__json_fail_at(path, text, end, "more text after the object");
     else if (!cJSON_IsObject(tree))
         status = ah__fail(AH_EINPUT, "%s: found no object at the root, expected one", path);
     else
@@ -139,7 +136,7 @@ static const char *found_text(char *room, const cJSON *node)
     if (cJSON_IsString(node))
         snprintf(room, FOUND_BYTES, "'%.80s'", node->valuestring);
     else if (cJSON_IsNumber(node))
-        snprintf(room, FOUND_BYTES, "%.15g", node->valuedouble);
+        ah__snprintf(room, FOUND_BYTES, "%.15g", node->valuedouble);
     else if (cJSON_IsBool(node))
         snprintf(room, FOUND_BYTES, "%s", cJSON_IsTrue(node) ? "true" : "false");
     else
@@ -228,9 +225,9 @@ int ah__json_double(double *out, const struct ah_json *json, const char *key, do
     if (any_max && any_min)
         snprintf(expected, sizeof expected, "a finite number");
     else if (any_max)
-        snprintf(expected, sizeof expected, "a number of at least %g", min);
+        ah__snprintf(expected, sizeof expected, "a number of at least %g", min);
     else
-        snprintf(expected, sizeof expected, "a number from %g to %g", min, max);
+        ah__snprintf(expected, sizeof expected, "a number from %g to %g", min, max);
     return fail_found(json, key, node, expected);
 }
 
@@ -357,8 +354,7 @@ int ah__json_add_bool(cJSON *object, const char *key, bool value)
     return added(cJSON_AddBoolToObject(object, key, value), key);
 }
 
-/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). A locale
- * with a decimal comma must not leak into the file. */
+/* The fewest digits that give the same bits back (cJSON's own printer stops one unit in the last place away). */
 static void number_add(struct ah_buf *buf, double value)
 {
     char text[40];
@@ -367,16 +363,14 @@ static void number_add(struct ah_buf *buf, double value)
         return;
     }
     if (floor(value) == value && fabs(value) <= integer_limit)
-        snprintf(text, sizeof text, "%s%.0f", value == 0 && signbit(value) ? "-" : "", fabs(value) > 0 ? value : 0.0);
+        ah__snprintf(text, sizeof text, "%s%.0f", value == 0 && signbit(value) ? "-" : "",
+                     fabs(value) > 0 ? value : 0.0);
     else
         for (int digits = 6; digits <= 17; digits++) {
-            snprintf(text, sizeof text, "%.*g", digits, value);
-            if (strtod(text, NULL) == value)
+            ah__snprintf(text, sizeof text, "%.*g", digits, value);
+            if (ah__strtod(text, NULL) == value)
                 break;
         }
-    char *comma = strchr(text, ',');
-    if (comma)
-        *comma = '.';
     ah__buf_printf(buf, "%s", text);
 }
 

@@ -15,8 +15,9 @@ struct ah_json {
     const char *where; /* dotted path of node inside the file, "" at the root */
 };
 
-/* Parses a whole file (at most 64 MiB) whose root is an object; a key twice in one object is refused. AH_EIO, AH_EINPUT
- * with line number. Free the root with ah__json_free; `path` must outlive it. */
+/* Parses a whole file (at most 64 MiB) whose root is an object; a key twice in one object is refused, and so is what
+ * base/json_scan.h finds. AH_EIO, AH_EINPUT with line and column. Free the root with ah__json_free; `path` must outlive
+ * it. */
 int ah__json_load(struct ah_json *out, const char *path);
 int ah__json_parse(struct ah_json *out, const char *text, size_t length, const char *path);
 void ah__json_free(struct ah_json *json);

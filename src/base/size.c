@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 
 static const struct unit {
@@ -110,6 +111,6 @@ char *ah_size_format(char *text, size_t size, int64_t bytes)
     }
     for (; i + 1 < AH_LENGTH(names) && (value >= 1023.95 || value <= -1023.95); i++)
         value /= 1024;
-    snprintf(text, size, "%.1f %s", value, names[i]);
+    ah__snprintf(text, size, "%.1f %s", value, names[i]);
     return text;
 }

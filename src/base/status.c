@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
+
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
@@ -36,7 +38,7 @@ int ah__fail(int status, const char *format, ...)
     char text[MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    ah__vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     message_set(text);
     return status;
@@ -47,7 +49,7 @@ int ah__fail_prefix(int status, const char *format, ...)
     char text[2 * MESSAGE_BYTES + 2];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, MESSAGE_BYTES, format, arguments);
+    ah__vsnprintf(text, MESSAGE_BYTES, format, arguments);
     va_end(arguments);
     size_t length = strlen(text);
     snprintf(text + length, sizeof text - length, ": %s", message);

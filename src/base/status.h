@@ -6,10 +6,18 @@
 
 #include "autohete.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Sets this thread's message and returns `status`. */
 int ah__fail(int status, const char *format, ...) AH_PRINTF(2, 3);
 /* Puts "prefix: " before this thread's message and returns `status`. */
 int ah__fail_prefix(int status, const char *format, ...) AH_PRINTF(2, 3);
+
+#ifdef __cplusplus
+}
+#endif
 
 /* Returns from the calling function when `call` fails; for functions with nothing to release. */
 #define AH_TRY(call)                                                                                                   \

@@ -332,13 +332,19 @@ static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *j
     return AH_OK;
 }
 
+static int no_memory(void)
+{
+    ah__out_fault("out of host memory: the line of JSON");
+    return AH_ENOMEM;
+}
+
 /* The JSON line is kept until every point has an answer, so that a failure leaves none behind. */
 int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
 {
     char *line = NULL;
     size_t length = 0;
     FILE *kept = json ? open_memstream(&line, &length) : NULL;
-    int status = AH_OK;
+    int status = json && !kept ? no_memory() : AH_OK;
     if (kept)
         json_head(compare, kept);
     for (int i = 0; i < compare->sweep.count && status == AH_OK; i++) {
@@ -348,8 +354,10 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
     }
     if (status == AH_OK)
         ah__evaluation_foot(text, compare->policies);
-    if (kept)
-        fclose(kept);
+    bool whole = !kept || ferror(kept) == 0;
+    whole = (!kept || fclose(kept) == 0) && whole;
+    if (status == AH_OK && !whole)
+        status = no_memory();
     if (status == AH_OK && line)
         fprintf(json, "%s%s}\n", line, compare->sweep.name ? "]" : "");
     free(line);

@@ -46,6 +46,12 @@ static int link_measure(struct ah_device *row, struct ah_dev *dev)
     return link_time(&row->d2h_bytes_per_s, dev, AH_LANE_D2H, host, device);
 }
 
+/* A device without memory is listed with that; a host without any cannot list. */
+static bool is_host(const char *name)
+{
+    return strcmp(name, "cpu") == 0;
+}
+
 /* Adds a row for the device called `name`, or for why it cannot be had; *kinds becomes how many of its kind there
  * are. */
 static int device_add(struct list *list, int *kinds, const char *name)
@@ -53,7 +59,10 @@ static int device_add(struct list *list, int *kinds, const char *name)
     struct ah_device row = {.units = 0};
     struct ah_dev_info info;
     struct ah_dev *dev;
-    if (ah_dev_open(&dev, name, NULL) != AH_OK) {
+    int status = ah_dev_open(&dev, name, NULL);
+    if (status == AH_ENOMEM && is_host(name))
+        return status;
+    if (status != AH_OK) {
         snprintf(row.name, sizeof row.name, "%s", name);
         snprintf(row.why, sizeof row.why, "%s", ah_error());
         return row_add(list, &row);
@@ -61,10 +70,11 @@ static int device_add(struct list *list, int *kinds, const char *name)
     ah_dev_get(&row, dev);
     dev->ops->info(dev, &info);
     *kinds = info.count;
-    if (link_measure(&row, dev) != AH_OK)
+    status = link_measure(&row, dev);
+    if (status != AH_OK)
         snprintf(row.why, sizeof row.why, "%s", ah_error());
     ah_dev_close(dev);
-    return row_add(list, &row);
+    return status == AH_ENOMEM && is_host(name) ? status : row_add(list, &row);
 }
 
 static int kind_add(struct list *list, const char *kind)

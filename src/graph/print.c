@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/format.h"
 #include "graph/graph.h"
 
 enum { LINE_BYTES = 256 };
@@ -50,7 +51,7 @@ static void print_node(const struct ah_graph *graph, const struct ah_node *node,
     add_values(line, node->in, row->inputs);
     add_attr(line, node);
     add(line, ah__op_inplace_output(node->op) >= 0 ? ") in place" : ")");
-    fprintf(to, "%-52s %-4s %-18s %14lld B %10.3g flop  %s\n", line, ah__dtype_name(meta->dtype),
+    ah__fprintf(to, "%-52s %-4s %-18s %14lld B %10.3g flop  %s\n", line, ah__dtype_name(meta->dtype),
             ah__shape_format(shape, sizeof shape, &meta->shape), (long long)node_bytes(graph, node),
             ah__node_flops(graph, node), ah__graph_scope_path(graph, node->scope, path, sizeof path));
 }
@@ -83,7 +84,7 @@ int ah_graph_print(const struct ah_graph *graph, FILE *to)
         activation_bytes += node_bytes(graph, &graph->nodes[i]);
         flops += ah__node_flops(graph, &graph->nodes[i]);
     }
-    fprintf(to, "%zu operators, %lld parameters (%lld elements), %lld bytes of activations, %.4g flop forward\n",
+    ah__fprintf(to, "%zu operators, %lld parameters (%lld elements), %lld bytes of activations, %.4g flop forward\n",
             graph->node_count, (long long)params, (long long)elements, (long long)activation_bytes, flops);
     return ferror(to) ? ah__fail(AH_EIO, "printing the graph failed") : AH_OK;
 }

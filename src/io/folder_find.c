@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,10 +15,8 @@ static int candidate_try(char **out, const char *path, const char *part)
     int status = ah__sprintf(&folder, "%s%s", path, part);
     if (status == AH_OK)
         status = ah__sprintf(&checksums, "%s/" AH_CHECKSUMS, folder);
-    char *real = status == AH_OK && ah__path_exists(checksums) ? realpath(folder, NULL) : NULL;
-    if (real)
-        status = ah__strdup(out, real);
-    free(real);
+    if (status == AH_OK && ah__path_exists(checksums))
+        status = ah__path_real(out, folder);
     ah__free(checksums);
     ah__free(folder);
     return status;

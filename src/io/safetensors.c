@@ -17,13 +17,33 @@ enum { LENGTH_BYTES = 8, HEADER_MOST = 100000000, SHAPE_TEXT = 192 };
 /* Every dtype of the format, so that files with others than ours can be checked and their known tensors used. */
 static const struct dtype_row {
     const char *name;
-    int64_t bytes;
+    int64_t bits; /* of an element; those of one tensor lie close, without padding */
     enum ah_dtype dtype;
 } dtype_rows[] = {
-    {"F32", 4, AH_F32},          {"BF16", 2, AH_BF16},          {"F16", 2, AH_F16},          {"I32", 4, AH_I32},
-    {"F64", 8, AH_DTYPE_COUNT},  {"I64", 8, AH_DTYPE_COUNT},    {"U64", 8, AH_DTYPE_COUNT},  {"U32", 4, AH_DTYPE_COUNT},
-    {"I16", 2, AH_DTYPE_COUNT},  {"U16", 2, AH_DTYPE_COUNT},    {"I8", 1, AH_DTYPE_COUNT},   {"U8", 1, AH_DTYPE_COUNT},
-    {"BOOL", 1, AH_DTYPE_COUNT}, {"F8_E4M3", 1, AH_DTYPE_COUNT}, {"F8_E5M2", 1, AH_DTYPE_COUNT},
+    {"F32", 32, AH_F32},
+    {"BF16", 16, AH_BF16},
+    {"F16", 16, AH_F16},
+    {"I32", 32, AH_I32},
+#define OTHER(name, bits) {name, bits, AH_DTYPE_COUNT}
+    OTHER("F64", 64),
+    OTHER("C64", 64),
+    OTHER("I64", 64),
+    OTHER("U64", 64),
+    OTHER("U32", 32),
+    OTHER("I16", 16),
+    OTHER("U16", 16),
+    OTHER("I8", 8),
+    OTHER("U8", 8),
+    OTHER("BOOL", 8),
+    OTHER("F8_E4M3", 8),
+    OTHER("F8_E5M2", 8),
+    OTHER("F8_E8M0", 8),
+    OTHER("F8_E4M3FNUZ", 8),
+    OTHER("F8_E5M2FNUZ", 8),
+    OTHER("F6_E2M3", 6),
+    OTHER("F6_E3M2", 6),
+    OTHER("F4", 4),
+#undef OTHER
 };
 
 struct ah_safetensors {
@@ -92,27 +112,31 @@ static int header_parse(struct ah_safetensors *file, size_t header_bytes)
     return status;
 }
 
-/* Elements times element size, refusing what overflows. */
-static int tensor_bytes(const struct ah_safetensors *file, const struct ah_safetensors_tensor *tensor, int64_t element,
-                        int64_t *bytes)
+/* Elements times element size, refusing what overflows or ends within a byte. */
+static int tensor_bytes(const struct ah_safetensors *file, const struct ah_safetensors_tensor *tensor,
+                        int64_t element_bits, int64_t *bytes)
 {
-    char found[SHAPE_TEXT];
-    int64_t product = element;
+    char found[SHAPE_TEXT], expected[SHAPE_TEXT];
+    int64_t bits = element_bits;
     for (int i = 0; i < tensor->rank; i++)
-        if (__builtin_mul_overflow(product, tensor->dim[i], &product))
-            return fail(file, tensor, shape_text(found, tensor->dim, tensor->rank), "a shape below 2^63 bytes");
-    *bytes = product;
+        if (__builtin_mul_overflow(bits, tensor->dim[i], &bits))
+            return fail(file, tensor, shape_text(found, tensor->dim, tensor->rank), "a shape below 2^60 bytes");
+    if (bits % 8) {
+        snprintf(expected, sizeof expected, "one that fills whole bytes with %s", tensor->dtype_name);
+        return fail(file, tensor, shape_text(found, tensor->dim, tensor->rank), expected);
+    }
+    *bytes = bits / 8;
     return AH_OK;
 }
 
 /* Sets data and bytes from the offsets, which must lie in the file and fit dtype and shape. */
 static int tensor_place(struct ah_safetensors_tensor *tensor, const struct ah_safetensors *file, const int64_t *offsets,
-                        int64_t element, size_t data_start)
+                        int64_t element_bits, size_t data_start)
 {
     char found[SHAPE_TEXT], expected[SHAPE_TEXT];
     size_t data_bytes = file->map.length - data_start;
     int64_t bytes = 0;
-    AH_TRY(tensor_bytes(file, tensor, element, &bytes));
+    AH_TRY(tensor_bytes(file, tensor, element_bits, &bytes));
     snprintf(found, sizeof found, "data_offsets [%lld, %lld]", (long long)offsets[0], (long long)offsets[1]);
     if (offsets[0] > offsets[1] || (uint64_t)offsets[1] > data_bytes) {
         snprintf(expected, sizeof expected, "a range within the %zu bytes of data", data_bytes);
@@ -148,7 +172,7 @@ static int tensor_parse(struct ah_safetensors_tensor *tensor, const struct ah_sa
         return fail(file, tensor, two ? "1 data offset" : "no data offsets", "2");
     tensor->dtype = row->dtype;
     tensor->rank = (int)rank;
-    return tensor_place(tensor, file, offsets, row->bytes, data_start);
+    return tensor_place(tensor, file, offsets, row->bits, data_start);
 }
 
 static int meta_check(const struct ah_safetensors *file, const cJSON *meta)

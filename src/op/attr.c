@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/hash.h"
 
 bool ah__attr_equal(const struct ah_attr *a, const struct ah_attr *b)
@@ -39,8 +40,8 @@ uint64_t ah__attr_hash(const struct ah_attr *attr, uint64_t seed)
 static void float_format(char *text, size_t size, double value)
 {
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, size, "%.*g", digits, value);
-        float again = strtof(text, NULL), exact = (float)value;
+        ah__snprintf(text, size, "%.*g", digits, value);
+        float again = ah__strtof(text, NULL), exact = (float)value;
         if (memcmp(&again, &exact, sizeof exact) == 0)
             return;
     }

@@ -1,6 +1,7 @@
 /* A partition as text and as JSON. */
 #include <string.h>
 
+#include "base/format.h"
 #include "base/json.h"
 #include "partition/partition.h"
 
@@ -37,7 +38,7 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
     for (int i = 0; i < 5; i++)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
-    fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
+    ah__fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
             sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops,
             code->program[AH_PROGRAM_BACKWARD].flops);
 }
@@ -53,7 +54,7 @@ static void print_operand(const struct ah_operand *operand, const char *before, 
 static void print_program(const char *class, const char *name, const struct ah_program *program, FILE *to)
 {
     char attr[AH_ATTR_TEXT_BYTES];
-    fprintf(to, "\n%s %s: %d calls, %lld bytes of work, %.4g flop\n", class, name, program->count,
+    ah__fprintf(to, "\n%s %s: %d calls, %lld bytes of work, %.4g flop\n", class, name, program->count,
             (long long)program->work_bytes, program->flops);
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
@@ -92,7 +93,7 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
             "saved", "work", "flop fwd", "flop bwd");
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
-    fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
+    ah__fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
             partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_programs(ah__class_names[i], &partition->code[i], to);

@@ -1,4 +1,5 @@
 /* Why this plan: the integer program's answer and the neighbours, all under the same simulator. */
+#include "base/format.h"
 #include "plan/cost.h"
 #include "plan/search.h"
 
@@ -38,7 +39,7 @@ static int print_row(FILE *to, const char *what, struct ah_plan plan, const stru
         fprintf(to, "   does not fit: %s too much %s memory\n", over, over_device > 0 ? "device" : "host");
         return AH_OK;
     }
-    fprintf(to, " %9.2f ms  %+6.1f%%\n", (double)plan.step_ns / 1e6,
+    ah__fprintf(to, " %9.2f ms  %+6.1f%%\n", (double)plan.step_ns / 1e6,
             100.0 * (double)(plan.step_ns - chosen->step_ns) / (double)chosen->step_ns);
     return AH_OK;
 }
@@ -98,7 +99,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.refetch_ahead = 1;
     ah__plan_fit(&plan, predictor, budget);
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
-    fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
+    ah__fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
             ah__cost_device_bytes(&model, cpo) / (1 << 20));
     return AH_OK;
 }
@@ -112,8 +113,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
     fprintf(to, "search: %lld candidates; the fastest of %lld simulated plans, neighbours of the best among them\n",
             (long long)report.candidates, (long long)report.simulated);
     if (report.open_bound_ns)
-        fprintf(to, "        stopped at its limit: the best candidate left out might reach %.2f ms\n",
-                (double)report.open_bound_ns / 1e6);
+        ah__fprintf(to, "        stopped at its limit: the best candidate left out might reach %.2f ms\n",
+                    (double)report.open_bound_ns / 1e6);
     else
         fprintf(to, "        no other candidate can be faster, by its lower bound\n");
     fprintf(to, "\n  %-24s %3s %3s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "p", "o", "slots", "ahead", "embed.",

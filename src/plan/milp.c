@@ -2,6 +2,8 @@
 #include <math.h>
 #include <signal.h>
 
+#include "base/alloc.h"
+#include "base/guard.h"
 #include "plan/cost.h"
 
 static double step_seconds(const struct ah_cost_model *model, struct ah_cpo s)
@@ -140,22 +142,13 @@ static void build(Cbc_Model *cbc, const struct ah_cost_model *model, const struc
         add_row(cbc, &rows[i]);
 }
 
-/* CBC takes over SIGINT while it runs and returns it without its flags; the program's own handler is put back whole. */
-static void solve_quietly(Cbc_Model *cbc)
-{
-    struct sigaction handler;
-    sigaction(SIGINT, NULL, &handler);
-    Cbc_setLogLevel(cbc, 0);
-    Cbc_solve(cbc);
-    sigaction(SIGINT, &handler, NULL);
-}
-
 /* One call of the solver. false: nothing in the box is feasible. */
 static bool solve_box(struct ah_cpo *out, const struct ah_cost_model *model, const struct box *box)
 {
     Cbc_Model *cbc = Cbc_newModel();
     build(cbc, model, box);
-    solve_quietly(cbc);
+    Cbc_setLogLevel(cbc, 0);
+    Cbc_solve(cbc);
     bool optimal = Cbc_isProvenOptimal(cbc);
     if (optimal) {
         const double *x = Cbc_getColSolution(cbc);
@@ -198,13 +191,35 @@ static void search(struct answer *best, const struct ah_cost_model *model, struc
             search(best, model, more[i]);
 }
 
+struct milp {
+    const struct ah_cost_model *model;
+    struct answer answer;
+};
+
+static void solve(void *context)
+{
+    struct milp *milp = context;
+    int L = milp->model->L;
+    search(&milp->answer, milp->model, (struct box){{0, 0, 0}, {L, L, L}});
+}
+
 int ah__cost_solve_milp(struct ah_cpo *best, double *seconds, const struct ah_cost_model *model)
 {
-    struct answer answer = {.seconds = INFINITY};
-    search(&answer, model, (struct box){{0, 0, 0}, {model->L, model->L, model->L}});
-    if (isinf(answer.seconds))
+    /* Some eight times what CBC takes, which asserts, or frees twice, when it is refused memory in the middle. */
+    enum { ROOM_BYTES = 16 << 20 };
+    struct milp milp = {model, {.seconds = INFINITY}};
+    AH_TRY(ah__room(ROOM_BYTES));
+    /* CBC takes over SIGINT while it runs and returns it without its flags, or not at all when it throws; the program's
+     * own handler is put back whole. */
+    struct sigaction handler;
+    sigaction(SIGINT, NULL, &handler);
+    int status = ah__guard_run("integer program", solve, &milp);
+    sigaction(SIGINT, &handler, NULL);
+    if (status != AH_OK)
+        return status;
+    if (isinf(milp.answer.seconds))
         return fail_infeasible(model);
-    *best = answer.s;
-    *seconds = answer.seconds;
+    *best = milp.answer.s;
+    *seconds = milp.answer.seconds;
     return AH_OK;
 }

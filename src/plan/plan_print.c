@@ -1,4 +1,5 @@
 #include "base/buf.h"
+#include "base/format.h"
 #include "dev/dev.h"
 #include "plan/plan_internal.h"
 #include "sched/switches.h"
@@ -65,13 +66,13 @@ static const char *format_ns(char *text, size_t size, int64_t ns)
 {
     double value = (double)ns;
     if (value < 1e3)
-        snprintf(text, size, "%.0f ns", value);
+        ah__snprintf(text, size, "%.0f ns", value);
     else if (value < 1e6)
-        snprintf(text, size, "%.1f us", value / 1e3);
+        ah__snprintf(text, size, "%.1f us", value / 1e3);
     else if (value < 1e9)
-        snprintf(text, size, "%.1f ms", value / 1e6);
+        ah__snprintf(text, size, "%.1f ms", value / 1e6);
     else
-        snprintf(text, size, "%.2f s", value / 1e9);
+        ah__snprintf(text, size, "%.2f s", value / 1e9);
     return text;
 }
 

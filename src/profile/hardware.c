@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/json.h"
 
@@ -295,7 +296,7 @@ static void print_curve(struct ah_buf *buf, const char *name, const struct ah_cu
 {
     char size[16];
     for (int i = 0; i < curve->count; i++) {
-        snprintf(size, sizeof size, "%.0f", curve->size[i]);
+        ah__snprintf(size, sizeof size, "%.0f", curve->size[i]);
         print_line(buf, name, size, &curve->origin[i]);
     }
 }

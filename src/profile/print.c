@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/format.h"
 #include "profile/profile.h"
 
 /* What an item's rate is told in. */
@@ -106,7 +107,7 @@ int ah_profile_print(const struct ah_profile *profile, FILE *to)
     struct ah_buf buf = {0};
     char link[32] = "not throttled", ranks[32] = "";
     if (profile->link_bytes_per_s)
-        snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
+        ah__snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
     if (profile->ranks > 1)
         snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->ranks);
     const char *units = strncmp(profile->device, "cuda", 4) == 0 ? "multiprocessors" : "threads";

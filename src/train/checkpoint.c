@@ -316,15 +316,6 @@ static int load_state(struct ah_checkpoint *out)
     return status;
 }
 
-/* Whether path means a training's folder, whose checkpoints come and go, and not one checkpoint of it. */
-static bool is_training(const char *path, const char *found)
-{
-    char *real = realpath(path, NULL);
-    bool same = real && strcmp(real, found) == 0;
-    free(real);
-    return !same;
-}
-
 static int verify_and_read(struct ah_checkpoint *checkpoint)
 {
     AH_TRY(ah__folder_verify(checkpoint->folder, required));
@@ -367,8 +358,13 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
 int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 {
     struct ah_checkpoint checkpoint = {0};
-    int status = find_and_read(&checkpoint, path);
-    if (status == AH_ECORRUPT && older && is_training(path, checkpoint.folder))
+    bool one = false; /* path means one checkpoint, and not a training's folder, whose checkpoints come and go */
+    int status = find_and_read(&checkpoint, path), asked = AH_OK;
+    if (status == AH_ECORRUPT && older)
+        asked = ah__path_same(&one, path, checkpoint.folder);
+    if (asked != AH_OK)
+        status = asked;
+    else if (status == AH_ECORRUPT && older && !one)
         status = go_back(&checkpoint, status);
     if (status == AH_OK)
         status = ah__strdup(&checkpoint.run_folder, checkpoint.folder);

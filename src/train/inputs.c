@@ -92,13 +92,10 @@ static int take_recipe(struct ah_session *session, const char *dir, bool again)
     return AH_OK;
 }
 
-static bool same_place(const char *a, const char *b)
+static int same_place(bool *same, const char *a, const char *b)
 {
-    char *left = realpath(a, NULL), *right = realpath(b, NULL);
-    bool same = strcmp(a, b) == 0 || (left && right && strcmp(left, right) == 0);
-    free(left);
-    free(right);
-    return same;
+    *same = strcmp(a, b) == 0;
+    return *same ? AH_OK : ah__path_same(same, a, b);
 }
 
 /* A training that was to be resumed never completed a checkpoint, so it is started instead: as run.json says, or, where
@@ -107,10 +104,12 @@ static int start_over(struct ah_session *session)
 {
     struct ah_train_options *asked = &session->asked;
     const char *dir = asked->resume_dir;
-    bool complete = (asked->model_path || asked->model) && asked->data_path;
+    bool complete = (asked->model_path || asked->model) && asked->data_path, same = false;
+    if (asked->out_dir)
+        AH_TRY(same_place(&same, asked->out_dir, dir));
     if (ah__recipe_exists(dir))
         AH_TRY(take_recipe(session, dir, true));
-    else if (!complete || !asked->out_dir || !same_place(asked->out_dir, dir))
+    else if (!complete || !same)
         return ah__fail(AH_EINPUT, "%s; with model and data given, and the same folder as out, one is started there",
                         ah_error());
     if (!asked->out_dir)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 
 enum { NUMBER_SIZE = 40, LINE_SIZE = 256 };
 static const size_t file_most_bytes = (size_t)1 << 30;
@@ -93,23 +94,13 @@ void ah__metrics_close(struct ah_metrics *metrics)
     *metrics = (struct ah_metrics){0};
 }
 
-/* A number as JSON (null when it is not finite) whatever the locale's decimal sign is. */
+/* A number as JSON, null when it is not finite. */
 static const char *number(char out[NUMBER_SIZE], double value)
 {
-    snprintf(out, NUMBER_SIZE, "%.17g", value);
-    if (!isfinite(value))
-        return strcpy(out, "null");
-    char *to = out;
-    for (const char *from = out; *from;) {
-        size_t plain = strspn(from, "0123456789+-e");
-        memmove(to, from, plain);
-        to += plain;
-        from += plain;
-        if (*from)
-            *to++ = '.';
-        from += strcspn(from, "0123456789+-e");
-    }
-    *to = 0;
+    if (isfinite(value))
+        ah__snprintf(out, NUMBER_SIZE, "%.17g", value);
+    else
+        strcpy(out, "null");
     return out;
 }
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,16 +10,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "io/folder.h"
-
-/* Whether both name one existing folder. */
-static bool same_folder(const char *a, const char *b)
-{
-    char *left = realpath(a, NULL), *right = realpath(b, NULL);
-    bool same = left && right && strcmp(left, right) == 0;
-    free(left);
-    free(right);
-    return same;
-}
 
 /* Whether dir has what would be lost. What a training left that never completed a checkpoint is not: its metrics are
  * kept aside. */
@@ -55,7 +44,7 @@ static int lock(struct ah_out_folder *out)
 
 int ah__out_folder_choose(struct ah_out_folder *out, const char *asked, const char *resumed)
 {
-    bool occupied = false;
+    bool occupied = false, same = false;
     if (asked)
         AH_TRY(ah__strdup(&out->dir, asked));
     else if (resumed) {
@@ -68,7 +57,9 @@ int ah__out_folder_choose(struct ah_out_folder *out, const char *asked, const ch
     AH_TRY(ah__folder_check(out->dir));
     AH_TRY(lock(out));
     AH_TRY(holds_training(&occupied, out->dir));
-    if (occupied && !(resumed && same_folder(out->dir, resumed)))
+    if (occupied && resumed)
+        AH_TRY(ah__path_same(&same, out->dir, resumed));
+    if (occupied && !same)
         return ah__fail(AH_EINPUT, "%s: found a training there, expected another folder, or --resume to continue it",
                         out->dir);
     return AH_OK;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "train/session.h"
 
 /* Enough for two iterations in full swing. */
@@ -48,16 +49,25 @@ static int64_t parameters(const struct ah_partition *partition)
     return sum;
 }
 
+/* The real paths of the model and of a plan's file, null for what is none. */
+static int recipe_paths(char **model, char **plan, const struct ah_train_options *options)
+{
+    if (!options->model && options->model_path)
+        AH_TRY(ah__path_real(model, options->model_path));
+    if (options->plan && strchr(options->plan, '.')) /* a file, which is found from anywhere */
+        AH_TRY(ah__path_real(plan, options->plan));
+    return AH_OK;
+}
+
 static int save_recipe(const struct ah_session *session, const char *path)
 {
     const struct ah_train_options *options = session->options;
     const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
     const char *model = options->model ? NULL : options->model_path;
-    char *model_real = model ? realpath(model, NULL) : NULL, *plan_real = NULL;
+    char *model_real = NULL, *plan_real = NULL;
     struct ah_dev_info device;
     session->dev->ops->info(session->dev, &device);
-    if (options->plan && strchr(options->plan, '.')) /* a file, which is found from anywhere */
-        plan_real = realpath(options->plan, NULL);
+    int status = recipe_paths(&model_real, &plan_real, options);
     struct ah_recipe recipe = {
         .model_path = model_real ? model_real : session->has_recipe ? session->recipe.model_path : model,
         .data_path = session->saver.state.data_path,
@@ -77,9 +87,10 @@ static int save_recipe(const struct ah_session *session, const char *path)
         .parameters = parameters(session->partition),
         .step = session->resumed.step,
     };
-    int status = ah__recipe_save(&recipe, &facts, path);
-    free(model_real);
-    free(plan_real);
+    if (status == AH_OK)
+        status = ah__recipe_save(&recipe, &facts, path);
+    ah__free(model_real);
+    ah__free(plan_real);
     return status;
 }
 
@@ -90,10 +101,9 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_session *sess
 {
     const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
     const char *data = session->options->data_path ? session->options->data_path : session->resumed.data_path;
-    char *absolute = realpath(data, NULL);
     struct ah_dev_info device;
-    int status = ah__strdup(&state->data_path, absolute ? absolute : data);
-    free(absolute);
+    AH_TRY(ah__path_real(&state->data_path, data));
+    int status = state->data_path ? AH_OK : ah__strdup(&state->data_path, data);
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = session->settings;

@@ -102,18 +102,77 @@ static void syntax_errors_have_lines(void **state)
     static const struct {
         const char *text, *words;
     } rows[] = {
-        {"", "f.json: line 1: found a syntax error at the end of the text, expected JSON"},
-        {"{\n\"a\": 1,\n\"b\" 2}", "f.json: line 3: found a syntax error, expected JSON"},
+        {"", "f.json: line 1, column 1: found a syntax error at the end of the text, expected JSON"},
+        {"{\n\"a\": 1,\n\"b\" 2}", "f.json: line 3, column 5: found a syntax error, expected JSON"},
         {"{\"a\": 1", "found a syntax error at the end of the text"},
-        {"{\"a\": 1}\n\n x", "f.json: line 3: found more text after the object"},
+        {"{\"a\": 1}\n\n {}", "f.json: line 3, column 2: found more text after the object"},
         {"[1]", "f.json: found no object at the root, expected one"},
         {"{\"a\": {\"b\": 1, \"c\": [{\"d\": 1, \"e\": 2, \"d\": 3}]}}", "f.json: key 'd': found twice in one object"},
     };
     struct ah_json json = {0};
     for (size_t i = 0; i < AH_LENGTH(rows); i++)
         assert_fails(ah__json_parse(&json, rows[i].text, strlen(rows[i].text), "f.json"), AH_EINPUT, rows[i].words);
-    assert_fails(ah__json_parse(&json, "{\n\0}", 4, "f.json"), AH_EINPUT, "f.json: line 2: found a zero byte");
+    assert_fails(ah__json_parse(&json, "{\n\0}", 4, "f.json"), AH_EINPUT, "line 2, column 1: found a zero byte");
     assert_null(json.node);
+}
+
+/* What cJSON takes although it is no JSON: one line each, with its place. */
+static void only_json_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *found;
+    } rows[] = {
+        {"016", "line 2, column 6: found '016', expected JSON"},
+        {"-01", "found '-01'"},
+        {"16.", "found '16.'"},
+        {"+1", "found '+1'"},
+        {".5", "found '.5'"},
+        {"-.5", "found '-.5'"},
+        {"-", "found '-'"},
+        {"1e", "found '1e'"},
+        {"1e+", "found '1e+'"},
+        {"1.5.5", "found '1.5.5'"},
+        {"0x10", "found '0x10'"},
+        {"NaN", "found 'NaN'"},
+        {"truely", "found 'truely'"},
+        {"[1\x02]", "found the byte 0x02"},
+        {"[1\xc2\xa0]", "found the byte 0xc2"},
+        {"\"a\nb\"", "column 8: found in a string the control character 0x0a"},
+        {"\"\x1f\"", "found in a string the control character 0x1f"},
+        {"\"a\xff\"", "column 8: found in a string what is no UTF-8, byte 0xff"},
+        {"\"\xc0\x80\"", "byte 0xc0"},
+        {"\"\xed\xa0\x80\"", "byte 0xed"},
+        {"\"\xe2\x82\"", "byte 0xe2"},
+        {"\"\xf5\x80\x80\x80\"", "byte 0xf5"},
+        {"\"a\\u0000b\"", "column 8: found \\u0000 in a string"},
+        {"\"\\u12g4\"", "found \\u without four hexadecimal digits"},
+        {"\"\\x41\"", "found an unknown escape in a string"},
+        {"\"\\ud800\"", "found half of a surrogate pair"},
+        {"\"\\udc00\"", "found half of a surrogate pair"},
+        {"\"\\ud83d\\u0041\"", "found half of a surrogate pair"},
+    };
+    struct ah_json json = {0};
+    char text[128];
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        snprintf(text, sizeof text, "{\n\"a\": %s}", rows[i].value);
+        assert_fails(ah__json_parse(&json, text, strlen(text), "f.json"), AH_EINPUT, rows[i].found);
+        /* and as a key */
+        if (rows[i].value[0] != '"')
+            continue;
+        snprintf(text, sizeof text, "{%s: 1}", rows[i].value);
+        assert_fails(ah__json_parse(&json, text, strlen(text), "f.json"), AH_EINPUT, "f.json: line 1, column ");
+    }
+    assert_fails(ah__json_parse(&json, "\xef\xbb\xbf{}", 5, "f.json"), AH_EINPUT, "column 1: found the byte 0xef");
+    assert_fails(ah__json_parse(&json, "{\"a", 3, "f.json"), AH_EINPUT, "column 4: found a string without its end");
+    assert_fails(ah__json_parse(&json, "{\"a\xe2\x82\xac", 5, "f.json"), AH_EINPUT, "byte 0xe2");
+    assert_null(json.node);
+    json = parse("{\"a\": [0, -0.0, 0.5e-3, 1E+2, 10, true, false, null], \"\xe2\x82\xac\": \"\xf0\x9f\x98\x80 "
+                 "\\ud83d\\uDE00 \\\" \\\\ \\/ \\b\\f\\n\\r\\t \x7f\"}");
+    const char *string = NULL;
+    assert_ok(ah__json_string(&string, &json, "\xe2\x82\xac"));
+    assert_string_equal(string, "\xf0\x9f\x98\x80 \xf0\x9f\x98\x80 \" \\ / \b\f\n\r\t \x7f");
+    ah__json_free(&json);
 }
 
 static void deep_nesting_is_refused(void **state)
@@ -122,7 +181,7 @@ static void deep_nesting_is_refused(void **state)
     static char text[400000];
     struct ah_json json = {0};
     memset(text, '[', sizeof text);
-    assert_fails(ah__json_parse(&json, text, sizeof text, "f.json"), AH_EINPUT, "f.json: line 1");
+    assert_fails(ah__json_parse(&json, text, sizeof text, "f.json"), AH_EINPUT, "f.json: line 1, column ");
 }
 
 static cJSON *tree_of(double value)
@@ -213,6 +272,7 @@ static void writers_refuse(void **state)
 }
 
 AH_TEST_SUITE("base/json", cmocka_unit_test(getters_read), cmocka_unit_test(getters_refuse),
-              cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(deep_nesting_is_refused),
+              cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(only_json_is_taken),
+              cmocka_unit_test(deep_nesting_is_refused),
               cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip),
               cmocka_unit_test(writers_refuse))

@@ -132,7 +132,9 @@ static void broken_headers(void **state)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,8]}}", 8,
          "key 'a.shape[0]': found 4.6"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-         "tensor 'a': found [4294967296, 4294967296], expected a shape below 2^63 bytes"},
+         "tensor 'a': found [4294967296, 4294967296], expected a shape below 2^60 bytes"},
+        {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3,3],\"data_offsets\":[0,5]}}", 5,
+         "tensor 'a': found [3, 3], expected one that fills whole bytes with F4"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
          "key 'a.shape': found an array, expected an array of at most 8 integers"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
@@ -183,6 +185,35 @@ static void unusual_but_good(void **state)
     assert_int_equal(ah__safetensors_find(file, "z")->rank, 5);
     assert_int_equal(ah__safetensors_find(file, "i")->data[0], 9);
     ah__safetensors_close(file);
+}
+
+/* Dtypes of the format that AutoHete has no use for are no damage; whoever wants the tensor is told what it is. */
+static void dtypes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t bytes; /* of eight elements */
+    } rows[] = {
+        {"F64", 64},    {"C64", 64},    {"I64", 64},    {"U64", 64},        {"U32", 32},        {"I16", 16},
+        {"U16", 16},    {"I8", 8},      {"U8", 8},      {"BOOL", 8},        {"F8_E4M3", 8},     {"F8_E5M2", 8},
+        {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4},
+    };
+    static const unsigned char data[64];
+    struct ah_shape shape = {.rank = 2, .dim = {2, 4}};
+    path_set();
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        const struct ah_safetensors_tensor *tensor;
+        struct ah_safetensors *file = NULL;
+        char header[160], words[80];
+        snprintf(header, sizeof header, "{\"a\":{\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":[0,%zu]}}",
+                 rows[i].name, rows[i].bytes);
+        file_make(header, data, rows[i].bytes);
+        assert_ok(ah__safetensors_open(&file, path));
+        snprintf(words, sizeof words, "tensor 'a': found %s [2, 4], expected F32 [2, 4]", rows[i].name);
+        assert_fails(ah__safetensors_get(&tensor, file, "a", AH_F32, shape), AH_ECORRUPT, words);
+        ah__safetensors_close(file);
+    }
 }
 
 static void missing_and_short(void **state)
@@ -316,6 +347,7 @@ static void every_allocation_may_fail(void **state)
 }
 
 AH_TEST_SUITE("io/safetensors", cmocka_unit_test(round_trip), cmocka_unit_test(lookups_refuse),
-              cmocka_unit_test(broken_headers), cmocka_unit_test(unusual_but_good), cmocka_unit_test(missing_and_short),
+              cmocka_unit_test(broken_headers), cmocka_unit_test(unusual_but_good), cmocka_unit_test(dtypes_are_named),
+              cmocka_unit_test(missing_and_short),
               cmocka_unit_test(damage_never_crashes), cmocka_unit_test(writer_counts),
               cmocka_unit_test(full_disk_is_reported), cmocka_unit_test(every_allocation_may_fail))

@@ -1,6 +1,7 @@
 #include "dev/cpu/device.h"
 
 #include "base/hash.h"
+#include "dev/cpu/sgemm.h"
 #include "dev/host/clock.h"
 #include "dev/host/isa.h"
 #include "dev/host/machine.h"
@@ -174,6 +175,7 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     struct ah_cpu *cpu;
     if (options->ordinal)
         return ah__fail(AH_EINPUT, "device \"cpu:%d\": there is one cpu device, expected \"cpu\"", options->ordinal);
+    AH_TRY(ah__cpu_products_ready());
     AH_TRY(ah__new(&cpu, 1, sizeof *cpu));
     cpu->dev.ops = &ah__dev_cpu_ops;
     cpu->link_bytes_per_s = options->link_bytes_per_s;

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "dev/cpu/sgemm.h"
+
 /* The tiles of fp32 panels; the terms of one panel. */
 enum { PANEL_ROWS = 256, PANEL_COLS = 256, PANEL_TERMS = 256 };
 enum { PANEL_SCRATCH = PANEL_TERMS * (PANEL_ROWS + PANEL_COLS) + PANEL_ROWS * PANEL_COLS };
@@ -72,7 +74,7 @@ static void panel_put(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t
         }
 }
 
-static dnnl_status_t panels(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t, float *scratch)
+static int panels(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t, float *scratch)
 {
     float *sum = scratch, *a = sum + PANEL_ROWS * PANEL_COLS, *b = a + PANEL_ROWS * PANEL_TERMS;
     for (int64_t k = 0; k < g->k; k += PANEL_TERMS) {
@@ -82,13 +84,24 @@ static dnnl_status_t panels(const struct ah_gemm_bf16 *g, const struct ah_gemm_t
         int64_t lda = g->trans_a ? t->rows : terms, ldb = g->trans_b ? terms : t->cols;
         panel_widen(a, from_a, g->lda, g->trans_a ? terms : t->rows, lda);
         panel_widen(b, from_b, g->ldb, g->trans_b ? t->cols : terms, ldb);
-        dnnl_status_t status = dnnl_sgemm(g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', t->rows, t->cols, terms, 1.0F,
-                                          a, lda, b, ldb, k > 0 ? 1.0F : 0.0F, sum, t->cols);
-        if (status != dnnl_success)
-            return status;
+        struct ah_sgemm call = {
+            .trans_a = g->trans_a,
+            .trans_b = g->trans_b,
+            .accumulate = k > 0,
+            .m = t->rows,
+            .n = t->cols,
+            .k = terms,
+            .lda = lda,
+            .ldb = ldb,
+            .ldc = t->cols,
+            .a = a,
+            .b = b,
+            .c = sum,
+        };
+        AH_TRY(ah__cpu_sgemm(&call));
     }
     panel_put(g, t, sum);
-    return dnnl_success;
+    return AH_OK;
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------------------------------
@@ -106,9 +119,9 @@ static void tile(void *context, int index, int worker)
         ah__gemm_amx(g, &t, scratch);
         return;
     }
-    dnnl_status_t status = panels(g, &t, scratch);
-    if (status != dnnl_success)
-        atomic_store(&job->failed, (int)status);
+    int status = panels(g, &t, scratch);
+    if (status != AH_OK)
+        atomic_store(&job->failed, status);
 }
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -144,10 +157,7 @@ int ah__cpu_gemm_bf16(struct ah_pool *pool, const struct ah_gemm_bf16 *gemm)
     cut(&job, gemm);
     ah__pool_run(pool, tile, (int)(job.down * ceil_div(gemm->n, job.cols)), &job);
     int failed = atomic_load(&job.failed);
-    if (failed)
-        return ah__fail(AH_EDEVICE, "cpu: dnnl_sgemm of %lldx%lldx%lld failed with status %d", (long long)gemm->m,
-                        (long long)gemm->n, (long long)gemm->k, failed);
-    return AH_OK;
+    return failed ? ah__cpu_sgemm_fail(failed, gemm->m, gemm->n, gemm->k) : AH_OK;
 }
 
 char *ah__cpu_arithmetic(char *text, size_t size)

@@ -289,6 +289,7 @@ static int lane_start(struct lane *lane)
     AH_TRY(ah__new(&lane->ring, AH_LANE_RING, sizeof *lane->ring));
     if (kind == AH_LANE_ELSEWHERE)
         return AH_OK;
+    AH_TRY(ah__host_thread_room());
     int error = pthread_create(&lane->thread, NULL, lane_main, lane);
     if (error)
         return ah__fail(AH_ENOMEM, "%s device: no thread for lane %s: %s", lane->lanes->config.device,

@@ -5,21 +5,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dev/host/machine.h"
+
 /* Large pages keep the address translation of a big region cheap. */
 static const size_t huge_bytes = (size_t)2 << 20;
 
 int64_t ah__pages_available(void)
 {
-    FILE *file = fopen("/proc/meminfo", "r");
-    if (!file)
+    char text[64];
+    long long kib = 0;
+    if (!ah__host_line(text, sizeof text, "/proc/meminfo", "MemAvailable") || sscanf(text, "%lld kB", &kib) != 1)
         return INT64_MAX;
-    char line[128];
-    long long kib = -1;
-    while (kib < 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
-            kib = -1;
-    fclose(file);
-    return kib < 0 ? INT64_MAX : (int64_t)kib * 1024;
+    return (int64_t)kib * 1024;
 }
 
 /* Faults every page in now, so that no step pays for it. */

@@ -207,10 +207,18 @@ static int allocate(struct ah_pool *pool)
     return ah__new(&pool->scratch_memory, workers * AH_POOL_SCRATCH * sizeof(float) + POOL_LINE, 1);
 }
 
+/* libgomp ends the process when it finds no memory for what it keeps of each thread, so that is asked for first. */
+int ah__host_thread_room(void)
+{
+    enum { ROOM_BYTES = 65536 };
+    return ah__room(ROOM_BYTES);
+}
+
 static int start(struct ah_pool *pool)
 {
     AH_TRY(allocate(pool));
     for (pool->started = 1; pool->started < pool->threads; pool->started++) {
+        AH_TRY(ah__host_thread_room());
         struct pool_worker *worker = &pool->worker[pool->started];
         *worker = (struct pool_worker){pool, pool->started};
         int error = pthread_create(&pool->thread[pool->started], NULL, worker_main, worker);

@@ -29,6 +29,8 @@ double *ah__pool_partials(struct ah_pool *pool);
 /* Denormals become zero on the calling thread: they slow arithmetic several times, and results must not depend on the
  * thread. */
 void ah__host_denormals_off(void);
+/* Whether there is memory for what libraries keep of one more thread; to be asked before it is started. AH_ENOMEM. */
+int ah__host_thread_room(void);
 /* Binds the calling thread to a core; without effect where that is not allowed. */
 void ah__host_pin(int core);
 

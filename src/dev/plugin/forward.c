@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/alloc.h"
+#include "base/format.h"
 #include "dev/host/task.h"
 
 static const struct ah_plugin_host *host;
@@ -23,7 +24,7 @@ int ah__fail(int status, const char *format, ...)
     char text[MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    ah__vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return host->fail(status, text);
 }
@@ -33,7 +34,7 @@ int ah__fail_prefix(int status, const char *format, ...)
     char text[MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    ah__vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return host->fail_prefix(status, text);
 }

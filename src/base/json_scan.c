@@ -1,0 +1,186 @@
+#include "base/json_scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+/* The text between `at` and `end` is yet to be looked at. */
+struct scan {
+    const char *path, *start, *at, *end;
+};
+
+int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found)
+{
+    size_t line = 1, column = 1;
+    for (; text < at; text++) {
+        column = *text == '\n' ? 1 : column + 1;
+        line += *text == '\n';
+    }
+    return ah__fail(AH_EINPUT, "%s: line %zu, column %zu: found %s, expected JSON", path, line, column, found);
+}
+
+static int fail_at(const struct scan *scan, const char *at, const char *found)
+{
+    return ah__json_fail_at(scan->path, scan->start, at, found);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The character at `at`, zero at the end: no text has one. */
+static char peek(const struct scan *scan, const char *at)
+{
+    return at < scan->end ? *at : 0;
+}
+
+static int fail_byte(const struct scan *scan, const char *what)
+{
+    char found[64];
+    snprintf(found, sizeof found, "%s 0x%02x", what, (unsigned)(unsigned char)*scan->at);
+    return fail_at(scan, scan->at, found);
+}
+
+/* ---- strings ----------------------------------------------------------------------------------------------------- */
+
+/* Four hexadecimal digits; -1: others. */
+static int code_read(const struct scan *scan, const char *at)
+{
+    int code = 0;
+    for (int i = 0; i < 4; i++) {
+        static const char digits[] = "0123456789abcdef";
+        char c = peek(scan, at + i);
+        const char *digit = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+        if (!digit)
+            return -1;
+        code = code << 4 | (int)(digit - digits);
+    }
+    return code;
+}
+
+/* \uXXXX at the place; a pair of them makes one character beyond 0xffff. */
+static int scan_code(struct scan *scan)
+{
+    int code = code_read(scan, scan->at + 2);
+    if (code < 0)
+        return fail_at(scan, scan->at, "\\u without four hexadecimal digits");
+    if (code == 0)
+        return fail_at(scan, scan->at, "\\u0000 in a string");
+    bool high = code >= 0xd800 && code < 0xdc00, low = code >= 0xdc00 && code < 0xe000;
+    if (high && peek(scan, scan->at + 6) == '\\' && peek(scan, scan->at + 7) == 'u') {
+        int second = code_read(scan, scan->at + 8);
+        low = second < 0xdc00 || second >= 0xe000;
+        scan->at += 6;
+    } else {
+        low = low || high;
+    }
+    if (low)
+        return fail_at(scan, scan->at, "half of a surrogate pair");
+    scan->at += 6;
+    return AH_OK;
+}
+
+static int scan_escape(struct scan *scan)
+{
+    char c = peek(scan, scan->at + 1);
+    if (c == 'u')
+        return scan_code(scan);
+    if (!c || !strchr("\"\\/bfnrt", c))
+        return fail_at(scan, scan->at, "an unknown escape in a string");
+    scan->at += 2;
+    return AH_OK;
+}
+
+static int scan_string(struct scan *scan)
+{
+    for (scan->at++; scan->at < scan->end && *scan->at != '"';) {
+        size_t length = ah__utf8_length((const unsigned char *)scan->at, (size_t)(scan->end - scan->at));
+        if (*scan->at == '\\')
+            AH_TRY(scan_escape(scan));
+        else if ((unsigned char)*scan->at < 0x20)
+            return fail_byte(scan, "in a string the control character");
+        else if (!length)
+            return fail_byte(scan, "in a string what is no UTF-8, byte");
+        else
+            scan->at += length;
+    }
+    if (scan->at == scan->end)
+        return fail_at(scan, scan->at, "a string without its end");
+    scan->at++;
+    return AH_OK;
+}
+
+/* ---- numbers and words ------------------------------------------------------------------------------------------- */
+
+static const char *digits_skip(const struct scan *scan, const char *at)
+{
+    while (is_digit(peek(scan, at)))
+        at++;
+    return at;
+}
+
+/* Where the number at the place ends; null: it is none of JSON's. */
+static const char *number_end(const struct scan *scan)
+{
+    const char *at = scan->at + (*scan->at == '-'), *whole = at, *part;
+    at = digits_skip(scan, at);
+    if (at == whole || (*whole == '0' && at > whole + 1))
+        return NULL;
+    if (peek(scan, at) == '.') {
+        part = at + 1;
+        at = digits_skip(scan, part);
+        if (at == part)
+            return NULL;
+    }
+    if (peek(scan, at) == 'e' || peek(scan, at) == 'E') {
+        part = at + 1;
+        part += peek(scan, part) == '+' || peek(scan, part) == '-';
+        at = digits_skip(scan, part);
+        if (at == part)
+            return NULL;
+    }
+    return at;
+}
+
+static bool is_word(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("+-._", c));
+}
+
+/* A number, true, false or null, with all that stands against it. */
+static int scan_word(struct scan *scan)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    const char *end = scan->at;
+    while (is_word(peek(scan, end)))
+        end++;
+    size_t length = (size_t)(end - scan->at);
+    bool good = (*scan->at == '-' || is_digit(*scan->at)) && number_end(scan) == end;
+    for (size_t i = 0; i < AH_LENGTH(words); i++)
+        good = good || (length == strlen(words[i]) && memcmp(words[i], scan->at, length) == 0);
+    if (!good) {
+        char found[64];
+        snprintf(found, sizeof found, "'%.*s'", length < 40 ? (int)length : 40, scan->at);
+        return fail_at(scan, scan->at, found);
+    }
+    scan->at = end;
+    return AH_OK;
+}
+
+int ah__json_scan(const char *text, size_t length, const char *path)
+{
+    struct scan scan = {path, text, text, text + length};
+    while (scan.at < scan.end) {
+        if (*scan.at == '"')
+            AH_TRY(scan_string(&scan));
+        else if (is_word(*scan.at))
+            AH_TRY(scan_word(&scan));
+        else if (*scan.at && strchr(" \t\r\n{}[],:", *scan.at))
+            scan.at++;
+        else
+            return fail_byte(&scan, "the byte");
+    }
+    return AH_OK;
+}

@@ -94,8 +94,8 @@ static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm 
                    void *c)
 {
     const struct head *head = bound->call->owned;
-    return ah__cuda_gemm_enqueue(gemm, bound->call->cuda, bound->stream, a, b, NULL, c,
-                                 bound->workspace + head->products_at);
+    const struct ah_cuda_gemm_at at = {a, b, NULL, c, bound->workspace + head->products_at};
+    return ah__cuda_gemm_enqueue(gemm, bound->call->cuda, bound->stream, &at);
 }
 
 /* Rows [from, from + rows). */

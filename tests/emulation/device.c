@@ -25,9 +25,12 @@ cudaError_t cudaGetDeviceCount(int *out)
     return *out ? cudaSuccess : emulation_failed(cudaErrorNoDevice);
 }
 
+/* Starts nothing, and comes before what gives back. */
 cudaError_t cudaSetDevice(int device)
 {
-    ENTER("cudaSetDevice");
+    int error = emulation_enter_release("cudaSetDevice");
+    if (error || (error = emulation_sticky()) != 0)
+        return emulation_failed((cudaError_t)error);
     if (device < 0 || device >= device_count())
         REFUSE(cudaErrorInvalidDevice, "cudaSetDevice: %d of %d", device, device_count());
     current = device;

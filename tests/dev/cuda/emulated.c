@@ -6,7 +6,7 @@ void emulated_begin(void)
 {
     if (getenv("AH_TEST_GPU"))
         return;
-    const char *plugins = getenv("AH_TEST_PLUGINS"); /* another build of it: tests/emulation/coverage */
+    const char *plugins = getenv("AH_TEST_CUDA_PLUGIN"); /* another build of it: tests/emulation/coverage */
     setenv("AUTOHETE_PLUGINS", plugins ? plugins : AH_TEST_EMULATION, 1);
     setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
 }

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 
-enum { SKIPPED = 3, MOST_STEPS = 4096 };
+enum { SKIPPED = 3, RECORDED = 10, MOST_STEPS = 4096 };
 
 void bench_check(int status, const char *what)
 {
@@ -328,7 +328,7 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
         step[count++] = record.ends[i] - record.ends[i - 1];
     out->median_ns = bench_median(step, count);
     out->least_ns = count ? step[0] : 0; /* bench_median sorted them */
-    ah__timeline_busy(out->busy, ah__run_timeline(run), SKIPPED, 10);
+    ah__timeline_busy(out->busy, ah__run_timeline(run), SKIPPED, steps > RECORDED ? RECORDED : steps - 1);
     dev->ops->info(dev, &info);
     out->device_used_bytes = info.device_high_water_bytes;
     out->host_used_bytes = info.host_bytes;

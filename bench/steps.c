@@ -4,9 +4,9 @@
  *     steps [--device NAME] [--models 124M,355M,774M,1.5B] [--dtype bf16|fp32] [--batch N] [--seq N]
  *           [--micro-batches N] [--steps N] [--matrix N] [--seconds N]
  *
- * The model's FLOPs are those of its products forward and, twice, backward, with attention over the causal half; what is
- * computed again counts nothing. A model that does not fit, or for which no time is left, is named. The last line sums
- * up. */
+ * The model's FLOPs are those of its products forward and, twice, backward, with attention over the causal half; what
+ * is computed again counts nothing. A model that does not fit, or for which no time is left, is named. The last line
+ * sums up. */
 #include "bench.h"
 #include "on_device.h"
 
@@ -93,6 +93,8 @@ int main(int argc, char **argv)
     struct bench bench = {.device = device, .dtype = bench_dtype(dtype), .batch = batch, .seq = seq,
                           .micro_batches = micro_batches, .clip = 1};
     char name[16], best_name[16] = "none";
+    for (const char *list = models; bench_word(name, sizeof name, &list);)
+        bench_model(&bench, name); /* a name that is none ends it here */
     bench_machine(stdout);
     struct rates rates = rates_measure(&bench, matrix, 15);
     printf("%-6s %7s %9s %9s %9s %7s %9s %9s %7s %7s %9s  peak\n", "model", "params", "tokens", "predicted", "measured",

@@ -81,8 +81,6 @@ static void chunks_choose(struct head *head, int64_t chunk, int64_t lanes)
     int64_t rounded = (each + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
     head->stride = stride;
     head->chunk = rounded <= fits ? rounded : each;
-    if (head->chunk > head->rows)
-        head->chunk = head->rows;
 }
 
 static int head_prepare(struct ah_cuda_call *call)

@@ -1,10 +1,10 @@
 /* Linear layers: three products. (The column sum that is the bias's gradient is no product.)
  *
- * Where gelu's backward comes right behind the product that makes its gradient, and writes over it, cuBLASLt does both at
- * once: the gradient of the activation is never stored, nor rounded. Whether it does follows from dtype, shape, GPU and
- * library, and a block has one backward program under every plan, so its bits do not depend on the plan. Its forward
- * twin is not used: programs of one block place the activation over the product's inputs in some modes and not in
- * others. */
+ * Where gelu's backward comes right behind the product that makes its gradient, and writes over it, cuBLASLt does both
+ * at once: the gradient of the activation is never stored, nor rounded. Whether it does follows from dtype, shape, GPU
+ * and library, and a block has one backward program under every plan, so its bits do not depend on the plan. Its
+ * forward twin is not used: programs of one block place the activation over the product's inputs in some modes and not
+ * in others. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/program.h"
 

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         {"threads", BENCH_COUNT, &dev.threads, "of the device"},
         {"host-threads", BENCH_COUNT, &dev.host_threads, "of the host optimizer"},
     };
-    BENCH_OPTIONS(argc, argv, "Predicted against measured step times, over shapes, links, plans and policies.", options);
+    BENCH_OPTIONS(argc, argv, "Predicted against measured step times over shapes, links, plans, policies.", options);
     bench_machine(stdout);
     printf("%d compute and %d host threads; link 0: unthrottled; ms per step\n", dev.threads, dev.host_threads);
     printf("blocks  tokens   GB/s  %-16s %-30s %9s %9s %8s  %s\n", "policy", "plan", "predicted", "measured", "error",

@@ -57,8 +57,8 @@ void bench_profile(struct bench *bench);
 double bench_flops(const struct bench *bench);
 double bench_params(const struct bench *bench);
 
-/* GPTs of the paper's table 1 ("2B", "4B", "6B"), GPT-2s ("124M", "355M", "774M", "1.5B") and "tiny". Fills in the sizes;
- * exits when there is none of the name. */
+/* GPTs of the paper's table 1 ("2B", "4B", "6B"), GPT-2s ("124M", "355M", "774M", "1.5B") and "tiny". Fills in the
+ * sizes; exits when there is none of the name. */
 void bench_model(struct bench *out, const char *name);
 /* The next of the words that commas separate, cut at `size` - 1 characters; false behind the last one. */
 bool bench_word(char *out, size_t size, const char **list);

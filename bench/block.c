@@ -60,7 +60,8 @@ static void activations_place(struct block *b)
     static const enum block_tensor rows[] = {MEAN1, RSTD1, MEAN2, RSTD2};
     for (int i = 0; i < BLOCK_TENSORS; i++)
         if (cols[i])
-            place(b, (enum block_tensor)i, b->dtype, (struct ah_shape){3, {b->batch, b->seq, cols[i] * b->channels, 0}});
+            place(b, (enum block_tensor)i, b->dtype,
+                  (struct ah_shape){3, {b->batch, b->seq, cols[i] * b->channels, 0}});
     for (size_t i = 0; i < AH_LENGTH(rows); i++)
         place(b, rows[i], AH_F32, ah_shape1(b->batch * b->seq));
     place(b, LSE, AH_F32, (struct ah_shape){3, {b->batch, b->heads, b->seq, 0}});

@@ -196,7 +196,8 @@ static void row_print(struct measured *b, const struct block_row *row)
     printf("\n");
 }
 
-static double program_run(const struct measured *b, const struct block_row *rows, size_t count, double *floor, const char *name)
+static double program_run(const struct measured *b, const struct block_row *rows, size_t count, double *floor,
+                          const char *name)
 {
     struct ah_call calls[BLOCK_FORWARD + BLOCK_BACKWARD];
     struct ah_program program = {.count = (int)count, .calls = calls};

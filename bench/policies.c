@@ -68,7 +68,8 @@ static bool is_over(const struct settings *s, const struct tally *tally)
 static const char *verdict(const struct entry *entry, double loss)
 {
     const struct ah_plan *plan = &entry->plan;
-    if (entry->steps.device_used_bytes != plan->device_peak_bytes || entry->steps.host_used_bytes != plan->host_peak_bytes)
+    if (entry->steps.device_used_bytes != plan->device_peak_bytes ||
+        entry->steps.host_used_bytes != plan->host_peak_bytes)
         return "PEAK WRONG";
     return !entry->policy->keeps_semantics ? "delayed" : entry->steps.loss == loss ? "same" : "DIFFERENT";
 }
@@ -134,8 +135,8 @@ static void budget_table(struct tally *tally, const struct settings *s, const st
             }
     for (int i = 0; i < count; i++)
         entries[i].steps.median_ns = bench_median(entries[i].median_ns, (size_t)s->rounds);
-    printf("\n%.2fG parameters, device memory %.1f MiB\n  %-14s %2s %2s %2s %3s %3s %9s %9s %7s %8s %9s %7s  busy %%: c "
-           "h2d d2h host\n",
+    printf("\n%.2fG parameters, device memory %.1f MiB\n  %-14s %2s %2s %2s %3s %3s %9s %9s %7s %8s %9s %7s  busy "
+           "%%: c h2d d2h host\n",
            bench_params(bench) * 1e-9, (double)bytes / (1 << 20), "policy", "c", "p", "o", "S", "T", "predicted",
            "measured", "error", "/first", "TFLOP/s", "bound");
     entries_print(tally, bench, entries, count);
@@ -144,7 +145,8 @@ static void budget_table(struct tally *tally, const struct settings *s, const st
 static void bench_print(const struct bench *bench, const struct settings *s)
 {
     bench_machine(stdout);
-    printf("%s: %d blocks of width %d, %lld x %lld tokens in %s, %d rounds of %d steps, ms per step; S slots, T tiles\n",
+    printf("%s: %d blocks of width %d, %lld x %lld tokens in %s, %d rounds of %d steps, ms per step; S slots, T "
+           "tiles\n",
            bench->device, bench->layers, bench->width, (long long)bench->batch, (long long)bench->seq,
            ah__dtype_name(bench->dtype), s->rounds, s->steps);
 }
@@ -216,8 +218,8 @@ int main(int argc, char **argv)
     else
         throttled(&tally, &s);
     size_t count = (size_t)bench_least(tally.trained, (int)AH_LENGTH(tally.error));
-    printf("\n%d trained, %d left out for time, best %.3f TFLOP/s; predicted steps: median error %.1f%%; %d peaks wrong, "
-           "%d losses different\n",
+    printf("\n%d trained, %d left out for time, best %.3f TFLOP/s; predicted steps: median error %.1f%%; %d peaks "
+           "wrong, %d losses different\n",
            tally.trained, tally.left, tally.best_tflops, count ? 100 * bench_quantile(tally.error, count, 0.5) : 0.0,
            tally.peaks_wrong, tally.different);
     return tally.trained == 0 || tally.peaks_wrong || tally.different;

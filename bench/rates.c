@@ -90,7 +90,8 @@ int main(int argc, char **argv)
     printf("{\"threads\": %d, \"isa\": \"%s\", ", threads, ah__host_isa_name());
     printf("\"fp32_flops\": %.4g, ", best_rate(pool, pages.base, AH_F32));
     printf("\"bf16_flops\": %.4g, ", best_rate(pool, pages.base, AH_BF16));
-    printf("\"scale_bytes\": %.4g}\n", bench_scale_rate(pool, (float *)(void *)pages.base, MEMORY / (int)sizeof(float), ROUNDS));
+    printf("\"scale_bytes\": %.4g}\n",
+           bench_scale_rate(pool, (float *)(void *)pages.base, MEMORY / (int)sizeof(float), ROUNDS));
     ah__pages_free(&pages);
     ah__pool_free(pool);
     return 0;

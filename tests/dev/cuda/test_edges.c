@@ -75,13 +75,14 @@ static void a_library_without_a_function_is_refused(void **state)
 {
     (void)state;
     struct ah_dev *dev = NULL;
+    const char *folder = ah_test_folder();
     char path[512];
     if (is_real())
         skip();
-    snprintf(path, sizeof path, "%s/libcublasLt.so.13", ah_test_folder());
+    snprintf(path, sizeof path, "%s/libcublasLt.so.13", folder);
     assert_int_equal(symlink(AH_TEST_PLUGINS "/libautohete-none.so", path), 0); /* a library, but another one */
     emulated_begin();
-    setenv("AUTOHETE_CUDA_LIBRARIES", ah_test_folder(), 1);
+    setenv("AUTOHETE_CUDA_LIBRARIES", folder, 1);
     assert_fails(ah_dev_open(&dev, "cuda", NULL), AH_EDEVICE, "libcublasLt.so.13: no function cublasLtCreate");
     emulated_end();
     assert_null(dev);

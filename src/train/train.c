@@ -1,5 +1,27 @@
 /* ah_train: from options to a trained model on one screen. */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "train/session.h"
+
+void ah__session_note(const struct ah_session *session, const char *format, ...)
+{
+    char line[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (session->options->on_note)
+        session->options->on_note(line, session->options->context);
+}
+
+/* Asked to stop before anything was trained: there is nothing to write. */
+static bool stop_wanted(struct ah_session *session)
+{
+    const volatile int *stop = session->options->stop;
+    session->loop.stopped |= stop && *stop;
+    return session->loop.stopped;
+}
 
 static int session_run(struct ah_session *session)
 {
@@ -21,16 +43,18 @@ static int session_run(struct ah_session *session)
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
     AH_TRY(ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks));
     AH_TRY(ah__session_load(session));
+    if (stop_wanted(session))
+        return AH_OK;
     AH_TRY(ah__session_open_outputs(session));
-    return ah__loop_run(&session->loop, session->run);
+    int status = ah__loop_run(&session->loop, session->run);
+    return status == AH_OK ? ah__session_close_outputs(session) : status;
 }
 
 static void session_fini(struct ah_session *session)
 {
+    ah__saver_fini(&session->saver);
     ah__metrics_close(&session->metrics);
     ah__out_folder_fini(&session->out);
-    ah__free(session->save_buffer);
-    ah__free(session->state.data_path);
     ah__run_free(session->run);
     ah__loop_fini(&session->loop);
     ah_timeline_free(session->predicted);
@@ -43,6 +67,7 @@ static void session_fini(struct ah_session *session)
     ah__free(session->weights);
     ah_model_free(session->own_model);
     ah__checkpoint_close(&session->resumed);
+    ah__recipe_free(&session->recipe);
 }
 
 static void fill_result(struct ah_train_result *result, struct ah_session *session)
@@ -53,6 +78,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
     *result = (struct ah_train_result){
         .steps_done = session->loop.step,
         .stopped = session->loop.stopped,
+        .saved = session->saved,
         .final_loss = session->loop.loss,
         .val_loss = session->loop.val_loss,
         .tokens_per_s = step_ns ? (double)(session->settings.batch * session->settings.seq) * 1e9 / (double)step_ns : 0,
@@ -75,7 +101,8 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
 {
-    struct ah_session session = {.options = options, .out.fd = -1};
+    struct ah_session session = {.asked = *options, .out.fd = -1, .metrics = {.step_fd = -1, .val_fd = -1}};
+    session.options = &session.asked;
     int status = session_run(&session);
     if (status == AH_OK)
         fill_result(result, &session);

@@ -77,19 +77,23 @@ static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
         {CUBLASLT_MATMUL_DESC_TRANSA, &trans_a, sizeof trans_a},
         {CUBLASLT_MATMUL_DESC_TRANSB, &trans_b, sizeof trans_b},
         {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue},
-        {s->epilogue == AH_CUDA_BIAS ? CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-         s->epilogue == AH_CUDA_BIAS ? (const void *)&bias_type : &s->ldc,
-         s->epilogue == AH_CUDA_BIAS ? sizeof bias_type : sizeof s->ldc},
-        {extra_pointer[s->epilogue], &extra, sizeof extra},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &extra, sizeof extra},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->ldc, sizeof s->ldc},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &extra, sizeof extra},
     };
-    size_t count = s->epilogue == AH_CUDA_PLAIN ? AH_LENGTH(attributes) - 2 : AH_LENGTH(attributes);
+    /* The first four are every product's; of the others each epilogue has two. */
+    static const size_t own[] = {[AH_CUDA_PLAIN] = AH_LENGTH(attributes), [AH_CUDA_BIAS] = 4, [AH_CUDA_GELU_BWD] = 6};
     AH_TRY(checked(cuda, s, "cublasLtMatmulDescCreate",
                    cuda->library.cublasLtMatmulDescCreate(&gemm->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < AH_LENGTH(attributes); i++) {
+        if (i >= 4 && i / 2 * 2 != own[s->epilogue])
+            continue;
         AH_TRY(checked(cuda, s, "cublasLtMatmulDescSetAttribute",
                        cuda->library.cublasLtMatmulDescSetAttribute(
                            gemm->operation, (cublasLtMatmulDescAttributes_t)attributes[i].name, attributes[i].value,
                            attributes[i].bytes)));
+    }
     return AH_OK;
 }
 

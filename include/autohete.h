@@ -52,7 +52,8 @@ AH_API const char *ah_version(void);
     X(AH_EIO, -6, false, "reading or writing failed")                                                                  \
     X(AH_EDEVICE, -7, false, "the device failed")                                                                      \
     X(AH_ENUMERIC, -8, false, "a loss or gradient is not finite")                                                      \
-    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")
+    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")                                                                 \
+    X(AH_ESTOP, -10, false, "stopped as asked")
 
 enum ah_status {
 #define AH_STATUS_ENUM(name, value, input, text) name = value,
@@ -69,7 +70,7 @@ AH_API bool ah_status_is_input(int status);
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB) and decimal (kB KB MB GB TB) suffixes, "B" or
+/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB, or K M G T) and decimal (kB KB MB GB TB) suffixes, "B" or
  * none. AH_EINPUT when malformed, negative, zero where a size makes no sense is the caller's to refuse, or beyond
  * int64_t. */
 AH_API int ah_size_parse(int64_t *bytes, const char *text);
@@ -277,6 +278,17 @@ struct ah_profile;
 /* Times one block (and embedding, head, Adam, copies, and how lanes slow each other) on the device; never the whole
  * model. */
 AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
+
+struct ah_profile_options {
+    const char *cache;         /* a folder that keeps profiles from one program to the next, made when needed; null: none */
+    bool renew;                /* measure even where one is kept, and keep the new one */
+    const volatile int *stop;  /* nonzero (set from a signal handler): AH_ESTOP; may be null */
+};
+/* As ah_profile_measure; or the profile that the cache has of the same partition, device, threads, link, machine and
+ * builds of all libraries: then *kept_s (may be null) is how many seconds ago it was measured, else -1. What is damaged
+ * in the cache is measured again, what cannot be written is left out. */
+AH_API int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                                   struct ah_dev *dev, const struct ah_profile_options *options);
 AH_API int ah_profile_load(struct ah_profile **out, const char *path);
 AH_API int ah_profile_save(const struct ah_profile *profile, const char *path);
 AH_API int ah_profile_print(const struct ah_profile *profile, FILE *to);
@@ -314,6 +326,7 @@ struct ah_plan {
     int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
     int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
     enum ah_lane bound_lane;   /* the busiest lane */
+    int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
@@ -330,6 +343,9 @@ AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partit
  * embedding=host|device,head=host|device]", or a JSON file): completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+/* What can be told of such a text before anything is profiled: "auto", a plan by hand or a file's, for a model of so many
+ * blocks. AH_EINPUT, AH_ESTALE. */
+AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* The table `autohete train` shows. */
 AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to);
@@ -349,6 +365,7 @@ struct ah_micro_batch_options {
     struct ah_budget budget;
     const char *plan;            /* "auto", or as for ah_plan_parse */
     const char *policy;
+    struct ah_profile_options profile;
 };
 
 /* Everything made for one size. */
@@ -357,6 +374,7 @@ struct ah_micro_batch {
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_profile *profile;
+    int64_t profile_kept_s; /* as for ah_profile_measure_with */
     struct ah_plan plan;
 };
 
@@ -381,8 +399,13 @@ AH_API int ah_plan_simulate(struct ah_timeline **out, const struct ah_plan *plan
                             const struct ah_profile *profile, int iterations);
 AH_API void ah_timeline_free(struct ah_timeline *timeline);
 AH_API int ah_timeline_print(const struct ah_timeline *timeline, FILE *to);
+/* What pictures of it say under their title: model, batch, machine. Cut to 199 bytes. */
+AH_API void ah_timeline_caption(struct ah_timeline *timeline, const char *text);
 /* Chrome trace (chrome://tracing, Perfetto): one row per lane, memory counters, flows for dependencies. */
 AH_API int ah_timeline_save(const struct ah_timeline *timeline, const char *path);
+/* The same of two, each a process of its own, both from time 0 on; either may be null. */
+AH_API int ah_timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured,
+                                 const char *path);
 /* Two consecutive iterations, predicted above measured (either may be null), with the device memory curve and the
  * budget line (0: none). */
 AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struct ah_timeline *measured,
@@ -457,6 +480,20 @@ struct ah_step {
  * by what the checkpoint says when it resumes one (those marked *), else by the default. */
 #define AH_UNSET INT64_MIN
 
+/* What is trained on what. */
+struct ah_train_facts {
+    const char *model;                         /* its definition's name */
+    int layers;
+    int64_t params;                            /* elements of all parameters */
+    int64_t vocab_size;
+    int64_t tokens, train_tokens, val_tokens;  /* of the data, and its two parts */
+    bool text;                                 /* not a token file */
+    bool held_out;                             /* the parts do not overlap */
+    int64_t batch, seq;
+    int64_t first_step, steps;                 /* of this call; in all */
+    double epochs;                             /* that all steps are, of the training part */
+};
+
 struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
@@ -486,6 +523,8 @@ struct ah_train_options {
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
     const char *policy;          /* one of ah_policy_names(); default "autohete" */
     const char *profile_path;    /* a saved profile, or null: measure */
+    const char *profile_cache;   /* where profiles are kept between programs; null: nowhere */
+    bool profile_renew;          /* measure even where one is kept */
     const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
     const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
@@ -500,6 +539,10 @@ struct ah_train_options {
     void (*on_device)(const struct ah_device *device, void *context);
     /* Just before on_plan: the size of micro-batches and how many a step has; nonzero ends ah_train() likewise. */
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
+    /* Before anything is profiled (with AH_MICRO_BATCH_AUTO: after it). */
+    void (*on_facts)(const struct ah_train_facts *facts, void *context);
+    /* The profile stands; kept_s as for ah_profile_measure_with. Not called with a profile_path. */
+    void (*on_profile)(int64_t kept_s, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
     /* Something a user should know that is no fault: one line, valid during the call. May be null. */
@@ -513,8 +556,10 @@ AH_API void ah_train_options_init(struct ah_train_options *options);
 
 struct ah_train_result {
     int64_t steps_done;
-    bool stopped; /* by stop or on_step */
+    bool stopped; /* by stop or on_step. Before the plan stood: `plan` has no layers, and nothing was written */
     double final_loss, val_loss; /* of the last step; NaN where there was none */
+    double first_loss, last_loss; /* means over the first and the last tenth of this call's steps; NaN before ten */
+    int64_t profile_kept_s;      /* as for ah_profile_measure_with; -1 also with a profile_path */
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
@@ -526,6 +571,7 @@ struct ah_train_result {
     int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
     int64_t updates_redone;      /* host updates that had run before the norm was known and had to run again */
     int64_t step_ns_predicted, step_ns_median; /* median over the steps of this call after its first two */
+    int64_t steps_timed;         /* over how many */
     struct ah_plan plan;
 };
 
@@ -541,6 +587,10 @@ struct ah_train_result {
  *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
+
+/* One self-contained HTML page about the training in folder `dir`: its curves, plan, timeline, memory and settings, as
+ * far as their files are there. AH_EINPUT when it holds no training, or a file of it cannot be read. */
+AH_API int ah_report_save(const char *dir, const char *path);
 
 struct ah_generate_options {
     const char *model_dir; /* a checkpoint, or a training's folder (its newest) */

@@ -11,7 +11,7 @@ struct generate_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL, "a folder written by 'autohete train'", 0, 0, true},
-    {"prompt", AH_ARG_TEXT, AT(options.prompt), "TEXT", NULL, "what to continue (default: a line break)", 0, 0, false},
+    {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "what to continue (default: a line break)", 0, 0, false},
     {"tokens", AH_ARG_COUNT, AT(options.tokens), "N", "200", "tokens to write", 1, 1e9, false},
     {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8", "0: always the likeliest token", 0, 100, false},
     {"top-k", AH_ARG_INT, AT(options.top_k), "K", "0", "choose among the K likeliest; 0: among all", 0, 1e9, false},

@@ -26,7 +26,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT_OPTION(budget)),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev)),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
-    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path)),
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile_renew)),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
@@ -127,6 +127,20 @@ static void on_device(const struct ah_device *device, void *context)
         ah__device_print(watch->progress.to, device);
 }
 
+static void on_facts(const struct ah_train_facts *facts, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__facts_print(watch->progress.to, facts);
+}
+
+static void on_profile(int64_t kept_s, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__profile_age_print(watch->progress.to, kept_s);
+}
+
 static int on_micro_batch(int64_t size, int64_t count, void *context)
 {
     struct watch *watch = context;
@@ -171,8 +185,7 @@ static const char *token_unit(const char *model_path)
 
 static int missing(const char *name)
 {
-    fprintf(stderr, "autohete: --%s: found nothing, expected a file (only a training that --resume takes up needs "
-                    "none)\n", name);
+    fprintf(stderr, "autohete: --%s is missing: only a training that goes on with --resume needs none\n", name);
     return 2;
 }
 
@@ -191,8 +204,11 @@ static int run(const void *given)
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
+    train.profile_cache = ah__cache_folder();
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_device = on_device;
+    train.on_facts = on_facts;
+    train.on_profile = on_profile;
     train.on_plan = on_plan;
     train.on_micro_batch = on_micro_batch;
     train.on_step = on_step;

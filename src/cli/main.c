@@ -10,7 +10,8 @@
 
 static const struct ah_command *const commands[] = {
     &ah__command_train,    &ah__command_plan,     &ah__command_profile,
-    &ah__command_simulate, &ah__command_generate, &ah__command_inspect,  &ah__command_devices,
+    &ah__command_simulate, &ah__command_generate, &ah__command_inspect,  &ah__command_report,
+    &ah__command_devices,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -4,6 +4,8 @@
 
 #include "autohete.h"
 
+/* Model, data and steps in two lines. */
+void ah__facts_print(FILE *to, const struct ah_train_facts *facts);
 /* Loss, step time, memory and where things lie; `unit` is what a token is. */
 void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
                        const char *unit);

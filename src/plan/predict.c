@@ -296,6 +296,7 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
         return status;
     }
     ah__timeline_describe(timeline, predictor->partition, plan, true);
+    timeline->step_ns = plan->step_ns;
     *out = timeline;
     return AH_OK;
 }

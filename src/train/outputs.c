@@ -1,10 +1,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "train/session.h"
-
-/* Enough for two iterations in full swing. */
-enum { STRETCH_ENOUGH = 4 };
+#include "train/pictures.h"
 
 /* ---- the files beside the checkpoints ---------------------------------------------------------------------------- */
 
@@ -16,17 +13,6 @@ static int save_profile(const struct ah_session *session, const char *path)
 static int save_plan(const struct ah_session *session, const char *path)
 {
     return ah_plan_save(&session->plan, path);
-}
-
-static int save_timeline(const struct ah_session *session, const char *path)
-{
-    return ah_timeline_save(ah__run_timeline(session->run), path);
-}
-
-static int save_svg(const struct ah_session *session, const char *path)
-{
-    return ah_timeline_save_svg(session->predicted, ah__run_timeline(session->run),
-                                session->budget.device_bytes, path);
 }
 
 static int save(const struct ah_session *session, const char *name,
@@ -71,24 +57,9 @@ static int save_checkpoint(int64_t step, double loss, void *context)
                                session->save_buffer);
 }
 
-/* A picture is not worth a training. */
-static void tell_unsaved(const struct ah_session *session)
+static int save_pictures(int64_t steps, void *context)
 {
-    char line[600];
-    snprintf(line, sizeof line, "the timeline is not saved: %s", ah_error());
-    if (session->options->on_note)
-        session->options->on_note(line, session->options->context);
-}
-
-/* The first stretch that is long enough, or the longest so far, shows what really happened. */
-static int save_timelines(int64_t steps, void *context)
-{
-    struct ah_session *session = context;
-    if (steps <= session->longest_stretch || session->longest_stretch >= STRETCH_ENOUGH)
-        return AH_OK;
-    session->longest_stretch = steps;
-    if (save(session, "timeline.json", save_timeline) != AH_OK || save(session, "timeline.svg", save_svg) != AH_OK)
-        tell_unsaved(session);
+    ah__pictures_stretch(context, steps);
     return AH_OK;
 }
 
@@ -103,7 +74,7 @@ int ah__session_open_outputs(struct ah_session *session)
     AH_TRY(ah__metrics_open(&session->metrics, session->out.dir, session->resumed.step));
     session->loop.metrics = &session->metrics;
     session->loop.save = save_checkpoint;
-    session->loop.stretch = save_timelines;
+    session->loop.stretch = save_pictures;
     session->loop.context = session;
     return AH_OK;
 }

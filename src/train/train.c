@@ -1,19 +1,25 @@
 /* ah_train: from options to a trained model on one screen. */
-#include "train/session.h"
+#include <math.h>
+
+#include "train/pictures.h"
 
 static int session_run(struct ah_session *session)
 {
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
+    if (session->options->plan)
+        AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
     AH_TRY(ah__session_open_device(session));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
         AH_TRY(ah__session_choose(session));
+        ah__session_facts(session);
     } else {
         const struct ah_settings *settings = &session->settings;
         struct ah_step_options step = ah__session_step(session);
         AH_TRY(ah_model_record(&session->graph, session->model, settings->micro_batch, settings->seq,
                                settings->dtype));
         AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
+        ah__session_facts(session);
         AH_TRY(ah__session_profile(session));
         AH_TRY(ah__session_plan(session));
     }
@@ -21,8 +27,12 @@ static int session_run(struct ah_session *session)
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
     AH_TRY(ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks));
     AH_TRY(ah__session_load(session));
+    if (session->options->stop && *session->options->stop)
+        return ah__fail(AH_ESTOP, "stopped before the first step");
     AH_TRY(ah__session_open_outputs(session));
-    return ah__loop_run(&session->loop, session->run);
+    AH_TRY(ah__loop_run(&session->loop, session->run));
+    ah__pictures_end(session);
+    return AH_OK;
 }
 
 static void session_fini(struct ah_session *session)
@@ -33,6 +43,7 @@ static void session_fini(struct ah_session *session)
     ah__free(session->state.data_path);
     ah__run_free(session->run);
     ah__loop_fini(&session->loop);
+    ah_timeline_free(session->measured);
     ah_timeline_free(session->predicted);
     ah_profile_free(session->profile);
     ah_dev_close(session->dev);
@@ -55,6 +66,9 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .stopped = session->loop.stopped,
         .final_loss = session->loop.loss,
         .val_loss = session->loop.val_loss,
+        .first_loss = ah__loop_mean_loss(&session->loop, false),
+        .last_loss = ah__loop_mean_loss(&session->loop, true),
+        .profile_kept_s = session->profile_kept_s,
         .tokens_per_s = step_ns ? (double)(session->settings.batch * session->settings.seq) * 1e9 / (double)step_ns : 0,
         .device_peak_bytes_predicted = session->plan.device_peak_bytes,
         .device_peak_bytes_used = info.device_high_water_bytes,
@@ -68,9 +82,27 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .updates_redone = ah__run_updates_redone(session->run),
         .step_ns_predicted = session->plan.step_ns,
         .step_ns_median = step_ns,
+        .steps_timed = ah__loop_steps_timed(&session->loop),
         .plan = session->plan,
     };
     snprintf(result->device, sizeof result->device, "%s", info.name);
+}
+
+/* Told to stop before there was anything to save. */
+static void fill_stopped(struct ah_train_result *result, const struct ah_session *session)
+{
+    *result = (struct ah_train_result){
+        .steps_done = session->resumed.step,
+        .stopped = true,
+        .final_loss = session->loop.loss,
+        .val_loss = NAN,
+        .first_loss = NAN,
+        .last_loss = NAN,
+        .profile_kept_s = -1,
+        .dtype = ah__dtype_word(session->settings.dtype),
+        .micro_batch = session->settings.micro_batch,
+        .clip = session->settings.clip,
+    };
 }
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
@@ -79,6 +111,10 @@ int ah_train(struct ah_train_result *result, const struct ah_train_options *opti
     int status = session_run(&session);
     if (status == AH_OK)
         fill_result(result, &session);
+    if (status == AH_ESTOP) {
+        fill_stopped(result, &session);
+        status = AH_OK;
+    }
     session_fini(&session);
     return status;
 }

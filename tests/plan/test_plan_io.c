@@ -317,20 +317,33 @@ static void table_of_the_example(void **state)
     assert_string_equal(text, "plan: c=4 p=2 o=6 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
-                              "  blocks 1-2        recompute   resident       device     stays\n"
+                              "  blocks 1-2        recompute   on device      device     on device\n"
                               "  blocks 3-4        recompute   fetched twice  host       to host\n"
                               "  blocks 5-8        keep        fetched once   host       to host\n"
-                              "  head              -           resident       device     stays\n"
+                              "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
-                              "  slots           5 of one block each, refetch up to 2 steps ahead\n"
-                              "  step time       123.4 ms predicted, 1.028 x the bound\n"
-                              "  bound by        host lane, 120.0 ms (longest cycle 98.0 ms)\n");
+                              "  slots           5, each with room for one block's parameters or gradient\n"
+                              "  second fetch    up to 2 backward steps before it is needed\n"
+                              "  step time       123.4 ms predicted; no schedule of this plan can be below 120.0 ms (ratio "
+                              "1.028):\n"
+                              "                  the host lane is busy for 120.0 ms of a step (longest cycle 98.0 ms)\n"
+                              "  recompute: keeps only its input in forward, makes its activations again for backward\n"
+                              "  fetched twice: gives its parameters back after forward, fetches them again for backward\n"
+                              "  lanes, which work at the same time: compute (c), host to device (h2d), device to host "
+                              "(d2h),\n  host optimizer (host)\n");
     free(text);
     struct ah_plan plan = example;
     plan.bound_cycle_ns = plan.bound_ns = INT64_C(123000000);
     text = printed(&plan, NULL);
-    assert_non_null(strstr(text, "bound by        longest cycle, 123.0 ms (host lane 120.0 ms)"));
+    assert_non_null(strstr(text, "from a step to the next the longest cycle takes 123.0 ms (host lane 120.0 ms)"));
+    assert_null(strstr(text, "offloaded"));
+    free(text);
+    plan.resident_ns = plan.step_ns + plan.step_ns / 10;
+    text = printed(&plan, NULL);
+    assert_non_null(strstr(text, "offloaded       although all of it would fit: 10% faster than the 135.7 ms of staying"));
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        assert_true(strcspn(line, "\n") <= 100);
     free(text);
 }
 

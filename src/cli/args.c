@@ -93,7 +93,7 @@ static enum ah_args_result one_dash(const struct ah_command *command, const char
         if (strlen(command->options[i].name) == length && strncmp(command->options[i].name, name, length) == 0)
             return wrong(error, "-%s: unknown option, did you mean --%s?", command->options[i].name,
                          command->options[i].name);
-    return unknown(command, name, length, error);
+    return wrong(error, "found '-%.100s', expected an option (see 'autohete %s --help')", name, command->name);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */

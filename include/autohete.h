@@ -559,6 +559,7 @@ struct ah_train_result {
     int64_t steps_done;
     bool stopped; /* by stop or on_step. Before the plan stood: `plan` has no layers, and nothing was written */
     double final_loss, val_loss; /* of the last step; NaN where there was none */
+    double guess_loss;            /* what guessing costs: ln(vocabulary) */
     double first_loss, last_loss; /* means over the first and the last tenth of this call's steps; NaN before ten */
     int64_t profile_kept_s;      /* as for ah_profile_measure_with; -1 also with a profile_path */
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */

@@ -92,14 +92,14 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
     fputs("\n"
           "c,p,o     blocks that recompute, that give their parameters back after forward and fetch them again,\n"
           "          and whose optimizer is on the host\n"
-          "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's total\n"
-          "          or for the longest dependency cycle from a step to the next\n"
+          "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's\n"
+          "          total or for the longest dependency cycle from a step to the next\n"
           "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"
           "          hardware: with those of the c recomputed blocks\n"
           "device    peak of one device; host: peak of one rank's part of host memory\n"
           "slots     room on the device for one block's parameters or gradient each\n"
-          "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host optimizer,\n"
-          "          between ranks (comm)\n"
+          "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host\n"
+          "          optimizer, between ranks (comm)\n"
           "speed     tokens/s of this policy / tokens/s of autohete\n",
           to);
     if (!policies[0] || !policies[1])

@@ -52,21 +52,25 @@ static void print_places(FILE *to, const struct ah_train_options *train)
     fprintf(to, "  %-14s %s\n", "saved", folder);
     snprintf(path, sizeof path, "%s/timeline.svg", folder);
     if (access(path, R_OK) == 0)
-        fprintf(to, "  %-14s %s, %s/timeline.json\n", "timelines", path, folder);
-    snprintf(path, sizeof path, "%s/loss.svg", folder);
-    if (access(path, R_OK) == 0)
-        fprintf(to, "  %-14s %s; all on one page: autohete report %s\n", "loss curve", path, folder);
+        fprintf(to, "  %-14s timeline.svg and loss.svg there; timeline.json is for Perfetto\n", "pictures");
+    fprintf(to, "  %-14s autohete report %s\n", "on one page", folder);
 }
 
-/* Noise apart, training is there to make the loss fall. */
+/* Training is there to make the loss fall, below that of guessing. */
 static void print_trend(FILE *to, const struct ah_train_result *result)
 {
+    const char *how = "fell", *hint = "";
     if (!isfinite(result->first_loss))
         return;
-    bool fell = result->last_loss < result->first_loss;
-    fprintf(to, "  %-14s %s: %.4f in the first tenth of the steps, %.4f in the last%s\n", "mean loss",
-            fell ? "fell" : "did not fall", result->first_loss, result->last_loss,
-            fell ? "" : " (try a lower --lr)");
+    if (result->last_loss >= result->first_loss) {
+        how = "did not fall";
+        hint = " (try a lower --lr)";
+    } else if (result->last_loss >= result->guess_loss) {
+        how = "did not fall enough";
+        hint = ", guessing costs less (try a lower --lr)";
+    }
+    fprintf(to, "  %-14s %s: %.4f in the first tenth of the steps, %.4f in the last%s\n", "mean loss", how,
+            result->first_loss, result->last_loss, hint);
 }
 
 static void print_step_time(FILE *to, const struct ah_train_result *result)

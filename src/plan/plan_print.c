@@ -85,28 +85,26 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
 
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
 {
-    char step[32], bound[32], lane[32], cycle[32];
+    char step[32], lane[32], cycle[32];
     format_ns(step, sizeof step, plan->step_ns);
-    format_ns(bound, sizeof bound, plan->bound_ns);
     format_ns(lane, sizeof lane, plan->bound_lane_ns);
     format_ns(cycle, sizeof cycle, plan->bound_cycle_ns);
     if (plan->step_ns <= 0 || plan->bound_ns <= 0)
         return;
-    ah__buf_printf(buf, "  %-14s  %s predicted; no schedule of this plan can be below %s (ratio %.3f):\n", "step time",
-                   step, bound, (double)plan->step_ns / (double)plan->bound_ns);
+    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x what no schedule can beat:\n", "step time", step,
+                   (double)plan->step_ns / (double)plan->bound_ns);
     const char *name = ah_lane_name(plan->bound_lane);
     if (plan->bound_lane_ns >= plan->bound_cycle_ns)
-        ah__buf_printf(buf, "  %-14s  the %s lane is busy for %s of a step (longest cycle %s)\n", "", name, lane, cycle);
+        ah__buf_printf(buf, "  %-14s  %s, the %s lane (longest cycle %s)\n", "", lane, name, cycle);
     else
-        ah__buf_printf(buf, "  %-14s  from a step to the next the longest cycle takes %s (%s lane %s)\n", "", cycle,
-                       name, lane);
+        ah__buf_printf(buf, "  %-14s  %s, the longest cycle (%s lane %s)\n", "", cycle, name, lane);
 }
 
 static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
 {
     char text[32];
     if (plan->resident_ns > plan->step_ns && plan->step_ns > 0)
-        ah__buf_printf(buf, "  %-14s  although all of it would fit: %.0f%% faster than the %s of staying\n", "offloaded",
+        ah__buf_printf(buf, "  %-14s  although all of it would fit: %.0f%% faster than %s\n", "offloaded",
                        100.0 * (double)(plan->resident_ns - plan->step_ns) / (double)plan->step_ns,
                        format_ns(text, sizeof text, plan->resident_ns));
     else if (plan->resident_ns > 0)
@@ -117,10 +115,10 @@ static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
 static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
 {
     if (switches->checkpoint > 0)
-        ah__buf_printf(buf, "  recompute: keeps only its input in forward, makes its activations again for backward\n");
+        ah__buf_printf(buf, "  recompute: keeps only its input, makes its activations again for backward\n");
     if (switches->offload_params > 0)
-        ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again for backward\n");
-    ah__buf_printf(buf, "  lanes, which work at the same time: compute (c), host to device (h2d), device to host (d2h),\n"
+        ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
+    ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Pixels, from the top of a panel. */
-enum { LANES = 58, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 100, AXIS = 32 };
+enum { LANES = 68, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 108, AXIS = 32 };
 
 static const char *const lane_labels[AH_LANE_COUNT] = {
     [AH_LANE_COMPUTE] = "compute",
@@ -251,31 +251,39 @@ static void memory_axis(struct ah_buf *buf, const struct scale *scale)
                    scale->unit.name);
 }
 
-/* The least that slots hold while the first `width` pixels of the plot pass. */
-static int least_slots(const struct ah_svg_panel *panel, double width)
+/* The least that slots hold between two places of the plot. */
+static int least_slots(const struct ah_svg_panel *panel, double from, double to)
 {
     const struct ah_timeline *timeline = panel->timeline;
-    int least = -1, slots = 0;
+    int least = -1, before = 0;
     for (size_t i = 0; i < timeline->sample_count; i++) {
-        if (x_of(panel, timeline->samples[i].time_ns) > AH_SVG_LEFT + width)
+        const struct ah_sample *sample = &timeline->samples[i];
+        double x = x_of(panel, sample->time_ns);
+        if (x > to)
             break;
-        slots = timeline->samples[i].slots_used;
-        if (timeline->samples[i].time_ns <= panel->view.start_ns)
-            least = slots;
-        else
-            least = least < 0 || slots < least ? slots : least;
+        if (x >= from && (least < 0 || sample->slots_used < least))
+            least = sample->slots_used;
+        else if (x < from)
+            before = sample->slots_used;
     }
-    return least < 0 ? slots : least;
+    return least < 0 || before < least ? before : least;
 }
 
-/* Each band is named in it, where there is room. */
+/* Each band is named in it, where there is room; the upper one may be interrupted. */
 static void memory_names(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
 {
     static const char slots_text[] = "slots in use: parameters and gradients of blocks";
-    double fixed = y_of(scale, (double)panel->timeline->fixed_bytes), bottom = scale->y + scale->height;
-    int64_t least = least_slots(panel, 6.0 * (double)sizeof slots_text) * panel->timeline->slot_bytes;
-    if (fixed - y_of(scale, (double)(panel->timeline->fixed_bytes + least)) > 13)
-        ah__buf_printf(buf, "<text class=\"band\" x=\"%d\" y=\"%.2f\">%s</text>\n", AH_SVG_LEFT + 8, fixed - 4, slots_text);
+    const double width = 6.2 * (double)sizeof slots_text;
+    const struct ah_timeline *timeline = panel->timeline;
+    double fixed = y_of(scale, (double)timeline->fixed_bytes), bottom = scale->y + scale->height;
+    double end = x_of(panel, panel->view.end_ns);
+    for (double x = AH_SVG_LEFT + 8; x + width < end; x += 12) {
+        int64_t least = least_slots(panel, x - 4, x + width) * timeline->slot_bytes;
+        if (fixed - y_of(scale, (double)(timeline->fixed_bytes + least)) < 13)
+            continue;
+        ah__buf_printf(buf, "<text class=\"band\" x=\"%.0f\" y=\"%.2f\">%s</text>\n", x, fixed - 4, slots_text);
+        break;
+    }
     if (bottom - fixed > 14)
         ah__buf_printf(buf, "<text class=\"band\" x=\"%d\" y=\"%.2f\">always in use: optimizer states, activations, "
                             "workspace</text>\n", AH_SVG_LEFT + 8, bottom - 5);

@@ -56,6 +56,12 @@ double ah__series_smoothed(const struct ah_series *series)
     return mean;
 }
 
+/* Over how many values the chart smooths its curve. */
+static size_t window_of(const struct ah_chart *chart)
+{
+    return chart->plain ? 1 : ah__series_window(chart->main);
+}
+
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
 
 struct scale {
@@ -89,7 +95,7 @@ static struct scale scale_of(const struct ah_chart *chart)
                           .high = main->value[0], .top = TOP, .height = chart->height - TOP - BOTTOM};
     double sum = 0, weight = 0;
     for (size_t i = 0; i < main->count; i++)
-        widen(&scale, smooth(&sum, &weight, main->value[i], ah__series_window(main)));
+        widen(&scale, smooth(&sum, &weight, main->value[i], window_of(chart)));
     for (size_t i = 0; dots && i < dots->count; i++)
         widen(&scale, dots->value[i]);
     double range = scale.high - scale.low;
@@ -143,12 +149,13 @@ static void raw(struct ah_buf *buf, const struct scale *scale, const struct ah_s
     ah__buf_printf(buf, "\"/>\n");
 }
 
-static void smoothed(struct ah_buf *buf, const struct scale *scale, const struct ah_series *series)
+static void smoothed(struct ah_buf *buf, const struct scale *scale, const struct ah_chart *chart)
 {
+    const struct ah_series *series = chart->main;
     double sum = 0, weight = 0, column = -1;
     ah__buf_printf(buf, "<path class=\"main\" d=\"");
     for (size_t i = 0; i < series->count; i++) {
-        double value = smooth(&sum, &weight, series->value[i], ah__series_window(series));
+        double value = smooth(&sum, &weight, series->value[i], window_of(chart));
         double x = x_of(scale, series->step[i]);
         if (x - column < 0.7 && i + 1 < series->count)
             continue;
@@ -190,16 +197,16 @@ static void text(struct ah_buf *buf, const char *class, double x, int y, const c
 
 static void legend(struct ah_buf *buf, const struct ah_chart *chart, int y)
 {
-    size_t window = ah__series_window(chart->main);
+    size_t window = window_of(chart);
     char words[96];
-    snprintf(words, sizeof words, "%s%s", chart->name, window > 1 ? ", smoothed" : "");
+    snprintf(words, sizeof words, "%s", chart->name);
     if (window > 1)
         snprintf(words, sizeof words, "%s, the mean of about %zu steps; pale: each step", chart->name, window);
     ah__buf_printf(buf, "<line class=\"main\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, LEFT + 22, y - 4, y - 4);
     text(buf, "plain", LEFT + 30, y, words);
     if (!chart->dots || chart->dots->count == 0)
         return;
-    double x = LEFT + 30 + 6.6 * (double)strlen(words) + 26;
+    double x = LEFT + 30 + 6.1 * (double)strlen(words) + 26;
     ah__buf_printf(buf, "<line class=\"dots\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
                         "<circle cx=\"%.1f\" cy=\"%d\" r=\"3.2\"/>\n", x, x + 22, y - 4, y - 4, x + 11, y - 4);
     text(buf, "plain", x + 30, y, chart->dots_name);
@@ -236,13 +243,14 @@ void ah__chart(struct ah_buf *buf, const struct ah_chart *chart)
     } else {
         struct scale scale = scale_of(chart);
         axes(buf, &scale);
-        if (ah__series_window(chart->main) > 1)
+        if (window_of(chart) > 1)
             raw(buf, &scale, chart->main);
         reference(buf, &scale, chart);
-        smoothed(buf, &scale, chart->main);
+        smoothed(buf, &scale, chart);
         if (chart->dots && chart->dots->count > 0)
             dots(buf, &scale, chart->dots);
-        legend(buf, chart, chart->note ? 74 : 60);
+        if (!chart->plain)
+            legend(buf, chart, chart->note ? 74 : 60);
     }
     ah__buf_printf(buf, "</svg>\n");
 }

@@ -29,6 +29,7 @@ struct ah_chart {
     const struct ah_series *dots;    /* marked one by one, joined; may be null */
     double reference;                /* a dashed line across; NaN: none. Left out when far from the curve */
     const char *reference_name;
+    bool plain;                      /* not smoothed, no legend: one exact curve */
     int height;                      /* pixels */
 };
 /* One <svg> element that stands for itself, also alone in a file. */

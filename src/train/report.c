@@ -105,7 +105,7 @@ static const char style[] =
     "p { margin: 6px 0 12px; color: #475569; }\n"
     ".card { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 23px; overflow-x: auto; }\n"
     ".card svg { display: block; margin: 0 auto 4px; max-width: 100%; height: auto; }\n"
-    ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 12px; margin-top: 20px; }\n"
+    ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; margin-top: 20px; }\n"
     ".tile { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 16px; }\n"
     ".tile b { display: block; font-size: 22px; font-weight: 600; color: #0f172a; }\n"
     ".tile span { color: #64748b; font-size: 13px; }\n"
@@ -235,9 +235,11 @@ static int plan(struct ah_buf *buf, const struct report *report)
     return status;
 }
 
-static void small_chart(struct ah_buf *buf, const char *title, const char *name, const struct ah_series *series)
+static void small_chart(struct ah_buf *buf, const char *title, const char *name, const struct ah_series *series,
+                        bool plain)
 {
-    struct ah_chart chart = {.title = title, .name = name, .main = series, .reference = NAN, .height = 220};
+    struct ah_chart chart = {.title = title, .name = name, .main = series, .reference = NAN, .plain = plain,
+                             .height = 220};
     if (series->count > 1)
         ah__chart(buf, &chart);
 }
@@ -248,9 +250,9 @@ static void other_curves(struct ah_buf *buf, const struct report *report)
         return;
     section(buf, "Gradients, learning rate, speed");
     ah__buf_printf(buf, "<div class=\"card\">\n");
-    small_chart(buf, "Norm of the gradients before clipping", "norm", &report->curves.grad_norm);
-    small_chart(buf, "Learning rate", "rate", &report->curves.lr);
-    small_chart(buf, "Tokens per second", "tokens per second", &report->curves.tokens_per_s);
+    small_chart(buf, "Norm of the gradients before clipping", "norm", &report->curves.grad_norm, false);
+    small_chart(buf, "Learning rate", "rate", &report->curves.lr, true);
+    small_chart(buf, "Tokens per second", "tokens per second", &report->curves.tokens_per_s, false);
     ah__buf_printf(buf, "</div>\n");
 }
 

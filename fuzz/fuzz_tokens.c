@@ -13,7 +13,7 @@ int FUZZ_TARGET(const uint8_t *data, size_t size)
     int32_t ids[FUZZ_BATCH * FUZZ_SEQ_MOST], targets[FUZZ_BATCH * FUZZ_SEQ_MOST];
     int64_t vocab = data[0] + 1 + (data[1] & 0x80 ? 65280 : 0), seq = data[1] % FUZZ_SEQ_MOST + 1;
     int fd = fuzz_file(path, sizeof path, data + 3, size - 3);
-    int status = ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, vocab, seq, data[2] / 510.0);
+    int status = ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, vocab, seq, data[2] / 510.0, NULL);
     FUZZ_CHECK(status == AH_OK || status == AH_EINPUT || status == AH_ECORRUPT);
     for (int64_t n = 0; status == AH_OK && n < 6; n++) {
         if (n < 3)

@@ -336,6 +336,7 @@ struct ah_budget {
     int64_t device_bytes; /* 0: no limit */
     int64_t host_bytes;   /* 0: no limit */
 };
+#define AH_NO_LIMIT INT64_MAX /* in ah_train_options, where 0 is what a resumed training had */
 
 /* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
@@ -503,7 +504,8 @@ struct ah_train_options {
     const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
-    struct ah_budget budget;     /* device_bytes 0: what the device has, where it has a memory of its own */
+    struct ah_budget budget;     /* * device_bytes 0: what the device has, where it has a memory of its own;
+                                  * AH_NO_LIMIT: the same, also where the resumed training had a limit */
     int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     const char *dtype;           /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
                                   * gradients; master parameters, moments, sums and losses are fp32 in both */
@@ -513,6 +515,7 @@ struct ah_train_options {
                                   * AH_MICRO_BATCH_WHOLE (default), or AH_MICRO_BATCH_AUTO, which a resumed training has
                                   * decided long ago. The size may change the order of sums, no plan does */
     int64_t steps;               /* * total, counted from the first step ever; default 200 */
+    int64_t lr_steps;            /* * where the learning rate's decay ends; 0 (default): with the last step */
     uint64_t seed;               /* * of parameters and data order; default 1 */
     double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
     int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
@@ -529,7 +532,13 @@ struct ah_train_options {
     const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
     const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
-    int64_t save_every;          /* * steps; 0 (default): only at the end */
+    const char *like_dir;        /* a training's folder: what is not set here is as that one was started, model, data and
+                                  * budget included; null: nothing */
+    int64_t save_every;          /* * steps between checkpoints; 0 (default): none are due by steps */
+    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 where save_every is set.
+                                  * They are written while the training goes on, when memory allows a copy of the states
+                                  * (12 bytes per parameter); the last one is always saved */
+    int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each
@@ -558,6 +567,7 @@ AH_API void ah_train_options_init(struct ah_train_options *options);
 struct ah_train_result {
     int64_t steps_done;
     bool stopped; /* by stop or on_step. Before the plan stood: `plan` has no layers, and nothing was written */
+    bool saved;   /* what was trained in this call is in out_dir; false when nothing was */
     double final_loss, val_loss; /* of the last step; NaN where there was none */
     double guess_loss;            /* what guessing costs: ln(vocabulary) */
     double first_loss, last_loss; /* means over the first and the last tenth of this call's steps; NaN before ten */
@@ -578,8 +588,9 @@ struct ah_train_result {
 };
 
 /* Profiles, plans, trains and saves. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives
- * metrics.jsonl, val.jsonl, plan.json, profile.json, timeline.json, timeline.svg and a checkpoint folder, which stays
- * until the next one is on disk.
+ * run.json, metrics.jsonl, val.jsonl, plan.json, profile.json, timeline.json, timeline.svg and checkpoint folders, the
+ * newest `keep` of them; one stays until the next is on disk. A checkpoint that cannot be written on the way is told by
+ * on_note; the last one's failure is ah_train()'s.
  *
  * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
  * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, micro-batch,

@@ -46,11 +46,10 @@ bool ah__path_exists(const char *path)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Opens a regular file for reading and tells its length. */
-static int regular_open(int *out, size_t *length, const char *path)
+int ah__file_open(int *out, struct ah_file_stamp *stamp, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat info;
+    struct stat info = {0};
     if (fd < 0)
         return fail_open(path, "open");
     int status = AH_OK;
@@ -64,7 +63,35 @@ static int regular_open(int *out, size_t *length, const char *path)
         return status;
     }
     *out = fd;
-    *length = (size_t)info.st_size;
+    if (stamp)
+        *stamp = (struct ah_file_stamp){info.st_size,
+                                        (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
+                                        (uint64_t)info.st_ino};
+    return AH_OK;
+}
+
+/* Opens a regular file for reading and tells its length. */
+static int regular_open(int *out, size_t *length, const char *path)
+{
+    struct ah_file_stamp stamp;
+    AH_TRY(ah__file_open(out, &stamp, path));
+    *length = (size_t)stamp.bytes;
+    return AH_OK;
+}
+
+int ah__file_read_at(int fd, void *to, size_t length, int64_t offset, const char *path)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = pread(fd, (char *)to + done, length - done, offset + (int64_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_io(path, "read");
+        if (got == 0)
+            return ah__fail(AH_EIO, "%s: found %lld bytes, expected more than that: it was cut short since it was opened",
+                            path, (long long)(offset + (int64_t)done));
+        done += (size_t)got;
+    }
     return AH_OK;
 }
 
@@ -216,7 +243,7 @@ static int folder_make_one(const char *path)
 {
     struct stat info;
     if (mkdir(path, 0777) == 0)
-        return AH_OK;
+        return parent_sync(path);
     int cause = errno;
     if (stat(path, &info) == 0)
         return S_ISDIR(info.st_mode) ? AH_OK : ah__fail(AH_EINPUT, "%s: found a file, expected a folder", path);

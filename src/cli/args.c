@@ -149,6 +149,12 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
         return true;
     case AH_ARG_SEED: return parse_seed(to, text);
     case AH_ARG_REAL: return parse_real(to, option, text);
+    case AH_ARG_LIMIT:
+        if (strcmp(text, "none") == 0) {
+            *(int64_t *)to = AH_NO_LIMIT;
+            return true;
+        }
+        return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
     case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
     case AH_ARG_RATE:
         return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0 && (double)*(int64_t *)to >= option->min;
@@ -164,6 +170,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_WORDS] = "a text",          [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
         [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
+        [AH_ARG_LIMIT] = "a size like 64MiB, or none",
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)

@@ -17,6 +17,7 @@ enum ah_arg_kind {
     AH_ARG_SEED,  /* uint64_t */
     AH_ARG_REAL,  /* double, in [min, max] */
     AH_ARG_SIZE,  /* int64_t, bytes, above zero */
+    AH_ARG_LIMIT, /* the same, or "none", which is AH_NO_LIMIT */
     AH_ARG_RATE,  /* int64_t, bytes per second, above zero and at least min */
 };
 

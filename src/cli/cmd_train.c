@@ -1,5 +1,7 @@
 /* autohete train: profile, plan, train, save. */
+#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 
 struct train_args {
     struct ah_train_options options;
+    const char *save_every; /* steps or a time */
     bool json, quiet;
 };
 #define AT(field) offsetof(struct train_args, field)
@@ -23,10 +26,10 @@ static const struct ah_arg options[] = {
      "start from the model folder's weights, or random (default: weights where there are any)", 0, 0, false},
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "text (read as bytes) or an llm.c token file", 0, 0, false},
-    AH_ARGS_BUDGET(AT_OPTION(budget)),
-    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev)),
+    AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
+    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
-    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile_renew)),
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile_renew), NULL, NULL),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
@@ -36,6 +39,8 @@ static const struct ah_arg options[] = {
      "of the saved model: bf16 or fp32 (default: that of the arithmetic)", 0, 0, false},
     {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL,
      "steps in all, from the first ever (default 200)", 1, 1e12, false},
+    {"lr-steps", AH_ARG_COUNT, AT_OPTION(lr_steps), "N", NULL,
+     "where the learning rate's decay ends (default: with the last step)", 0, 1e12, false},
     {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
     {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate (default 3e-4)", 0, 1000, false},
     {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL,
@@ -56,8 +61,11 @@ static const struct ah_arg options[] = {
      "where to write checkpoint, metrics and timelines", 0, 0, false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
      "go on from a checkpoint; what is not given is as it was there", 0, 0, false},
-    {"save-every", AH_ARG_COUNT, AT_OPTION(save_every), "N", NULL,
-     "steps between checkpoints (default: only at the end)", 0, 1e12, false},
+    {"like", AH_ARG_TEXT, AT_OPTION(like_dir), "DIR", NULL,
+     "a new training; what is not given is as that one was started", 0, 0, false},
+    {"save-every", AH_ARG_TEXT, AT(save_every), "N", NULL,
+     "steps between checkpoints, or a time like 30s, 10min or 2h (default 10min)", 0, 0, false},
+    {"keep", AH_ARG_COUNT, AT_OPTION(keep), "N", NULL, "checkpoints to keep (default 2)", 1, 1048576, false},
     {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL,
      "steps between validations (default: only at the end)", 0, 1e12, false},
     {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL,
@@ -183,10 +191,35 @@ static const char *token_unit(const char *model_path)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
+static int stopped_unsaved(void)
+{
+    fprintf(stderr, "autohete: stopped before the first step: nothing was trained, nothing is saved\n");
+    return 1;
+}
+
 static int missing(const char *name)
 {
     fprintf(stderr, "autohete: --%s is missing: only a training that goes on with --resume needs none\n", name);
     return 2;
+}
+
+/* "500" is steps, "10min" a time. */
+static bool parse_interval(struct ah_train_options *train, const char *text)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
+    char *end;
+    long long whole = strtoll(text, &end, 10);
+    if (end == text || whole < 0 || whole > (long long)1e9 || *text < '0' || *text > '9')
+        return false;
+    if (!*end)
+        train->save_every = whole;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(end, units[i].name) == 0)
+            train->save_seconds = (double)whole * units[i].seconds;
+    return !*end || !isnan(train->save_seconds);
 }
 
 static int run(const void *given)
@@ -196,10 +229,13 @@ static int run(const void *given)
     struct watch watch = {.unit = token_unit(train.model_path ? train.model_path : train.resume_dir),
                           .chooses = train.micro_batch == AH_MICRO_BATCH_AUTO && !train.resume_dir};
     struct ah_train_result result;
-    if (!train.model_path && !train.resume_dir)
+    if (!train.model_path && !train.resume_dir && !train.like_dir)
         return missing("model");
-    if (!train.data_path && !train.resume_dir)
+    if (!train.data_path && !train.resume_dir && !train.like_dir)
         return missing("data");
+    if (args->save_every && !parse_interval(&train, args->save_every))
+        return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, 10min "
+                                          "or 2h", args->save_every));
     enum ah_dtype dtype;
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
@@ -221,6 +257,8 @@ static int run(const void *given)
     ah__progress_end(&watch.progress);
     if (status != AH_OK)
         return ah__out_fail(status);
+    if (result.stopped && !result.saved && (train.out_dir || train.resume_dir))
+        return stopped_unsaved();
     if (!args->quiet)
         ah__summary_print(watch.progress.to, &result, &train, watch.unit);
     status = args->json ? ah__summary_json(&result) : AH_OK;

@@ -89,7 +89,7 @@ static void print_step_time(FILE *to, const struct ah_train_result *result)
 void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
                        const char *unit)
 {
-    if (result->stopped && result->plan.switches.layers == 0) {
+    if (result->stopped && !result->saved && result->steps_timed == 0) {
         fprintf(to, "\nstopped before the first step: nothing was written\n");
         return;
     }

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,8 +108,7 @@ int ah__folder_check(const char *dir)
 
 /* ---- step folders ------------------------------------------------------------------------------------------------ */
 
-/* "step-00000100" with `suffix` behind -> 100; -1: another name. */
-static int64_t step_parse(const char *name, const char *suffix)
+int64_t ah__folder_step(const char *name, const char *suffix)
 {
     int64_t step = 0;
     size_t digits = 0;
@@ -126,8 +127,9 @@ int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char
         return ah__fail(errno == ENOENT || errno == ENOTDIR || errno == EACCES ? AH_EINPUT : AH_EIO,
                         "%s: cannot open folder: %s", dir, strerror(errno));
     int status = AH_OK;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));) {
-        int64_t step = step_parse(entry->d_name, suffix);
+    errno = 0; /* how readdir tells the end from a failure */
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list)); errno = 0) {
+        int64_t step = ah__folder_step(entry->d_name, suffix);
         char *path = NULL;
         if (step < 0)
             continue;
@@ -136,6 +138,8 @@ int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char
             status = visit(path, step, context);
         ah__free(path);
     }
+    if (status == AH_OK && errno != 0)
+        status = fail_io(dir, "read");
     closedir(list);
     return status;
 }
@@ -145,6 +149,29 @@ static int remove_any(const char *path, int64_t step, void *context)
     (void)step;
     (void)context;
     return ah__folder_remove(path);
+}
+
+/* NAME.tmp-PID of a process that is gone; who holds the folder is its only writer, but a reader of it may write. */
+static bool is_left_over(const char *name)
+{
+    const char *mark = strstr(name, ".tmp-");
+    char *end;
+    if (!mark || mark == name)
+        return false;
+    long pid = strtol(mark + strlen(".tmp-"), &end, 10);
+    return *end == 0 && pid > 0 && pid != (long)getpid() && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static int left_over_remove(const char *dir)
+{
+    DIR *list = opendir(dir);
+    if (!list)
+        return fail_io(dir, "open");
+    for (struct dirent *entry; (entry = readdir(list));)
+        if (is_left_over(entry->d_name) && unlinkat(dirfd(list), entry->d_name, 0) != 0)
+            break; /* a folder, or not ours to remove: it does no harm */
+    closedir(list);
+    return AH_OK;
 }
 
 static int names_make(struct ah_folder *folder, const char *dir, int64_t step)
@@ -165,6 +192,8 @@ int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step)
     int status = names_make(folder, dir, step);
     if (status == AH_OK)
         status = ah__folder_walk(dir, ".tmp", remove_any, NULL);
+    if (status == AH_OK)
+        status = left_over_remove(dir);
     if (status == AH_OK)
         status = ah__folder_make(folder->temporary);
     if (status != AH_OK) {
@@ -236,7 +265,7 @@ static bool is_noted(const struct ah_folder *folder, const char *name)
     return false;
 }
 
-static int file_sync_note(struct ah_folder *folder, const char *name)
+int ah__folder_add(struct ah_folder *folder, const char *name)
 {
     char *path;
     int64_t bytes = 0;
@@ -250,25 +279,12 @@ static int file_sync_note(struct ah_folder *folder, const char *name)
     return status == AH_OK ? ah__folder_note(folder, name, bytes, hash) : status;
 }
 
-static int files_sync_note(struct ah_folder *folder)
-{
-    DIR *list = opendir(folder->temporary);
-    if (!list)
-        return fail_io(folder->temporary, "open");
-    int status = AH_OK;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_noted(folder, entry->d_name))
-            status = file_sync_note(folder, entry->d_name);
-    closedir(list);
-    return status;
-}
-
 static int checksums_fill(cJSON *tree, const struct ah_folder *folder)
 {
-    AH_TRY(ah__json_add_int(tree, "version", 1));
+    AH_TRY(ah__json_add_int(tree, "version", AH_CHECKSUMS_VERSION));
     cJSON *files = cJSON_AddObjectToObject(tree, "files");
     for (size_t i = 0; i < folder->count; i++) {
-        cJSON *file = cJSON_AddObjectToObject(files, folder->files[i].name);
+        cJSON *file = cJSON_AddObjectToObject(files, folder->files[i].name); /* null: adding to it tells */
         AH_TRY(ah__json_add_int(file, "bytes", folder->files[i].bytes));
         AH_TRY(ah__json_add_hash(file, "xxh3", folder->files[i].hash));
     }
@@ -301,7 +317,12 @@ static int folder_place(const struct ah_folder *folder)
     return ah__folder_remove(folder->temporary);
 }
 
-/* Makes DIR/name point to target in one step. */
+static bool has_no_links(int cause)
+{
+    return cause == EPERM || cause == EOPNOTSUPP || cause == ENOSYS; /* FAT and some network file systems */
+}
+
+/* Makes DIR/name point to target in one step; nothing where the file system has no links. */
 static int link_set(const char *dir, const char *name, const char *target)
 {
     char *path, *temporary = NULL;
@@ -309,7 +330,9 @@ static int link_set(const char *dir, const char *name, const char *target)
     int status = ah__sprintf(&temporary, "%s.tmp-%ld", path, (long)getpid());
     if (status == AH_OK && unlink(temporary) != 0 && errno != ENOENT)
         status = fail_io(temporary, "remove");
-    if (status == AH_OK && (symlink(target, temporary) != 0 || rename(temporary, path) != 0)) {
+    if (status == AH_OK && symlink(target, temporary) != 0)
+        status = has_no_links(errno) ? AH_OK : fail_io(path, "link");
+    else if (status == AH_OK && rename(temporary, path) != 0) {
         status = fail_io(path, "link");
         unlink(temporary);
     }
@@ -348,10 +371,17 @@ static int prune_count(const char *path, int64_t step, void *context)
     return AH_OK;
 }
 
+/* Goes at once for whoever reads beside, as it came. */
 static int prune_lowest(const char *path, int64_t step, void *context)
 {
     const struct prune *prune = context;
-    return step == prune->lowest ? ah__folder_remove(path) : AH_OK;
+    char *temporary;
+    if (step != prune->lowest)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&temporary, "%s.tmp", path));
+    int status = rename(path, temporary) == 0 ? ah__folder_remove(temporary) : fail_io(path, "remove");
+    ah__free(temporary);
+    return status;
 }
 
 /* Steps above this one belong to another run that got further: not ours to remove. */
@@ -368,7 +398,6 @@ static int folder_prune(const struct ah_folder *folder, int keep)
 
 int ah__folder_commit(struct ah_folder *folder, int keep)
 {
-    AH_TRY(files_sync_note(folder));
     AH_TRY(checksums_save(folder));
     AH_TRY(ah__folder_sync(folder->temporary));
     AH_TRY(folder_place(folder));

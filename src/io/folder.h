@@ -2,11 +2,12 @@
  * into and puts it in place. Knows not what the files hold.
  *
  *     DIR/step-00000100/        files of a checkpoint, and checksums.json {"files": {NAME: {"bytes", "xxh3"}}}
- *     DIR/step-00000200.tmp/    one being written; what a crash leaves is removed by the next begin
+ *     DIR/step-00000200.tmp/    one being written or removed; what a crash leaves is removed by the next begin
  *     DIR/checkpoint            symbolic link to the last complete step folder
  *     DIR/model.safetensors     symbolic links through DIR/checkpoint, so that DIR loads as a Hugging Face folder
  *     DIR/config.json
- */
+ *
+ * File systems that have no symbolic links do without them: the highest step is the last then. */
 #ifndef AH_IO_FOLDER_H
 #define AH_IO_FOLDER_H
 
@@ -18,15 +19,16 @@ struct ah_folder;
  * cannot be written, or holds a model.safetensors, config.json or checkpoint that is not ours and would be lost. */
 int ah__folder_check(const char *dir);
 
-/* Makes dir if need be, removes remains of interrupted writes and makes an empty DIR/step-STEP.tmp. AH_EINPUT,
- * AH_EIO. */
+/* Makes dir if need be, removes what interrupted writers left and makes an empty DIR/step-STEP.tmp. One writer at a
+ * time. AH_EINPUT, AH_EIO. */
 int ah__folder_begin(struct ah_folder **out, const char *dir, int64_t step);
 /* Where to write the files (no folders inside). Valid until free. */
 const char *ah__folder_path(const struct ah_folder *folder);
-/* Saves commit from reading back a file whose length and ah__hash (seed 0) are known; the file must be fsynced
- * already. */
+/* What the checkpoint consists of: a file that lies there, by its name. Syncs it and reads it back. */
+int ah__folder_add(struct ah_folder *folder, const char *name);
+/* The same for one whose length and ah__hash (seed 0) are known and that is fsynced already. */
 int ah__folder_note(struct ah_folder *folder, const char *name, int64_t bytes, uint64_t hash);
-/* Syncs all files, writes checksums.json, renames the folder into place (over an old one of the same step), moves the
+/* Writes checksums.json of what was added, renames the folder into place (over an old one of the same step), moves the
  * links, and removes step folders of lower steps but the newest keep - 1. On failure the last checkpoint is as before.
  * AH_EIO. */
 int ah__folder_commit(struct ah_folder *folder, int keep);
@@ -37,7 +39,10 @@ void ah__folder_free(struct ah_folder *folder);
  * when that link is missing or dangling). Absolute; the caller frees *out with ah__free. AH_EINPUT when there is
  * none. */
 int ah__folder_find(char **out, const char *path);
-/* Checks lengths and checksums of a step folder. AH_ECORRUPT names the file, found and expected. */
-int ah__folder_verify(const char *path);
+/* The complete checkpoint of the highest step below that of `folder` beside it, likewise; null: there is none. */
+int ah__folder_before(char **out, const char *folder);
+/* Checks lengths and checksums of a step folder that must have the files of this null-terminated list. AH_ECORRUPT
+ * names the file, found and expected. */
+int ah__folder_verify(const char *path, const char *const *required);
 
 #endif

@@ -27,26 +27,27 @@ static int candidate_try(char **out, const char *path, const char *part)
 
 struct newest {
     char *path; /* owned */
-    int64_t step;
+    int64_t step, below; /* only steps below */
 };
 
 static int newest_visit(const char *path, int64_t step, void *context)
 {
     struct newest *newest = context;
     char *found = NULL;
-    if (newest->path && step <= newest->step)
+    if (step >= newest->below || (newest->path && step <= newest->step))
         return AH_OK;
     AH_TRY(candidate_try(&found, path, ""));
     if (!found)
         return AH_OK;
     ah__free(newest->path);
-    *newest = (struct newest){found, step};
+    newest->path = found;
+    newest->step = step;
     return AH_OK;
 }
 
 int ah__folder_find(char **out, const char *path)
 {
-    struct newest newest = {0};
+    struct newest newest = {.below = INT64_MAX};
     int status = candidate_try(&newest.path, path, "");
     if (status == AH_OK && !newest.path)
         status = candidate_try(&newest.path, path, "/checkpoint");
@@ -61,6 +62,26 @@ int ah__folder_find(char **out, const char *path)
         ah__free(newest.path);
     return status;
 }
+
+int ah__folder_before(char **out, const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    struct newest newest = {.below = slash ? ah__folder_step(slash + 1, "") : -1};
+    char *dir;
+    *out = NULL;
+    if (newest.below < 0)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&dir, "%.*s", (int)(slash - folder), folder));
+    int status = ah__folder_walk(dir, "", newest_visit, &newest);
+    ah__free(dir);
+    if (status != AH_OK)
+        ah__free(newest.path);
+    else
+        *out = newest.path;
+    return status;
+}
+
+/* ---- is it whole? ------------------------------------------------------------------------------------------------ */
 
 static int file_verify(const char *folder, const char *name, const struct ah_json *entry)
 {
@@ -83,10 +104,14 @@ static int file_verify(const char *folder, const char *name, const struct ah_jso
     return status;
 }
 
-static int files_verify(const char *folder, const struct ah_json *root)
+static int files_verify(const char *folder, const struct ah_json *root, const char *const *required)
 {
     struct ah_json files, entry;
+    int64_t version;
+    AH_TRY(ah__json_int(&version, root, "version", AH_CHECKSUMS_VERSION, AH_CHECKSUMS_VERSION));
     AH_TRY(ah__json_object(&files, root, "files"));
+    for (; *required; required++)
+        AH_TRY(ah__json_object(&entry, &files, *required));
     for (const cJSON *child = files.node->child; child; child = child->next) {
         AH_TRY(ah__json_object(&entry, &files, child->string));
         AH_TRY(file_verify(folder, child->string, &entry));
@@ -94,14 +119,14 @@ static int files_verify(const char *folder, const struct ah_json *root)
     return AH_OK;
 }
 
-int ah__folder_verify(const char *path)
+int ah__folder_verify(const char *path, const char *const *required)
 {
     char *checksums;
     struct ah_json root = {0};
     AH_TRY(ah__sprintf(&checksums, "%s/" AH_CHECKSUMS, path));
     int status = ah__json_load(&root, checksums);
     if (status == AH_OK)
-        status = files_verify(path, &root);
+        status = files_verify(path, &root, required);
     ah__json_free(&root);
     ah__free(checksums);
     /* A checkpoint's own file that is missing or malformed is damage, not a wrong argument. */

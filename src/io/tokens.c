@@ -1,6 +1,7 @@
 #include "io/tokens.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -12,11 +13,16 @@
 
 enum { HEADER_INTS = 256, HEADER_BYTES = HEADER_INTS * 4, TOKEN_MAGIC = 20240520, TOKEN_VERSION = 1 };
 
+/* The map serves to look the whole file over; batches are read, since a map of a file that is cut short kills. */
 struct ah_tokens {
-    struct ah_map map;
+    struct ah_map map;         /* only while opening */
+    int fd;                    /* -1: not open */
+    char *path;                /* for messages */
     int32_t *encoded;          /* a text's tokens when they are not its bytes, else null and: */
-    const unsigned char *data; /* the first token */
+    const unsigned char *data; /* the first token in the map */
+    int64_t offset;            /* and in the file */
     int width;                 /* bytes of a token there: 1 or 2 */
+    int64_t vocab_size;        /* every token is below */
     struct ah_tokens_info info;
 };
 
@@ -87,6 +93,7 @@ static int layout_read(struct ah_tokens *tokens, const char *path, const struct 
         return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header",
                         path, map->length - HEADER_BYTES, header[2]);
     tokens->data = map->data + HEADER_BYTES;
+    tokens->offset = HEADER_BYTES;
     tokens->width = 2;
     tokens->info.tokens = header[2];
     return AH_OK;
@@ -184,23 +191,54 @@ static uint64_t map_signature(const struct ah_map *map, uint64_t seed)
     return ah__hash(map->data, map->length, ah__hash_int(map->length, seed));
 }
 
+static bool same_stamp(const struct ah_file_stamp *a, const struct ah_file_stamp *b)
+{
+    return a->bytes == b->bytes && a->modified_ns == b->modified_ns && a->inode == b->inode;
+}
+
+/* Reads every byte, unless it is known what that would give. */
+static int content_check(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
+                         int64_t vocab_size, const struct ah_tokens_known *known)
+{
+    struct ah_tokens_info *info = &tokens->info;
+    info->tokenizer = info->text ? tokenizer->signature : 0;
+    if (known && same_stamp(&known->stamp, &info->stamp) && known->tokenizer == info->tokenizer &&
+        known->vocab_size <= vocab_size) {
+        info->signature = known->signature;
+        return AH_OK;
+    }
+    AH_TRY(tokens_check(tokens, path, tokenizer, vocab_size));
+    info->signature = map_signature(&tokens->map, info->tokenizer);
+    return AH_OK;
+}
+
+static int file_open(struct ah_tokens *tokens, const char *path)
+{
+    AH_TRY(ah__strdup(&tokens->path, path));
+    AH_TRY(ah__file_open(&tokens->fd, &tokens->info.stamp, path));
+    return ah__map_open(&tokens->map, path);
+}
+
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
-                    int64_t seq, double val_fraction)
+                    int64_t seq, double val_fraction, const struct ah_tokens_known *known)
 {
     struct ah_tokens *tokens;
     AH_TRY(ah__new(&tokens, 1, sizeof *tokens));
-    int status = ah__map_open(&tokens->map, path);
+    tokens->fd = -1;
+    tokens->vocab_size = vocab_size;
+    int status = file_open(tokens, path);
     if (status == AH_OK)
         status = layout_read(tokens, path, tokenizer);
     if (status == AH_OK)
         status = tokens_split(tokens, path, seq, val_fraction);
     if (status == AH_OK)
-        status = tokens_check(tokens, path, tokenizer, vocab_size);
+        status = content_check(tokens, path, tokenizer, vocab_size, known);
+    ah__map_close(&tokens->map);
+    tokens->data = NULL;
     if (status != AH_OK) {
         ah__tokens_close(tokens);
         return status;
     }
-    tokens->info.signature = map_signature(&tokens->map, tokens->info.text ? tokenizer->signature : 0);
     *out = tokens;
     return AH_OK;
 }
@@ -209,7 +247,9 @@ void ah__tokens_close(struct ah_tokens *tokens)
 {
     if (!tokens)
         return;
-    ah__map_close(&tokens->map);
+    if (tokens->fd >= 0)
+        close(tokens->fd);
+    ah__free(tokens->path);
     ah__free(tokens->encoded);
     ah__free(tokens);
 }
@@ -247,32 +287,63 @@ uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
     return index;
 }
 
-static void window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *ids, int32_t *targets)
+/* Tokens [first, first + count) as they lie in the file. */
+static int tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *to)
 {
-    for (int64_t i = 0; i < tokens->info.seq; i++) {
-        ids[i] = token_at(tokens, first + i);
-        targets[i] = token_at(tokens, first + i + 1);
+    enum { PIECE = 2048 };
+    unsigned char bytes[2 * PIECE];
+    for (int64_t done = 0; done < count;) {
+        int64_t piece = count - done < PIECE ? count - done : PIECE;
+        AH_TRY(ah__file_read_at(tokens->fd, bytes, (size_t)(piece * tokens->width),
+                                tokens->offset + (first + done) * tokens->width, tokens->path));
+        for (int64_t i = 0; i < piece; i++, done++) {
+            uint16_t token = bytes[i];
+            if (tokens->width == 2)
+                memcpy(&token, bytes + 2 * i, sizeof token);
+            if (token >= tokens->vocab_size)
+                return ah__fail(AH_EIO, "%s: token %lld: found %d, expected one below %lld: the file was changed since "
+                                "it was opened", tokens->path, (long long)(first + done), token,
+                                (long long)tokens->vocab_size);
+            to[done] = token;
+        }
     }
+    return AH_OK;
 }
 
-void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
-                      int32_t *targets)
+static int window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *ids, int32_t *targets)
+{
+    size_t seq = (size_t)tokens->info.seq;
+    if (tokens->encoded)
+        memcpy(ids, tokens->encoded + first, seq * sizeof *ids);
+    else
+        AH_TRY(tokens_read(tokens, first, (int64_t)seq, ids));
+    memcpy(targets, ids + 1, (seq - 1) * sizeof *ids);
+    if (!tokens->encoded)
+        return tokens_read(tokens, first + (int64_t)seq, 1, targets + seq - 1);
+    targets[seq - 1] = tokens->encoded[first + (int64_t)seq];
+    return AH_OK;
+}
+
+int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
+                     int32_t *targets)
 {
     uint64_t windows = (uint64_t)tokens->info.train_windows;
     int64_t seq = tokens->info.seq;
     for (int64_t row = 0; row < batch; row++) {
         uint64_t sample = (uint64_t)n * (uint64_t)batch + (uint64_t)row, epoch = sample / windows;
         uint64_t window = ah__permute(sample % windows, windows, ah__random_bits(seed, epoch));
-        window_copy(tokens, (int64_t)window * seq, ids + row * seq, targets + row * seq);
+        AH_TRY(window_copy(tokens, (int64_t)window * seq, ids + row * seq, targets + row * seq));
     }
+    return AH_OK;
 }
 
-void ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets)
+int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets)
 {
     const struct ah_tokens_info *info = &tokens->info;
     for (int64_t row = 0; row < batch; row++) {
         int64_t window = (int64_t)(((uint64_t)n * (uint64_t)batch + (uint64_t)row) % (uint64_t)info->val_windows);
-        window_copy(tokens, info->tokens - info->val_tokens + window * info->seq, ids + row * info->seq,
-                    targets + row * info->seq);
+        AH_TRY(window_copy(tokens, info->tokens - info->val_tokens + window * info->seq, ids + row * info->seq,
+                           targets + row * info->seq));
     }
+    return AH_OK;
 }

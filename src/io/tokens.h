@@ -1,4 +1,4 @@
-/* The data source: a memory-mapped text or token file, cut into a training and a validation part and shuffled without
+/* The data source: a text or token file, cut into a training and a validation part and shuffled without
  * storing an order. Takes a path and numbers, gives batches. Knows no models and keeps no position: batch n is
  * a function of n.
  *
@@ -11,6 +11,7 @@
 #ifndef AH_IO_TOKENS_H
 #define AH_IO_TOKENS_H
 
+#include "base/file.h"
 #include "io/tokenizer.h"
 
 struct ah_tokens;
@@ -24,25 +25,35 @@ struct ah_tokens_info {
     bool held_out;         /* the parts do not overlap */
     bool text;             /* not a token file */
     int64_t seq;
-    uint64_t signature;    /* of length, a sample of the content and a text's tokenizer: tells another file
-                            * apart on resume */
+    uint64_t signature;    /* of every byte and a text's tokenizer: tells another file apart on resume */
+    uint64_t tokenizer;    /* its signature; 0: a token file */
+    struct ah_file_stamp stamp; /* of the file when it was opened */
 };
 
-/* Maps the file and checks every token; the tokenizer is not used after the call. val_fraction in [0, 0.5] is the
- * validation part's share, at least one window. AH_EINPUT: missing, empty, shorter than one window, a token >=
+/* What an earlier opening found, so that a file that was not touched since need not be read whole again. */
+struct ah_tokens_known {
+    struct ah_file_stamp stamp;
+    uint64_t signature;
+    uint64_t tokenizer; /* its signature; 0: a token file */
+    int64_t vocab_size; /* every token is below */
+};
+
+/* Opens the file and checks every token; the tokenizer is not used after the call. val_fraction in [0, 0.5] is the
+ * validation part's share, at least one window. `known` may be null; where it is of this very file, its signature is
+ * taken over. AH_EINPUT: missing, empty, shorter than one window, a token >=
  * vocab_size (each names file, found and expected); AH_ECORRUPT: a token file whose length does not fit its header. */
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
-                    int64_t seq, double val_fraction);
+                    int64_t seq, double val_fraction, const struct ah_tokens_known *known);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
 
 /* Training batch n = 0, 1, ... into ids and targets [batch, seq]. Sample k = n * batch + row is window k % windows of
  * epoch k / windows, whose order is a permutation chosen by seed and epoch: every window once per epoch; batches may
- * span two epochs. */
-void ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
-                      int32_t *targets);
-/* Validation batch n: the validation windows in order, from the first again after the last. */
-void ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets);
+ * span two epochs. AH_EIO when the file cannot be read any more, or was cut short meanwhile. Allocates nothing. */
+int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
+                     int32_t *targets);
+/* Validation batch n: the validation windows in order, from the first again after the last. Fails likewise. */
+int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets);
 
 /* Position `index` of a seeded permutation of 0 .. count-1. */
 uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed);

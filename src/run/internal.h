@@ -20,6 +20,7 @@ struct ah_run {
     int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
     int64_t trained;          /* training iterations completed: what hooks count */
     const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
+    int64_t input_iteration;  /* the last whose batch was asked for, as the scheduler counts */
     bool infer;               /* the running evaluation ends at the logits */
     bool masters_loaded;      /* what is made of the masters in the compute dtype is not yet that of the new ones */
     int64_t busy_ns[AH_LANE_COUNT];

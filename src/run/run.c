@@ -68,6 +68,7 @@ void ah__run_free(struct ah_run *run)
 static int batch_fill(struct ah_run *run, int32_t *ids, int32_t *targets, int64_t iteration)
 {
     size_t bytes = (size_t)ah__step_tokens(run->partition) * sizeof *ids;
+    run->input_iteration = iteration;
     if (!run->eval_ids)
         return run->hooks.batch(ids, targets, ah__run_training_iteration(run, iteration), run->hooks.context);
     memcpy(ids, run->eval_ids, bytes);
@@ -145,7 +146,7 @@ static int completed(const struct ah_span *span, void *context)
     if (run->hooks.clip > 0 && !(result.clip_factor == 1))
         ah__sched_clipped(run->sched, span->item.iteration);
     if (run->hooks.result && run->hooks.result(&result, run->hooks.context))
-        ah__sched_stop(run->sched);
+        ah__sched_stop(run->sched, span->item.iteration);
     return AH_OK;
 }
 
@@ -203,6 +204,11 @@ int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done)
     run->iteration += *done;
     run->trained += *done;
     return AH_OK;
+}
+
+void ah__run_stop(struct ah_run *run)
+{
+    ah__sched_stop(run->sched, run->input_iteration);
 }
 
 void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run)

@@ -45,13 +45,16 @@ int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets,
  * the embedding on the device). Only while drained. */
 int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits);
 
-enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2 };
+enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2, AH_RUN_STATES };
 /* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats.
  */
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values);
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values);
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
 int ah__run_init(struct ah_run *run, uint64_t seed);
+
+/* For the batch hook: the iteration it gives is the last to begin, as if its result were nonzero. */
+void ah__run_stop(struct ah_run *run);
 
 /* How long each lane has worked since the run began, by completed items. May be called from hooks. */
 void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run);

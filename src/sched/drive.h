@@ -11,7 +11,7 @@ struct ah_drive {
     /* Gives the item's tasks to work, whose label, lane and waits are set. */
     int (*bind)(struct ah_work *work, const struct ah_item *item, void *context);
     void *bind_context;
-    /* Hears of every completed item; may call ah__sched_stop. May be null. */
+    /* Hears of every completed item; may call ah__sched_stop, and so may bind. May be null. */
     int (*completed)(const struct ah_span *span, void *context);
     void *completed_context;
     /* Hears after every submission (span null) and completion how many slots are in use. May be null. */

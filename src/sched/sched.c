@@ -256,10 +256,11 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
             (struct mark){0};
 }
 
-void ah__sched_stop(struct ah_sched *sched)
+void ah__sched_stop(struct ah_sched *sched, int64_t last)
 {
-    if (sched->limit > sched->begun + 1)
-        sched->limit = sched->begun + 1;
+    last = last > sched->begun ? last : sched->begun;
+    if (sched->limit > last + 1)
+        sched->limit = last + 1;
 }
 
 bool ah__sched_drained(const struct ah_sched *sched)

@@ -11,7 +11,8 @@
 #include "io/safetensors.h"
 #include "op/bf16.h"
 
-enum { FORMAT = 1, KEEP = 1 };
+/* 1 had no save_seconds, keep and lr_steps. */
+enum { FORMAT = 2, FORMAT_OLDEST = 1 };
 static const int64_t most = (int64_t)1 << 52;
 
 /* A tensor of a checkpoint file: a parameter's state under a name of its own. */
@@ -37,6 +38,8 @@ static const struct part {
     [PART_OPTIMIZER] = {"optimizer.safetensors", 2, 3,
                         {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}, {".master", AH_RUN_PARAM}}},
 };
+
+static const char *const required[] = {"model.safetensors", "config.json", "optimizer.safetensors", "state.json", NULL};
 
 /* ---- the tensors of a file --------------------------------------------------------------------------------------- */
 
@@ -97,18 +100,30 @@ static int check_finite(const float *values, size_t count, const char *name)
     return AH_OK;
 }
 
+static int run_get(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+{
+    *values = buffer;
+    return ah__run_store(context, param, which, buffer);
+}
+
+struct ah_states ah__run_states_of(struct ah_run *run)
+{
+    return (struct ah_states){run_get, run};
+}
+
 static int append_all(struct ah_safetensors_writer *writer, const struct entries *entries,
-                      const struct ah_partition *partition, struct ah_run *run, float *buffer)
+                      const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     for (size_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->entry[i];
         size_t count = (size_t)ah__shape_count(&partition->params[entry->param].shape);
-        AH_TRY(ah__run_store(run, entry->param, entry->which, buffer));
-        AH_TRY(check_finite(buffer, count, entry->name));
-        const void *values = buffer;
+        const float *exact;
+        AH_TRY(states->get(&exact, entry->param, entry->which, buffer, states->context));
+        AH_TRY(check_finite(exact, count, entry->name));
+        const void *values = exact;
         if (entries->dtype == AH_BF16) {
             uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__checkpoint_buffer(partition));
-            ah__bf16_narrow(rounded, buffer, (int64_t)count);
+            ah__bf16_narrow(rounded, exact, (int64_t)count);
             values = rounded;
         }
         AH_TRY(ah__safetensors_writer_append(writer, values, count * (size_t)ah__dtype_bytes(entries->dtype)));
@@ -117,7 +132,7 @@ static int append_all(struct ah_safetensors_writer *writer, const struct entries
 }
 
 static int write_entries(struct ah_folder *folder, const char *file, const struct entries *entries,
-                         const struct ah_partition *partition, struct ah_run *run, float *buffer)
+                         const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     struct ah_safetensors_decl *decls = NULL;
     struct ah_safetensors_writer *writer = NULL;
@@ -133,7 +148,7 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
     if (status == AH_OK)
         status = ah__safetensors_writer_open(&writer, path, decls, entries->count);
     if (status == AH_OK)
-        status = append_all(writer, entries, partition, run, buffer);
+        status = append_all(writer, entries, partition, states, buffer);
     if (status == AH_OK)
         status = ah__safetensors_writer_close(writer, &bytes, &hash);
     if (status == AH_OK)
@@ -145,17 +160,17 @@ static int write_entries(struct ah_folder *folder, const char *file, const struc
 }
 
 static int write_part(struct ah_folder *folder, int part, enum ah_dtype saved, const struct ah_partition *partition,
-                      struct ah_run *run, float *buffer)
+                      const struct ah_states *states, float *buffer)
 {
     struct entries entries;
     int status = entries_init(&entries, part, partition, saved);
     if (status == AH_OK)
-        status = write_entries(folder, parts[part].file, &entries, partition, run, buffer);
+        status = write_entries(folder, parts[part].file, &entries, partition, states, buffer);
     entries_fini(&entries);
     return status;
 }
 
-static int write_config(const struct ah_folder *folder, const struct ah_model *model)
+static int write_config(struct ah_folder *folder, const struct ah_model *model)
 {
     const char *config = ah_model_get(model)->config;
     char *path;
@@ -164,7 +179,7 @@ static int write_config(const struct ah_folder *folder, const struct ah_model *m
     AH_TRY(ah__sprintf(&path, "%s/config.json", ah__folder_path(folder)));
     int status = ah__file_write(path, config, strlen(config));
     ah__free(path);
-    return status;
+    return status == AH_OK ? ah__folder_add(folder, "config.json") : status;
 }
 
 static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
@@ -181,7 +196,7 @@ static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
     return ah__json_add_hash(tree, "data_signature", state->data_signature);
 }
 
-static int write_state(const struct ah_folder *folder, const struct ah_checkpoint *state)
+static int write_state(struct ah_folder *folder, const struct ah_checkpoint *state)
 {
     char *path = NULL;
     cJSON *tree = cJSON_CreateObject();
@@ -192,23 +207,23 @@ static int write_state(const struct ah_folder *folder, const struct ah_checkpoin
         status = ah__json_save(tree, path);
     cJSON_Delete(tree);
     ah__free(path);
-    return status;
+    return status == AH_OK ? ah__folder_add(folder, "state.json") : status;
 }
 
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
-                        const struct ah_partition *partition, struct ah_run *run, float *buffer)
+                        const struct ah_partition *partition, const struct ah_states *states, float *buffer)
 {
     struct ah_folder *folder;
     AH_TRY(ah__folder_begin(&folder, dir, state->step));
     int status = AH_OK;
     for (int i = 0; status == AH_OK && i < PART_COUNT; i++)
-        status = write_part(folder, i, state->settings.save_dtype, partition, run, buffer);
+        status = write_part(folder, i, state->settings.save_dtype, partition, states, buffer);
     if (status == AH_OK)
         status = write_config(folder, model);
     if (status == AH_OK)
         status = write_state(folder, state);
     if (status == AH_OK)
-        status = ah__folder_commit(folder, KEEP);
+        status = ah__folder_commit(folder, (int)state->settings.keep);
     ah__folder_free(folder);
     return status;
 }
@@ -274,7 +289,7 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
 {
     int64_t format, batch;
     const char *data_path, *arithmetic;
-    AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
+    AH_TRY(ah__json_int(&format, json, "format", FORMAT_OLDEST, FORMAT));
     AH_TRY(ah__json_int(&out->step, json, "step", 0, most));
     AH_TRY(ah__json_double(&out->loss, json, "loss", -1e300, 1e300));
     AH_TRY(ah__settings_load(&out->settings, json));
@@ -301,16 +316,62 @@ static int load_state(struct ah_checkpoint *out)
     return status;
 }
 
-int ah__checkpoint_open(struct ah_checkpoint *out, const char *path)
+/* Whether path means a training's folder, whose checkpoints come and go, and not one checkpoint of it. */
+static bool is_training(const char *path, const char *found)
+{
+    char *real = realpath(path, NULL);
+    bool same = real && strcmp(real, found) == 0;
+    free(real);
+    return !same;
+}
+
+static int verify_and_read(struct ah_checkpoint *checkpoint)
+{
+    AH_TRY(ah__folder_verify(checkpoint->folder, required));
+    return load_state(checkpoint);
+}
+
+/* A checkpoint that was found and is gone was removed by a training that goes on: there is a newer one. */
+static int find_and_read(struct ah_checkpoint *checkpoint, const char *path)
+{
+    enum { TRIES = 20 };
+    int status = AH_OK;
+    for (int i = 0; i < TRIES; i++) {
+        ah__free(checkpoint->folder);
+        checkpoint->folder = NULL;
+        AH_TRY(ah__folder_find(&checkpoint->folder, path));
+        status = verify_and_read(checkpoint);
+        if (status == AH_OK || ah__path_exists(checkpoint->folder))
+            break;
+    }
+    return status;
+}
+
+/* From a damaged checkpoint to the newest whole one before it. Fails as before when there is none. */
+static int go_back(struct ah_checkpoint *checkpoint, int status)
+{
+    char *older = NULL, *first;
+    AH_TRY(ah__strdup(&first, ah_error()));
+    checkpoint->passed_over = first;
+    while (status == AH_ECORRUPT) {
+        AH_TRY(ah__folder_before(&older, checkpoint->folder));
+        if (!older)
+            return ah__fail(AH_ECORRUPT, "%s", first);
+        ah__free(checkpoint->folder);
+        checkpoint->folder = older;
+        status = verify_and_read(checkpoint);
+    }
+    return status;
+}
+
+int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 {
     struct ah_checkpoint checkpoint = {0};
-    int status = ah__folder_find(&checkpoint.folder, path);
+    int status = find_and_read(&checkpoint, path);
+    if (status == AH_ECORRUPT && older && is_training(path, checkpoint.folder))
+        status = go_back(&checkpoint, status);
     if (status == AH_OK)
         status = ah__strdup(&checkpoint.run_folder, checkpoint.folder);
-    if (status == AH_OK)
-        status = ah__folder_verify(checkpoint.folder);
-    if (status == AH_OK)
-        status = load_state(&checkpoint);
     if (status != AH_OK) {
         ah__checkpoint_close(&checkpoint);
         return status;
@@ -325,6 +386,7 @@ void ah__checkpoint_close(struct ah_checkpoint *checkpoint)
     ah__free(checkpoint->folder);
     ah__free(checkpoint->run_folder);
     ah__free(checkpoint->data_path);
+    ah__free(checkpoint->passed_over);
     *checkpoint = (struct ah_checkpoint){0};
 }
 
@@ -379,11 +441,13 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 {
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     if (info->tokens != checkpoint->data_tokens)
-        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data",
-                        path, info->tokens, checkpoint->data_tokens);
+        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a "
+                        "new training may start from its weights: give %s as the model)", path, info->tokens,
+                        checkpoint->data_tokens, checkpoint->run_folder);
     if (info->signature != checkpoint->data_signature)
         return ah__fail(AH_ESTALE,
-                        "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data", path,
-                        info->signature, checkpoint->data_signature);
+                        "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data (a new "
+                        "training may start from its weights: give %s as the model)", path, info->signature,
+                        checkpoint->data_signature, checkpoint->run_folder);
     return AH_OK;
 }

@@ -6,7 +6,7 @@
  *                            where model.safetensors has it rounded
  *     state.json             step, settings, where in which data the training stands
  *
- * Takes a drained run. Knows no plans: a checkpoint written under one plan is read under any other. */
+ * Knows no plans: a checkpoint written under one plan is read under any other. */
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
 
@@ -17,6 +17,7 @@
 struct ah_checkpoint {
     char *folder;      /* absolute, of this step; null: no checkpoint */
     char *run_folder;  /* the folder that holds it */
+    char *passed_over; /* why it is not a newer one; null: it is the newest */
     char *data_path;   /* absolute */
     int64_t step;      /* steps done; the next batch of the data is batch number `step` */
     double loss;       /* of that step */
@@ -27,9 +28,9 @@ struct ah_checkpoint {
 };
 
 /* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and
- * checksum and reads state.json. AH_EINPUT: none there, or of an unknown format. AH_ECORRUPT: damaged. Freed by
- * ah__checkpoint_close. */
-int ah__checkpoint_open(struct ah_checkpoint *out, const char *path);
+ * checksum and reads state.json. With `older`, the one before takes the place of one that is damaged, where path names
+ * a training. AH_EINPUT: none there, or of an unknown format. AH_ECORRUPT: damaged. Freed by ah__checkpoint_close. */
+int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older);
 /* A zero-initialised or closed struct is fine. */
 void ah__checkpoint_close(struct ah_checkpoint *checkpoint);
 
@@ -43,12 +44,19 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_partition *partition,
                         struct ah_run *run, bool training);
 
-/* Writes DIR's next step folder. Until it is durable and in place the previous one stays; then it is removed. `state`
- * needs all but the folders. `buffer`: ah__checkpoint_buffer floats, twice
- * (the second is for what is rounded). AH_EIO;
- * AH_ENUMERIC when a value is not finite. */
+/* Where the values of a checkpoint come from: a drained run, or a copy of one. */
+struct ah_states {
+    /* A whole parameter's state, valid until the next call; `buffer` has room for the largest parameter. */
+    int (*get)(const float **values, int param, enum ah_run_state which, float *buffer, void *context);
+    void *context;
+};
+struct ah_states ah__run_states_of(struct ah_run *run);
+
+/* Writes DIR's next step folder. Until it is durable and in place the previous ones stay; then all but the newest
+ * settings.keep go. `state` needs all but the folders. `buffer`: ah__checkpoint_buffer floats, twice (the second is for
+ * what is rounded). AH_EIO; AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
-                        const struct ah_partition *partition, struct ah_run *run, float *buffer);
+                        const struct ah_partition *partition, const struct ah_states *states, float *buffer);
 /* Elements of the largest parameter. */
 int64_t ah__checkpoint_buffer(const struct ah_partition *partition);
 

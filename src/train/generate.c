@@ -126,7 +126,7 @@ static int open_and_generate(struct generator *gen)
     const struct ah_generate_options *options = gen->options;
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a checkpoint folder");
-    AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir));
+    AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir, false));
     AH_TRY(ah_model_load(&gen->model, gen->checkpoint.folder));
     AH_TRY(ah__tokenizer_open(&gen->tokenizer, gen->checkpoint.folder));
     AH_TRY(check(gen));

@@ -1,7 +1,9 @@
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "io/folder.h"
 #include "sched/sched.h"
 #include "train/session.h"
 #include "train/weights.h"
@@ -39,11 +41,8 @@ static int find_weights(struct ah_session *session)
         return AH_OK;
     if (options->model_path && !options->model)
         AH_TRY(ah__weights_find(&session->weights, options->model_path));
-    if (session->weights && options->on_note) {
-        char line[4200];
-        snprintf(line, sizeof line, "starting from the weights in %s", session->weights);
-        options->on_note(line, options->context);
-    }
+    if (session->weights)
+        ah__session_note(session, "starting from the weights in %s", session->weights);
     if (wanted && !session->weights)
         return ah__fail(AH_EINPUT, "init: found no weights beside the model, expected model.safetensors in its folder");
     return AH_OK;
@@ -57,17 +56,21 @@ static int open_data(struct ah_session *session)
         return ah__fail(AH_EINPUT, "data: found none, expected a text or token file");
     AH_TRY(ah__tokenizer_open(&session->tokenizer, model_path));
     AH_TRY(ah__tokens_open(&session->tokens, path, session->tokenizer, ah_model_get(session->model)->vocab_size,
-                           session->settings.seq, val_fraction));
+                           session->settings.seq, val_fraction, session->has_recipe ? &session->recipe.data : NULL));
     return session->resumed.folder ? ah__checkpoint_check_data(&session->resumed, session->tokens, path) : AH_OK;
 }
 
 static int resolve_settings(struct ah_session *session)
 {
-    const struct ah_settings *saved = session->resumed.folder ? &session->resumed.settings : NULL;
-    AH_TRY(ah__settings_resolve(&session->settings, session->options, saved, ah_model_get(session->model)->max_seq));
-    if (session->settings.schedule.steps < session->resumed.step)
+    bool resumed = session->resumed.folder != NULL;
+    const struct ah_settings *saved = resumed               ? &session->resumed.settings
+                                      : session->has_recipe ? &session->recipe.settings
+                                                            : NULL;
+    AH_TRY(ah__settings_resolve(&session->settings, session->options, saved, resumed,
+                                ah_model_get(session->model)->max_seq));
+    if (session->settings.steps < session->resumed.step)
         return ah__fail(AH_EINPUT, "steps: found %" PRId64 ", expected at least the %" PRId64 " steps of %s",
-                        session->settings.schedule.steps, session->resumed.step, session->resumed.folder);
+                        session->settings.steps, session->resumed.step, session->resumed.folder);
     return AH_OK;
 }
 
@@ -79,11 +82,77 @@ static int check_policy(const char *policy)
     return AH_OK;
 }
 
+/* ---- what it goes on from, or is like ---------------------------------------------------------------------------- */
+
+static int take_recipe(struct ah_session *session, const char *dir, bool again)
+{
+    AH_TRY(ah__recipe_load(&session->recipe, dir));
+    session->has_recipe = true;
+    ah__recipe_apply(&session->asked, &session->recipe, again);
+    return AH_OK;
+}
+
+static bool same_place(const char *a, const char *b)
+{
+    char *left = realpath(a, NULL), *right = realpath(b, NULL);
+    bool same = strcmp(a, b) == 0 || (left && right && strcmp(left, right) == 0);
+    free(left);
+    free(right);
+    return same;
+}
+
+/* A training that was to be resumed never completed a checkpoint, so it is started instead: as run.json says, or, where
+ * the same command starts and resumes it, as the options say. */
+static int start_over(struct ah_session *session)
+{
+    struct ah_train_options *asked = &session->asked;
+    const char *dir = asked->resume_dir;
+    bool complete = (asked->model_path || asked->model) && asked->data_path;
+    if (ah__recipe_exists(dir))
+        AH_TRY(take_recipe(session, dir, true));
+    else if (!complete || !asked->out_dir || !same_place(asked->out_dir, dir))
+        return ah__fail(AH_EINPUT, "%s; with model and data given, and the same folder as out, one is started there",
+                        ah_error());
+    if (!asked->out_dir)
+        asked->out_dir = dir;
+    asked->resume_dir = NULL;
+    ah__session_note(session, "%s holds no complete checkpoint yet: starting from the beginning", dir);
+    return AH_OK;
+}
+
+static int open_resumed(struct ah_session *session)
+{
+    const char *dir = session->options->resume_dir;
+    char *found = NULL;
+    int status = ah__folder_find(&found, dir);
+    ah__free(found);
+    if (status == AH_EINPUT)
+        return start_over(session);
+    AH_TRY(status);
+    AH_TRY(ah__checkpoint_open(&session->resumed, dir, true));
+    if (session->resumed.passed_over)
+        ah__session_note(session, "%s; going on from step %" PRId64 " instead", session->resumed.passed_over,
+                         session->resumed.step);
+    return ah__recipe_exists(session->resumed.run_folder) ? take_recipe(session, session->resumed.run_folder, false)
+                                                          : AH_OK;
+}
+
+static int open_earlier(struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    if (options->like_dir && options->resume_dir)
+        return ah__fail(AH_EINPUT, "like: found %s beside a training to resume, expected one of them",
+                        options->like_dir);
+    if (options->like_dir)
+        return take_recipe(session, options->like_dir, true);
+    return options->resume_dir ? open_resumed(session) : AH_OK;
+}
+
 int ah__session_open_inputs(struct ah_session *session)
 {
     AH_TRY(check_policy(session->options->policy));
-    if (session->options->resume_dir)
-        AH_TRY(ah__checkpoint_open(&session->resumed, session->options->resume_dir));
+    AH_TRY(open_earlier(session));
+    AH_TRY(check_policy(session->options->policy));
     AH_TRY(open_model(session));
     AH_TRY(find_weights(session));
     AH_TRY(resolve_settings(session));
@@ -103,14 +172,15 @@ int ah__session_open_inputs(struct ah_session *session)
 int ah__session_open_device(struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
-    struct ah_device device;
     AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "auto", &options->dev));
     session->budget = options->budget;
-    if (!session->budget.device_bytes)
+    if (session->budget.host_bytes == AH_NO_LIMIT)
+        session->budget.host_bytes = 0;
+    if (!session->budget.device_bytes || session->budget.device_bytes == AH_NO_LIMIT)
         session->budget.device_bytes = ah__dev_region_bytes(session->dev);
-    ah_dev_get(&device, session->dev);
+    ah_dev_get(&session->device, session->dev);
     if (options->on_device)
-        options->on_device(&device, options->context);
+        options->on_device(&session->device, options->context);
     return AH_OK;
 }
 
@@ -247,16 +317,11 @@ int ah__session_predict(struct ah_session *session)
 /* The same bits come from the same arithmetic; another is as good, but the caller should know. */
 static void tell_arithmetic(const struct ah_session *session)
 {
-    const struct ah_train_options *options = session->options;
     struct ah_dev_info info;
-    char line[256];
     session->dev->ops->info(session->dev, &info);
-    if (!options->on_note || strcmp(info.arithmetic, session->resumed.arithmetic) == 0)
-        return;
-    snprintf(line, sizeof line,
-             "this device multiplies by %s, the checkpoint's by %s: from here on the bits may differ from a training "
-             "that was not moved", info.arithmetic, session->resumed.arithmetic);
-    options->on_note(line, options->context);
+    if (strcmp(info.arithmetic, session->resumed.arithmetic) != 0)
+        ah__session_note(session, "this device multiplies by %s, the checkpoint's by %s: from here on the bits may "
+                         "differ from a training that was not moved", info.arithmetic, session->resumed.arithmetic);
 }
 
 int ah__session_load(struct ah_session *session)

@@ -3,15 +3,40 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
+/* A step that has begun must end, so each batch is there before the step before it begins: data that fail stop the
+ * training between two steps, where it can be saved. */
+static int read_ahead(struct ah_loop *loop, int64_t step)
+{
+    if (loop->next_step == step || step >= loop->settings->steps)
+        return AH_OK;
+    loop->next_step = -1;
+    loop->data_status = ah__tokens_batch(loop->tokens, step, loop->settings->batch, loop->settings->seed,
+                                         loop->next_ids, loop->next_targets);
+    if (loop->data_status == AH_OK)
+        loop->next_step = step;
+    else
+        snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
+    return loop->data_status;
+}
+
 static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
 {
-    const struct ah_loop *loop = context;
-    ah__tokens_batch(loop->tokens, loop->start + iteration, loop->settings->batch, loop->settings->seed, ids, targets);
+    struct ah_loop *loop = context;
+    int64_t step = loop->start + iteration;
+    size_t bytes = (size_t)(loop->settings->batch * loop->settings->seq) * sizeof *ids;
+    if (loop->next_step != step) /* begun before it was known that there is no batch for it */
+        return ah__fail(loop->data_status != AH_OK ? loop->data_status : AH_EINTERNAL, "step %" PRId64 ": no batch: %s",
+                        step + 1, loop->data_message);
+    memcpy(ids, loop->next_ids, bytes);
+    memcpy(targets, loop->next_targets, bytes);
+    if (read_ahead(loop, step + 1) != AH_OK)
+        ah__run_stop(loop->run);
     return AH_OK;
 }
 
@@ -25,6 +50,15 @@ static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
 static bool told_to_stop(const struct ah_loop *loop)
 {
     return loop->options->stop && *loop->options->stop;
+}
+
+/* Whether the time for a checkpoint has come, and nothing keeps the training from going on at once. */
+static bool time_to_save(struct ah_loop *loop, int64_t now_ns)
+{
+    double passed = (double)(now_ns - loop->saved_ns) * 1e-9, interval = loop->settings->save_seconds;
+    if (loop->save && interval > 0 && passed >= interval && loop->save_ready(loop->context))
+        loop->save_due = true;
+    return loop->save_due;
 }
 
 /* Books the time since the last result and returns it. */
@@ -54,7 +88,7 @@ static void fill_step(struct ah_step *step, const struct ah_loop *loop, int64_t 
 {
     const struct ah_settings *settings = loop->settings;
     step->step = number;
-    step->steps = settings->schedule.steps;
+    step->steps = settings->steps;
     step->lr = ah__schedule_lr(&settings->schedule, number);
     step->tokens_per_s = (double)(settings->batch * settings->seq) * 1e9 / (double)ns;
     step->eta_s = (double)(step->steps - number) * loop->smooth_ns * 1e-9;
@@ -134,14 +168,14 @@ static int take_result(const struct ah_run_result *result, void *context)
         loop->stopped = true;
     if (told_to_stop(loop))
         loop->stopped = true;
-    return loop->status != AH_OK || loop->stopped;
+    return loop->status != AH_OK || loop->stopped || time_to_save(loop, result->now_ns);
 }
 
 /* ---- storage ----------------------------------------------------------------------------------------------------- */
 
 int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev)
 {
-    int64_t left = loop->settings->schedule.steps - loop->start;
+    int64_t left = loop->settings->steps - loop->start;
     size_t tokens = (size_t)(loop->settings->batch * loop->settings->seq);
     loop->dev = dev;
     loop->step = loop->start;
@@ -153,6 +187,9 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     AH_TRY(ah__new(&loop->losses, (size_t)loop->losses_wanted, sizeof *loop->losses));
     AH_TRY(ah__new(&loop->ids, tokens, sizeof *loop->ids));
     AH_TRY(ah__new(&loop->targets, tokens, sizeof *loop->targets));
+    AH_TRY(ah__new(&loop->next_ids, tokens, sizeof *loop->next_ids));
+    AH_TRY(ah__new(&loop->next_targets, tokens, sizeof *loop->next_targets));
+    loop->next_step = loop->saved_step = -1;
     *hooks = (struct ah_run_hooks){
         .batch = give_batch,
         .adam = give_adam,
@@ -169,9 +206,11 @@ void ah__loop_fini(struct ah_loop *loop)
     ah__free(loop->losses);
     ah__free(loop->ids);
     ah__free(loop->targets);
+    ah__free(loop->next_ids);
+    ah__free(loop->next_targets);
     loop->step_ns = NULL;
     loop->losses = NULL;
-    loop->ids = loop->targets = NULL;
+    loop->ids = loop->targets = loop->next_ids = loop->next_targets = NULL;
 }
 
 /* ---- stretches --------------------------------------------------------------------------------------------------- */
@@ -193,8 +232,12 @@ static int64_t next_point(int64_t step, int64_t every, int64_t steps)
 static int run_stretch(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
-    int64_t save = next_point(loop->step, settings->save_every, settings->schedule.steps);
-    int64_t val = next_point(loop->step, settings->val_every, settings->schedule.steps), done = 0;
+    int64_t save = next_point(loop->step, settings->save_every, settings->steps);
+    int64_t val = next_point(loop->step, settings->val_every, settings->steps), done = 0;
+    loop->stretch_steps = 0;
+    loop->save_due = false;
+    if (read_ahead(loop, loop->step) != AH_OK)
+        return AH_OK; /* ah__loop_run ends it */
     loop->last_ns = loop->dev->ops->now_ns(loop->dev);
     ah__run_busy(loop->busy_ns, loop->run); /* an evaluation's work is no step's */
     int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
@@ -212,7 +255,7 @@ static int evaluate(struct ah_loop *loop)
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         double loss;
-        ah__tokens_val_batch(loop->tokens, i, batch, loop->ids, loop->targets);
+        AH_TRY(ah__tokens_val_batch(loop->tokens, i, batch, loop->ids, loop->targets));
         AH_TRY(ah__run_eval(loop->run, loop->ids, loop->targets, &loss));
         sum += loss;
     }
@@ -226,33 +269,58 @@ static int evaluate(struct ah_loop *loop)
     return loop->options->on_val ? loop->options->on_val(loop->step, loop->val_loss, loop->options->context) : AH_OK;
 }
 
-/* Told to stop while evaluating or saving: what was trained since the last checkpoint must not be lost. */
-static int stop_between(struct ah_loop *loop)
+/* A failure to read on must not cost what was trained. */
+static int evaluate_or_stop(struct ah_loop *loop)
+{
+    int status = evaluate(loop);
+    if (status != AH_EIO)
+        return status;
+    loop->data_status = status;
+    snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
+    return AH_OK;
+}
+
+static int save(struct ah_loop *loop, bool last)
+{
+    if (loop->saved_step == loop->step && !last)
+        return AH_OK;
+    loop->saved_step = loop->step;
+    loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
+    return loop->save(loop->step, loop->loss, last, loop->context);
+}
+
+/* Told to stop, or at the end, the last checkpoint; on the way, what is due. */
+static int save_what_is_due(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
-    loop->stopped = true;
-    if (!loop->save || due(loop->step, settings->save_every, settings->schedule.steps))
+    bool last = loop->stopped || loop->data_status != AH_OK || loop->step == settings->steps;
+    if (!loop->save || (last && loop->step == loop->start))
         return AH_OK;
-    return loop->save(loop->step, loop->loss, loop->context);
+    return last || loop->save_due || due(loop->step, settings->save_every, settings->steps) ? save(loop, last) : AH_OK;
 }
 
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
 {
     const struct ah_settings *settings = loop->settings;
-    int64_t steps = settings->schedule.steps;
+    int64_t steps = settings->steps;
     loop->run = run;
+    loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
     loop->stopped = told_to_stop(loop);
-    while (loop->step < steps && !loop->stopped) {
+    while (loop->step < steps && !loop->stopped && loop->data_status == AH_OK) {
         AH_TRY(run_stretch(loop));
-        if (!loop->stopped && due(loop->step, settings->val_every, steps))
-            AH_TRY(evaluate(loop));
-        if (loop->save && (loop->stopped || due(loop->step, settings->save_every, steps)))
-            AH_TRY(loop->save(loop->step, loop->loss, loop->context));
-        if (told_to_stop(loop) && !loop->stopped)
-            AH_TRY(stop_between(loop));
-        if (loop->stretch)
+        if (!loop->stopped && loop->data_status == AH_OK && due(loop->step, settings->val_every, steps))
+            AH_TRY(evaluate_or_stop(loop));
+        loop->stopped |= told_to_stop(loop); /* while evaluating */
+        AH_TRY(save_what_is_due(loop));
+        if (told_to_stop(loop) && !loop->stopped) { /* while saving: what was given to a thread must be on disk */
+            loop->stopped = true;
+            AH_TRY(save_what_is_due(loop));
+        }
+        if (loop->stretch && loop->stretch_steps)
             AH_TRY(loop->stretch(loop->stretch_steps, loop->context));
     }
+    if (loop->data_status != AH_OK)
+        return ah__fail(loop->data_status, "%s", loop->data_message);
     return loop->step == loop->start && !loop->stopped ? evaluate(loop) : AH_OK;
 }
 

@@ -20,8 +20,11 @@ struct ah_loop {
     int64_t start;                    /* steps done before this loop */
     double loss;                      /* of step `start`; NaN: none */
     double guess;                     /* the loss of guessing, ln(vocabulary) */
-    /* Called with the steps done and the last loss while the run is drained; null: nothing is saved. */
-    int (*save)(int64_t step, double loss, void *context);
+    /* Called with the steps done and the last loss while the run is drained; `last`: nothing follows. Null: nothing is
+     * saved. */
+    int (*save)(int64_t step, double loss, bool last, void *context);
+    /* Whether save would return at once: one that is due by time waits for that. */
+    bool (*save_ready)(void *context);
     /* Called after each stretch, what was due saved, with the steps it had, while the run is drained. */
     int (*stretch)(int64_t steps, void *context);
     void *context;
@@ -30,6 +33,7 @@ struct ah_loop {
     int64_t step;    /* steps done in all */
     double val_loss; /* NaN: never evaluated */
     bool stopped;    /* by the stop flag or on_step */
+    int64_t saved_step; /* the last that was given to save; -1: none */
     int64_t clipped_steps, skipped_steps;
 
     /* Private. */
@@ -48,7 +52,13 @@ struct ah_loop {
     int64_t above_guess;      /* steps in a row with a loss far above a guess's; -1: that has been said */
     int64_t busy_ns[AH_LANE_COUNT]; /* of each lane, at the last result */
     double lane_busy[AH_LANE_COUNT];
+    int64_t saved_ns;         /* when the last checkpoint was due */
+    bool save_due;            /* by time */
     int32_t *ids, *targets;   /* one batch, for evaluation */
+    int32_t *next_ids, *next_targets; /* the training batch after those given out */
+    int64_t next_step;                /* whose it is; -1: none */
+    int data_status;                  /* why there is no next batch */
+    char data_message[1024];
 };
 
 /* Allocates what the loop needs and gives the hooks for ah__run_new on this device. The loop must not move afterwards;
@@ -57,7 +67,8 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
 void ah__loop_fini(struct ah_loop *loop);
 
 /* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and
- * returns AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. */
+ * returns AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. Data that
+ * cannot be read any more end it like a stop, but with their failure. */
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
 
 /* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was

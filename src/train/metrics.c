@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -27,10 +28,28 @@ static size_t kept_length(const char *text, size_t length, int64_t keep_steps)
     return kept;
 }
 
+/* What an earlier start left that came to no checkpoint: PATH.1, or the next that is free. */
+static int put_aside(const char *path)
+{
+    char *aside = NULL;
+    for (int i = 1;; i++) {
+        AH_TRY(ah__sprintf(&aside, "%s.%d", path, i));
+        if (!ah__path_exists(aside))
+            break;
+        ah__free(aside);
+    }
+    int status = rename(path, aside) == 0 ? AH_OK : ah__fail(AH_EIO, "%s: %s", aside, strerror(errno));
+    ah__free(aside);
+    return status;
+}
+
 static int cut(const char *path, int64_t keep_steps)
 {
-    if (!ah__path_exists(path))
+    struct stat info;
+    if (stat(path, &info) != 0 || info.st_size == 0)
         return AH_OK;
+    if (keep_steps == 0)
+        return put_aside(path);
     char *text;
     size_t length;
     AH_TRY(ah__file_read(&text, &length, path, file_most_bytes));
@@ -94,19 +113,6 @@ static const char *number(char out[NUMBER_SIZE], double value)
     return out;
 }
 
-static int append(int fd, const char *path, const char *line)
-{
-    size_t length = strlen(line);
-    ssize_t written;
-    do
-        written = write(fd, line, length);
-    while (written < 0 && errno == EINTR);
-    if (written != (ssize_t)length)
-        return ah__fail(AH_EIO, "%s: %s", path,
-                        written < 0 ? strerror(errno) : "the line could only be written in part");
-    return AH_OK;
-}
-
 int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *step)
 {
     char loss[NUMBER_SIZE], norm[NUMBER_SIZE], factor[NUMBER_SIZE], lr[NUMBER_SIZE], rate[NUMBER_SIZE];
@@ -115,14 +121,14 @@ int ah__metrics_step(const struct ah_metrics *metrics, const struct ah_step *ste
              "{\"step\":%" PRId64 ",\"loss\":%s,\"grad_norm\":%s,\"clip_factor\":%s,\"lr\":%s,\"tokens_per_s\":%s}\n",
              step->step, number(loss, step->loss), number(norm, step->grad_norm), number(factor, step->clip_factor),
              number(lr, step->lr), number(rate, step->tokens_per_s));
-    return append(metrics->step_fd, metrics->step_path, line);
+    return ah__file_put(metrics->step_fd, line, strlen(line), metrics->step_path);
 }
 
 int ah__metrics_val(const struct ah_metrics *metrics, int64_t step, double val_loss)
 {
     char loss[NUMBER_SIZE], line[LINE_SIZE];
     snprintf(line, sizeof line, "{\"step\":%" PRId64 ",\"val_loss\":%s}\n", step, number(loss, val_loss));
-    return append(metrics->val_fd, metrics->val_path, line);
+    return ah__file_put(metrics->val_fd, line, strlen(line), metrics->val_path);
 }
 
 int ah__metrics_sync(const struct ah_metrics *metrics)

@@ -1,6 +1,6 @@
 /* DIR/metrics.jsonl, one line per training step, and DIR/val.jsonl, one line per evaluation. Numbers have 17
- * significant digits, so that reading them back gives the same bits. Each line is one write of the whole line; nothing
- * is allocated after opening. Knows what a line looks like, not where its numbers come from. */
+ * significant digits, so that reading them back gives the same bits. Nothing is allocated after opening. Knows what a
+ * line looks like, not where its numbers come from. */
 #ifndef AH_TRAIN_METRICS_H
 #define AH_TRAIN_METRICS_H
 
@@ -12,7 +12,8 @@ struct ah_metrics {
 };
 
 /* Opens both files in an existing folder for appending. Lines of steps beyond `keep_steps`, and a last line that was
- * cut short, are dropped first (a new training keeps 0 steps). On failure nothing is open. AH_EIO. */
+ * cut short, are dropped first. A new training keeps 0 steps: files that are there are renamed to NAME.1, NAME.2, ...
+ * On failure nothing is open. AH_EIO. */
 int ah__metrics_open(struct ah_metrics *out, const char *folder, int64_t keep_steps);
 /* A zero-initialised or closed struct is fine. */
 void ah__metrics_close(struct ah_metrics *metrics);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -21,18 +22,18 @@ static bool same_folder(const char *a, const char *b)
     return same;
 }
 
-/* Whether dir has what a training leaves. */
+/* Whether dir has what would be lost. What a training left that never completed a checkpoint is not: its metrics are
+ * kept aside. */
 static int holds_training(bool *out, const char *dir)
 {
-    static const char *const traces[] = {"metrics.jsonl", "checkpoint"};
+    char *found = NULL;
     *out = false;
-    for (size_t i = 0; i < AH_LENGTH(traces) && !*out; i++) {
-        char *path;
-        AH_TRY(ah__sprintf(&path, "%s/%s", dir, traces[i]));
-        *out = ah__path_exists(path);
-        ah__free(path);
-    }
-    return AH_OK;
+    if (!ah__path_exists(dir))
+        return AH_OK;
+    int status = ah__folder_find(&found, dir);
+    *out = status == AH_OK;
+    ah__free(found);
+    return status == AH_EINPUT ? AH_OK : status;
 }
 
 /* Nothing to do while the folder does not exist. AH_EINPUT when another training has it. */
@@ -84,6 +85,18 @@ int ah__out_folder_take(struct ah_out_folder *out)
     return taken ? ah__fail(AH_EINPUT, "%s: found a training there that began meanwhile, expected another folder",
                             out->dir)
                  : AH_OK;
+}
+
+int ah__out_folder_again(struct ah_out_folder *out, bool *gone)
+{
+    struct stat taken, there;
+    *gone = out->fd >= 0 && (stat(out->dir, &there) != 0 || fstat(out->fd, &taken) != 0 ||
+                             taken.st_ino != there.st_ino || taken.st_dev != there.st_dev);
+    if (!*gone)
+        return AH_OK;
+    close(out->fd);
+    out->fd = -1;
+    return ah__out_folder_take(out);
 }
 
 void ah__out_folder_fini(struct ah_out_folder *out)

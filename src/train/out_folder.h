@@ -15,6 +15,8 @@ struct ah_out_folder {
 int ah__out_folder_choose(struct ah_out_folder *out, const char *asked, const char *resumed);
 /* Makes the chosen folder and keeps it until fini. AH_EINPUT when another training was faster. */
 int ah__out_folder_take(struct ah_out_folder *out);
+/* Makes the folder again, and takes it, when it is no longer where it was; *gone tells. AH_EINPUT, AH_EIO. */
+int ah__out_folder_again(struct ah_out_folder *out, bool *gone);
 void ah__out_folder_fini(struct ah_out_folder *out);
 
 #endif

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "train/pictures.h"
@@ -25,36 +26,132 @@ static int save(const struct ah_session *session, const char *name,
     return status;
 }
 
-/* ---- before and during training ---------------------------------------------------------------------------------- */
+static int64_t parameters(const struct ah_partition *partition)
+{
+    int64_t sum = 0;
+    for (int g = 0; g < partition->group_count; g++)
+        sum += partition->groups[g].elements;
+    return sum;
+}
+
+static int save_recipe(const struct ah_session *session, const char *path)
+{
+    const struct ah_train_options *options = session->options;
+    const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
+    const char *model = options->model ? NULL : options->model_path;
+    char *model_real = model ? realpath(model, NULL) : NULL, *plan_real = NULL;
+    struct ah_dev_info device;
+    session->dev->ops->info(session->dev, &device);
+    if (options->plan && strchr(options->plan, '.')) /* a file, which is found from anywhere */
+        plan_real = realpath(options->plan, NULL);
+    struct ah_recipe recipe = {
+        .model_path = model_real ? model_real : session->has_recipe ? session->recipe.model_path : model,
+        .data_path = session->saver.state.data_path,
+        .device = options->device,
+        .plan = plan_real ? plan_real : options->plan,
+        .policy = options->policy,
+        .dev = options->dev,
+        .budget = {options->budget.device_bytes == AH_NO_LIMIT ? 0 : options->budget.device_bytes,
+                   options->budget.host_bytes == AH_NO_LIMIT ? 0 : options->budget.host_bytes},
+        .settings = session->settings,
+        .data = {info->stamp, info->signature, info->tokenizer, ah_model_get(session->model)->vocab_size},
+        .data_tokens = info->tokens,
+    };
+    struct ah_recipe_facts facts = {
+        .device = &session->device,
+        .arithmetic = device.arithmetic,
+        .parameters = parameters(session->partition),
+        .step = session->resumed.step,
+    };
+    int status = ah__recipe_save(&recipe, &facts, path);
+    free(model_real);
+    free(plan_real);
+    return status;
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 /* The next checkpoint's state: only step and loss change from here on. */
-static int prepare_state(struct ah_session *session)
+static int fill_state(struct ah_checkpoint *state, const struct ah_session *session)
 {
     const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
     const char *data = session->options->data_path ? session->options->data_path : session->resumed.data_path;
     char *absolute = realpath(data, NULL);
-    int status = ah__strdup(&session->state.data_path, absolute ? absolute : data);
-    free(absolute);
-    session->state.data_tokens = info->tokens;
-    session->state.data_signature = info->signature;
-    session->state.settings = session->settings;
     struct ah_dev_info device;
+    int status = ah__strdup(&state->data_path, absolute ? absolute : data);
+    free(absolute);
+    state->data_tokens = info->tokens;
+    state->data_signature = info->signature;
+    state->settings = session->settings;
     session->dev->ops->info(session->dev, &device);
-    snprintf(session->state.arithmetic, sizeof session->state.arithmetic, "%s", device.arithmetic);
-    AH_TRY(status);
-    return ah__new(&session->save_buffer, 2 * (size_t)ah__checkpoint_buffer(session->partition),
-                   sizeof *session->save_buffer);
+    snprintf(state->arithmetic, sizeof state->arithmetic, "%s", device.arithmetic);
+    return status;
 }
 
-/* The loop's save and stretch hooks; context: the session. */
-static int save_checkpoint(int64_t step, double loss, void *context)
+/* What the plan leaves of the host memory that may be used. */
+static int64_t copy_most_bytes(const struct ah_session *session)
+{
+    int64_t budget = session->budget.host_bytes, left = budget - session->plan.host_peak_bytes;
+    return budget ? left : INT64_MAX;
+}
+
+static int prepare_saver(struct ah_session *session)
+{
+    struct ah_saver *saver = &session->saver;
+    saver->dir = session->out.dir;
+    saver->model = session->model;
+    saver->partition = session->partition;
+    saver->copy_most_bytes = copy_most_bytes(session);
+    AH_TRY(fill_state(&saver->state, session));
+    return ah__saver_init(saver);
+}
+
+/* A folder that was removed or renamed under the training is made again: what was trained is worth more than order. */
+static int find_folder(struct ah_session *session)
+{
+    bool gone;
+    AH_TRY(ah__out_folder_again(&session->out, &gone));
+    if (!gone)
+        return AH_OK;
+    ah__session_note(session, "%s was removed or renamed: made it again; it has metrics from here on only",
+                     session->out.dir);
+    ah__metrics_close(&session->metrics);
+    AH_TRY(save(session, "run.json", save_recipe));
+    return ah__metrics_open(&session->metrics, session->out.dir, session->loop.step);
+}
+
+/* One that cannot be written on the way is told and made up for by the next; but numbers that are not finite stay. */
+static int on_the_way(const struct ah_session *session, int status)
+{
+    if (status == AH_OK || status == AH_ENUMERIC)
+        return status;
+    ah__session_note(session, "a checkpoint could not be written, the training goes on: %s", ah_error());
+    return AH_OK;
+}
+
+static int write_checkpoint(struct ah_session *session, int64_t step, double loss, bool last)
+{
+    AH_TRY(find_folder(session));
+    AH_TRY(ah__metrics_sync(&session->metrics));
+    return ah__saver_save(&session->saver, step, loss, session->run, last);
+}
+
+/* The loop's save and stretch hooks; context: the session. What fails now is no fault of what was asked for. */
+static int save_checkpoint(int64_t step, double loss, bool last, void *context)
 {
     struct ah_session *session = context;
-    session->state.step = step;
-    session->state.loss = loss;
-    AH_TRY(ah__metrics_sync(&session->metrics));
-    return ah__checkpoint_save(session->out.dir, &session->state, session->model, session->partition, session->run,
-                               session->save_buffer);
+    AH_TRY(on_the_way(session, ah__saver_wait(&session->saver)));
+    int status = write_checkpoint(session, step, loss, last);
+    if (status == AH_EINPUT)
+        status = ah__fail_prefix(AH_EIO, "checkpoint");
+    session->saved = status == AH_OK && last;
+    return last ? status : on_the_way(session, status);
+}
+
+static bool save_ready(void *context)
+{
+    struct ah_session *session = context;
+    return !ah__saver_busy(&session->saver);
 }
 
 static int save_pictures(int64_t steps, void *context)
@@ -63,18 +160,35 @@ static int save_pictures(int64_t steps, void *context)
     return AH_OK;
 }
 
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+static void tell_nothing_is_saved(const struct ah_session *session)
+{
+    if (session->loop.start < session->settings.steps)
+        ah__session_note(session, "nothing of this training will be saved: no folder was given for it");
+}
+
 int ah__session_open_outputs(struct ah_session *session)
 {
     if (!session->out.dir)
+        tell_nothing_is_saved(session);
+    if (!session->out.dir || session->loop.start >= session->settings.steps)
         return AH_OK;
-    AH_TRY(prepare_state(session));
+    AH_TRY(prepare_saver(session));
     AH_TRY(ah__out_folder_take(&session->out));
+    AH_TRY(save(session, "run.json", save_recipe));
     AH_TRY(save(session, "profile.json", save_profile));
     AH_TRY(save(session, "plan.json", save_plan));
     AH_TRY(ah__metrics_open(&session->metrics, session->out.dir, session->resumed.step));
     session->loop.metrics = &session->metrics;
     session->loop.save = save_checkpoint;
+    session->loop.save_ready = save_ready;
     session->loop.stretch = save_pictures;
     session->loop.context = session;
     return AH_OK;
+}
+
+int ah__session_close_outputs(struct ah_session *session)
+{
+    return ah__saver_wait(&session->saver);
 }

@@ -71,11 +71,8 @@ static int loss_save(const struct ah_session *session)
 
 static void tell(const struct ah_session *session, const char *what, int status)
 {
-    char line[600];
-    if (status == AH_OK || !session->options->on_note)
-        return;
-    snprintf(line, sizeof line, "%s not saved: %s", what, ah_error());
-    session->options->on_note(line, session->options->context);
+    if (status != AH_OK)
+        ah__session_note(session, "%s not saved: %s", what, ah_error());
 }
 
 static int keep(struct ah_session *session)

@@ -8,10 +8,15 @@
 #include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/out_folder.h"
+#include "train/recipe.h"
+#include "train/saver.h"
 
 struct ah_session {
-    const struct ah_train_options *options;
+    struct ah_train_options asked; /* the caller's, filled up from what a training was started with */
+    const struct ah_train_options *options; /* those */
     struct ah_checkpoint resumed; /* folder null: a new training */
+    struct ah_recipe recipe;      /* of the training that is resumed, started again or to be like */
+    bool has_recipe;
     const struct ah_model *model;
     struct ah_model *own_model; /* null when the caller gave one */
     char *weights;              /* the file that a new training starts from; null: random numbers */
@@ -22,6 +27,7 @@ struct ah_session {
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_dev *dev;
+    struct ah_device device; /* what it is */
     struct ah_budget budget; /* the options', or what the device has where they leave it open */
     struct ah_profile *profile;
     int64_t profile_kept_s; /* -1: measured or given now; else its age */
@@ -30,11 +36,14 @@ struct ah_session {
     struct ah_loop loop;
     struct ah_run *run;
     struct ah_metrics metrics;
-    struct ah_checkpoint state;    /* what the next checkpoint says */
-    float *save_buffer;
-    int64_t longest_stretch;       /* whose measured timeline lies in the folder */
-    struct ah_timeline *measured;  /* a copy of it; null: none */
+    struct ah_saver saver;
+    bool saved;              /* everything trained is in the folder */
+    int64_t longest_stretch; /* whose measured timeline lies in the folder */
+    struct ah_timeline *measured; /* a copy of it; null: none */
 };
+
+/* Tells the caller one line. */
+void ah__session_note(const struct ah_session *session, const char *format, ...) AH_PRINTF(2, 3);
 
 /* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
  * nothing. */
@@ -57,7 +66,9 @@ int ah__session_predict(struct ah_session *session);
 int ah__session_load(struct ah_session *session);
 
 /* Makes the folder, writes what is known before training and readies metrics and checkpoints. Nothing to do without
- * one. */
+ * one, or without a step to train. */
 int ah__session_open_outputs(struct ah_session *session);
+/* Waits until everything is written. */
+int ah__session_close_outputs(struct ah_session *session);
 
 #endif

@@ -15,24 +15,28 @@ struct count_row {
     size_t option, setting;
     int64_t otherwise, min, max;
     bool kept;
+    bool newer; /* than the first format of state.json: `otherwise` holds where it is missing */
 };
 struct real_row {
     const char *name;
     size_t option, setting;
     double otherwise, min, max;
+    bool newer;
 };
 #define AT(option, setting) offsetof(struct ah_train_options, option), offsetof(struct ah_settings, setting)
 
 static const int64_t most = (int64_t)1 << 40;
 
 static const struct count_row counts[] = {
-    {"batch", AT(batch, batch), 8, 1, 1 << 20, true},
-    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true},
-    {"steps", AT(steps, schedule.steps), 200, 1, most, false},
-    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false},
-    {"save_every", AT(save_every, save_every), 0, 0, most, false},
-    {"val_every", AT(val_every, val_every), 0, 0, most, false},
-    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false},
+    {"batch", AT(batch, batch), 8, 1, 1 << 20, true, false},
+    {"seq", AT(seq, seq), AH_UNSET, 1, 1 << 24, true, false},
+    {"steps", AT(steps, steps), 200, 1, most, false, false},
+    {"lr_steps", AT(lr_steps, lr_steps), 0, 0, most, false, true},
+    {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false, false},
+    {"save_every", AT(save_every, save_every), 0, 0, most, false, false},
+    {"keep", AT(keep, keep), 2, 1, 1 << 20, false, true},
+    {"val_every", AT(val_every, val_every), 0, 0, most, false, false},
+    {"val_batches", AT(val_batches, val_batches), 8, 0, most, false, false},
 };
 
 /* Below 1 but not 1; and an eps that float still tells from zero, since zero divides by zero where a gradient is
@@ -41,13 +45,14 @@ static const struct count_row counts[] = {
 #define LEAST_EPS 1e-30
 
 static const struct real_row reals[] = {
-    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3},
-    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1},
-    {"clip", AT(clip, clip), 1, 0, 1e30},
-    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE},
-    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE},
-    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1},
-    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3},
+    {"lr", AT(lr, schedule.lr), 3e-4, 0, 1e3, false},
+    {"min_lr_ratio", AT(min_lr_ratio, schedule.min_lr_ratio), 0.1, 0, 1, false},
+    {"clip", AT(clip, clip), 1, 0, 1e30, false},
+    {"beta1", AT(beta1, adamw.beta1), 0.9, 0, UNDER_ONE, false},
+    {"beta2", AT(beta2, adamw.beta2), 0.95, 0, UNDER_ONE, false},
+    {"eps", AT(eps, adamw.eps), 1e-8, LEAST_EPS, 1, false},
+    {"weight_decay", AT(weight_decay, adamw.weight_decay), 0.1, 0, 1e3, false},
+    {"save_seconds", AT(save_seconds, save_seconds), 600, 0, 1e9, true},
 };
 
 void ah_train_options_init(struct ah_train_options *options)
@@ -62,7 +67,7 @@ void ah_train_options_init(struct ah_train_options *options)
 /* ---- from options ------------------------------------------------------------------------------------------------ */
 
 static int resolve_count(struct ah_settings *out, const struct count_row *row, const struct ah_train_options *options,
-                         const struct ah_settings *saved)
+                         const struct ah_settings *saved, bool resumed)
 {
     int64_t asked = *(const int64_t *)((const char *)options + row->option), value = row->otherwise;
     if (saved)
@@ -71,7 +76,7 @@ static int resolve_count(struct ah_settings *out, const struct count_row *row, c
         if (asked < row->min || asked > row->max)
             return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected %" PRId64 " to %" PRId64, row->name, asked,
                             row->min, row->max);
-        if (saved && row->kept && asked != value)
+        if (resumed && row->kept && asked != value)
             return ah__fail(AH_ESTALE, "%s: found %" PRId64 ", expected %" PRId64 " as in the checkpoint", row->name,
                             asked, value);
         value = asked;
@@ -106,16 +111,19 @@ static int check_divides(int64_t micro_batch, int64_t batch)
 
 /* What a checkpoint says was chosen once stays chosen. */
 static int resolve_micro_batch(struct ah_settings *out, const struct ah_train_options *options,
-                               const struct ah_settings *saved)
+                               const struct ah_settings *saved, bool resumed)
 {
-    int64_t asked = options->micro_batch;
-    bool open = asked == AH_UNSET || asked == AH_MICRO_BATCH_AUTO;
-    out->micro_batch = saved ? saved->micro_batch : asked == AH_MICRO_BATCH_AUTO ? asked : out->batch;
-    if (open)
+    int64_t asked = options->micro_batch, otherwise = out->batch;
+    if (saved && (resumed || out->batch % saved->micro_batch == 0)) /* another batch may be asked for */
+        otherwise = saved->micro_batch;
+    if (asked == AH_MICRO_BATCH_AUTO && !resumed)
+        otherwise = asked;
+    out->micro_batch = otherwise;
+    if (asked == AH_UNSET || asked == AH_MICRO_BATCH_AUTO)
         return AH_OK;
     int64_t size = asked == AH_MICRO_BATCH_WHOLE ? out->batch : asked;
     AH_TRY(check_divides(size, out->batch));
-    if (saved && size != saved->micro_batch)
+    if (resumed && size != saved->micro_batch)
         return ah__fail(AH_ESTALE, "micro_batch: found %" PRId64 ", expected %" PRId64 " as in the checkpoint", size,
                         saved->micro_batch);
     out->micro_batch = size;
@@ -123,13 +131,13 @@ static int resolve_micro_batch(struct ah_settings *out, const struct ah_train_op
 }
 
 static int resolve_seed(struct ah_settings *out, const struct ah_train_options *options,
-                        const struct ah_settings *saved)
+                        const struct ah_settings *saved, bool resumed)
 {
     bool asked = options->seed != (uint64_t)AH_UNSET;
-    if (saved && asked && options->seed != saved->seed)
+    if (resumed && asked && options->seed != saved->seed)
         return ah__fail(AH_ESTALE, "seed: found %" PRIu64 ", expected %" PRIu64 " as in the checkpoint", options->seed,
                         saved->seed);
-    out->seed = saved ? saved->seed : asked ? options->seed : 1;
+    out->seed = asked ? options->seed : saved ? saved->seed : 1;
     return AH_OK;
 }
 
@@ -150,31 +158,48 @@ static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_opti
 
 /* The dtype is kept; what is written of it may change. */
 static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options *options,
-                          const struct ah_settings *saved)
+                          const struct ah_settings *saved, bool resumed)
 {
     out->dtype = saved ? saved->dtype : AH_F32;
     if (options->dtype)
         AH_TRY(ah_dtype_parse(&out->dtype, options->dtype));
-    if (saved && out->dtype != saved->dtype)
+    if (resumed && out->dtype != saved->dtype)
         return ah__fail(AH_ESTALE, "dtype: found %s, expected %s as in the checkpoint", options->dtype,
                         ah__dtype_word(saved->dtype));
-    out->save_dtype = saved ? saved->save_dtype : out->dtype;
+    out->save_dtype = saved && out->dtype == saved->dtype ? saved->save_dtype : out->dtype;
     if (options->save_dtype && ah_dtype_parse(&out->save_dtype, options->save_dtype) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "save_dtype");
     return AH_OK;
 }
 
+/* Whoever asks for one kind of interval does not want the other one's default. */
+static void resolve_saving(struct ah_settings *out, const struct ah_train_options *options)
+{
+    bool steps = options->save_every != AH_UNSET, seconds = !isnan(options->save_seconds);
+    if (steps && !seconds)
+        out->save_seconds = 0;
+    if (seconds && !steps)
+        out->save_every = 0;
+}
+
+static void schedule_end(struct ah_settings *settings)
+{
+    settings->schedule.steps = settings->lr_steps ? settings->lr_steps : settings->steps;
+}
+
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
-                         const struct ah_settings *saved, int64_t max_seq)
+                         const struct ah_settings *saved, bool resumed, int64_t max_seq)
 {
     struct ah_settings settings = {.schedule.decay = saved ? saved->schedule.decay : AH_DECAY_COSINE};
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(resolve_count(&settings, &counts[i], options, saved));
+        AH_TRY(resolve_count(&settings, &counts[i], options, saved, resumed));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         AH_TRY(resolve_real(&settings, &reals[i], options, saved));
-    AH_TRY(resolve_micro_batch(&settings, options, saved));
-    AH_TRY(resolve_seed(&settings, options, saved));
-    AH_TRY(resolve_dtypes(&settings, options, saved));
+    AH_TRY(resolve_micro_batch(&settings, options, saved, resumed));
+    AH_TRY(resolve_seed(&settings, options, saved, resumed));
+    AH_TRY(resolve_dtypes(&settings, options, saved, resumed));
+    resolve_saving(&settings, options);
+    schedule_end(&settings);
     if (options->schedule)
         AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
     AH_TRY(resolve_nonfinite(&settings, options, saved));
@@ -216,16 +241,30 @@ static int load_dtype(enum ah_dtype *out, const struct ah_json *json, const char
     return AH_OK;
 }
 
+static int load_count(struct ah_settings *out, const struct count_row *row, const struct ah_json *json)
+{
+    int64_t *to = (int64_t *)((char *)out + row->setting);
+    *to = row->otherwise;
+    return row->newer && !ah__json_has(json, row->name) ? AH_OK : ah__json_int(to, json, row->name, row->min, row->max);
+}
+
+static int load_real(struct ah_settings *out, const struct real_row *row, const struct ah_json *json)
+{
+    double *to = (double *)((char *)out + row->setting);
+    *to = row->otherwise;
+    return row->newer && !ah__json_has(json, row->name) ? AH_OK
+                                                        : ah__json_double(to, json, row->name, row->min, row->max);
+}
+
 int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
 {
     struct ah_settings settings = {0};
     const char *decay;
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(ah__json_int((int64_t *)((char *)&settings + counts[i].setting), json, counts[i].name, counts[i].min,
-                            counts[i].max));
+        AH_TRY(load_count(&settings, &counts[i], json));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(ah__json_double((double *)((char *)&settings + reals[i].setting), json, reals[i].name, reals[i].min,
-                               reals[i].max));
+        AH_TRY(load_real(&settings, &reals[i], json));
+    schedule_end(&settings);
     AH_TRY(ah__json_int(&settings.micro_batch, json, "micro_batch", 1, settings.batch));
     if (check_divides(settings.micro_batch, settings.batch) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s", json->path);

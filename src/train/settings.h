@@ -13,19 +13,23 @@ struct ah_settings {
     enum ah_dtype save_dtype; /* of model.safetensors */
     int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
     uint64_t seed;
-    struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps and steps */
+    int64_t steps;               /* of the training in all */
+    int64_t lr_steps;            /* where the schedule ends; 0: with the training */
+    struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps; its steps follow from the two above */
     struct ah_adamw adamw;
     double clip;         /* limit of the global gradient norm; 0: none */
     bool skip_nonfinite; /* a step whose norm is not finite is left out, not the end */
-    int64_t save_every, val_every; /* 0: only at the end */
+    int64_t save_every, val_every; /* steps; 0: only at the end */
+    double save_seconds;           /* between checkpoints; 0: none by time */
+    int64_t keep;                  /* checkpoints */
     int64_t val_batches;           /* 0: never */
 };
 
-/* Options where they are set, else `saved` (null: a new training), else the library's defaults. A saved training keeps
- * its batch, micro_batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT names an option
- * out of range. */
+/* Options where they are set, else `saved` (null: nothing is), else the library's defaults. A training that is
+ * `resumed` keeps its batch, micro_batch, seq, dtype and seed: AH_ESTALE when the options say otherwise. AH_EINPUT
+ * names an option out of range. */
 int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options *options,
-                         const struct ah_settings *saved, int64_t max_seq);
+                         const struct ah_settings *saved, bool resumed, int64_t max_seq);
 
 /* As members of a JSON object. Loading checks every range. AH_ENOMEM / AH_EINPUT. */
 int ah__settings_save(cJSON *object, const struct ah_settings *settings);

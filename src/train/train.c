@@ -1,7 +1,28 @@
 /* ah_train: from options to a trained model on one screen. */
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "train/pictures.h"
+
+void ah__session_note(const struct ah_session *session, const char *format, ...)
+{
+    char line[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (session->options->on_note)
+        session->options->on_note(line, session->options->context);
+}
+
+/* Asked to stop before anything was trained: there is nothing to write. */
+static bool stop_wanted(struct ah_session *session)
+{
+    const volatile int *stop = session->options->stop;
+    session->loop.stopped |= stop && *stop;
+    return session->loop.stopped;
+}
 
 static int session_run(struct ah_session *session)
 {
@@ -27,20 +48,20 @@ static int session_run(struct ah_session *session)
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
     AH_TRY(ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks));
     AH_TRY(ah__session_load(session));
-    if (session->options->stop && *session->options->stop)
-        return ah__fail(AH_ESTOP, "stopped before the first step");
+    if (stop_wanted(session))
+        return AH_OK;
     AH_TRY(ah__session_open_outputs(session));
-    AH_TRY(ah__loop_run(&session->loop, session->run));
-    ah__pictures_end(session);
+    int status = ah__loop_run(&session->loop, session->run);
+    AH_TRY(status == AH_OK ? ah__session_close_outputs(session) : status);
+    ah__pictures_end(session); /* when all that matters is safe */
     return AH_OK;
 }
 
 static void session_fini(struct ah_session *session)
 {
+    ah__saver_fini(&session->saver);
     ah__metrics_close(&session->metrics);
     ah__out_folder_fini(&session->out);
-    ah__free(session->save_buffer);
-    ah__free(session->state.data_path);
     ah__run_free(session->run);
     ah__loop_fini(&session->loop);
     ah_timeline_free(session->measured);
@@ -54,6 +75,7 @@ static void session_fini(struct ah_session *session)
     ah__free(session->weights);
     ah_model_free(session->own_model);
     ah__checkpoint_close(&session->resumed);
+    ah__recipe_free(&session->recipe);
 }
 
 static void fill_result(struct ah_train_result *result, struct ah_session *session)
@@ -64,6 +86,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
     *result = (struct ah_train_result){
         .steps_done = session->loop.step,
         .stopped = session->loop.stopped,
+        .saved = session->saved,
         .final_loss = session->loop.loss,
         .val_loss = session->loop.val_loss,
         .guess_loss = session->loop.guess,
@@ -109,7 +132,8 @@ static void fill_stopped(struct ah_train_result *result, const struct ah_session
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
 {
-    struct ah_session session = {.options = options, .out.fd = -1};
+    struct ah_session session = {.asked = *options, .out.fd = -1, .metrics = {.step_fd = -1, .val_fd = -1}};
+    session.options = &session.asked;
     int status = session_run(&session);
     if (status == AH_OK)
         fill_result(result, &session);

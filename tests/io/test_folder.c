@@ -1,12 +1,18 @@
 #include "test.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +22,7 @@
 #include "io/folder.h"
 
 static char dir[128], path[300];
+static const char *const required[] = {"model.safetensors", "config.json", NULL};
 
 static void dir_new(void)
 {
@@ -40,7 +47,9 @@ static int save(int64_t step, int keep, const char *text)
     struct ah_folder *folder = NULL;
     AH_TRY(ah__folder_begin(&folder, dir, step));
     int status = file_put(folder, "model.safetensors", text);
+    status = status == AH_OK ? ah__folder_add(folder, "model.safetensors") : status;
     status = status == AH_OK ? file_put(folder, "config.json", "{}") : status;
+    status = status == AH_OK ? ah__folder_add(folder, "config.json") : status;
     status = status == AH_OK ? file_put(folder, "empty", "") : status;
     status = status == AH_OK ? ah__folder_note(folder, "empty", 0, ah__hash("", 0, 0)) : status;
     status = status == AH_OK ? ah__folder_commit(folder, keep) : status;
@@ -62,7 +71,7 @@ static void expect_found(const char *from, const char *name)
 {
     char *found = NULL;
     assert_ok(ah__folder_find(&found, from));
-    assert_ok(ah__folder_verify(found));
+    assert_ok(ah__folder_verify(found, required));
     assert_string_equal(strrchr(found, '/') + 1, name);
     ah__free(found);
 }
@@ -164,6 +173,11 @@ static void crashes_lose_nothing(void **state)
     expect_found(dir, "step-00000010");
 }
 
+static void expect_damaged(const char *step, const char *words)
+{
+    assert_fails(ah__folder_verify(step, required), AH_ECORRUPT, words);
+}
+
 static void damage_is_found(void **state)
 {
     (void)state;
@@ -171,21 +185,102 @@ static void damage_is_found(void **state)
     assert_ok(save(1, 1, "abcdef"));
     char step[300];
     snprintf(step, sizeof step, "%s", in("step-00000001"));
-    assert_ok(ah__folder_verify(step));
+    assert_ok(ah__folder_verify(step, required));
     assert_ok(ah__file_write(in("step-00000001/model.safetensors"), "abcdeg", 6));
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found checksum ");
+    expect_damaged(step, "step-00000001/model.safetensors: found checksum ");
     assert_ok(ah__file_write(path, "abcde", 5));
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found 5 bytes, expected 6 by");
+    expect_damaged(step, "step-00000001/model.safetensors: found 5 bytes, expected 6 by");
     assert_ok(ah__file_write(path, "", 0));
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: found 0 bytes, expected 6 by");
+    expect_damaged(step, "step-00000001/model.safetensors: found 0 bytes, expected 6 by");
     assert_int_equal(unlink(path), 0);
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "step-00000001/model.safetensors: cannot open: No such file");
+    expect_damaged(step, "step-00000001/model.safetensors: cannot open: No such file");
     assert_ok(ah__file_write(in("step-00000001/checksums.json"), "{", 1));
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "checksums.json: line 1");
-    assert_ok(ah__file_write(path, "{\"files\": {\"../x\": {\"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}}}", 61));
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "found '../x', expected a plain file name");
+    expect_damaged(step, "checksums.json: line 1");
+    static const char outside[] =
+        "{\"version\": 1, \"files\": {\"../x\": {\"bytes\": 1, \"xxh3\": \"0123456789abcdef\"}}}";
+    assert_ok(ah__file_write(path, outside, strlen(outside)));
+    static const char *const nothing[] = {NULL};
+    assert_fails(ah__folder_verify(step, nothing), AH_ECORRUPT, "found '../x', expected a plain file name");
     assert_int_equal(unlink(path), 0);
-    assert_fails(ah__folder_verify(step), AH_ECORRUPT, "checksums.json: cannot open: No such file");
+    expect_damaged(step, "checksums.json: cannot open: No such file");
+}
+
+/* Temporaries of a process that is gone; another's, and names that only look alike, stay. */
+static void remains_are_swept(void **state)
+{
+    (void)state;
+    dir_new();
+    assert_ok(ah__folder_make(dir));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    int code;
+    assert_true(waitpid(child, &code, 0) == child);
+    char gone[64], alive[64];
+    snprintf(gone, sizeof gone, "run.json.tmp-%ld", (long)child);
+    snprintf(alive, sizeof alive, "run.json.tmp-%ld", (long)getppid());
+    assert_ok(ah__file_write(in(gone), "x", 1));
+    assert_ok(ah__file_write(in(alive), "x", 1));
+    assert_ok(ah__file_write(in("notes.tmp-x"), "x", 1));
+    assert_ok(save(1, 1, "text"));
+    assert_false(ah__path_exists(in(gone)));
+    assert_true(ah__path_exists(in(alive)));
+    assert_true(ah__path_exists(in("notes.tmp-x")));
+}
+
+static void the_one_before(void **state)
+{
+    (void)state;
+    char *before;
+    dir_new();
+    for (int64_t step = 10; step <= 30; step += 10)
+        assert_ok(save(step, 9, "text"));
+    assert_ok(ah__folder_before(&before, in("step-00000030")));
+    assert_string_equal(strrchr(before, '/'), "/step-00000020");
+    ah__free(before);
+    assert_ok(ah__folder_before(&before, in("step-00000010")));
+    assert_null(before);
+    assert_ok(ah__folder_before(&before, in("elsewhere")));
+    assert_null(before);
+}
+
+/* As on a file system that knows no symbolic links: the kernel refuses them. */
+static bool links_forbid(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+#ifdef SYS_symlink
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlink, 1, 0),
+#endif
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlinkat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {AH_LENGTH(code), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void without_links_the_highest_step_counts(void **state)
+{
+    (void)state;
+    dir_new();
+    pid_t child = fork();
+    if (child == 0) {
+        if (!links_forbid())
+            _exit(77); /* a kernel without filters */
+        bool refused = symlink("x", in("x")) != 0 && errno == EPERM;
+        _exit(!refused || save(1, 2, "one") != AH_OK || save(2, 2, "two") != AH_OK);
+    }
+    int code = -1;
+    assert_true(waitpid(child, &code, 0) == child && WIFEXITED(code));
+    if (WEXITSTATUS(code) == 77)
+        skip();
+    assert_int_equal(code, 0);
+    assert_false(ah__path_exists(in("checkpoint")));
+    expect_found(dir, "step-00000002");
+    assert_ok(save(3, 2, "three")); /* moved to one that has them */
+    expect_found(dir, "step-00000003");
+    expect_text("model.safetensors", "three");
 }
 
 static void find_refuses(void **state)
@@ -288,7 +383,7 @@ static void every_allocation_may_fail(void **state)
         ah__alloc_fail_at(0);
         char *found = NULL;
         assert_ok(ah__folder_find(&found, dir));
-        assert_ok(ah__folder_verify(found));
+        assert_ok(ah__folder_verify(found, required));
         ah__free(found);
     }
     assert_ok(save(3, 1, "text"));
@@ -296,6 +391,8 @@ static void every_allocation_may_fail(void **state)
 
 AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(prunes_lower_steps),
               cmocka_unit_test(same_step_is_replaced), cmocka_unit_test(abandoned_is_removed),
-              cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found), cmocka_unit_test(find_refuses),
+              cmocka_unit_test(crashes_lose_nothing), cmocka_unit_test(damage_is_found),
+              cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
+              cmocka_unit_test(without_links_the_highest_step_counts), cmocka_unit_test(find_refuses),
               cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
               cmocka_unit_test(full_disk_keeps_the_last), cmocka_unit_test(every_allocation_may_fail))

@@ -73,7 +73,7 @@ static void text_goes_through_its_tokenizer(void **state)
     int32_t ids[2], targets[2];
     snprintf(path, sizeof path, "%s/text", ah_test_folder());
     assert_ok(ah__file_write(path, "aabazzcb", 8));
-    assert_ok(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0));
+    assert_ok(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0, NULL));
     assert_int_equal(ah__tokens_info(tokens)->tokens, 4);
     assert_true(ah__tokens_info(tokens)->text);
     ah__tokens_val_batch(tokens, 0, 1, ids, targets);
@@ -81,14 +81,15 @@ static void text_goes_through_its_tokenizer(void **state)
     assert_memory_equal(targets, ((int32_t[]){1000, 25025}), sizeof targets);
     uint64_t signature = ah__tokens_info(tokens)->signature;
     ah__tokens_close(tokens);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0, NULL));
     assert_int_equal(ah__tokens_info(tokens)->tokens, 8);
     assert_true(ah__tokens_info(tokens)->signature != signature);
     ah__tokens_close(tokens);
-    assert_fails(ah__tokens_open(&tokens, path, &pairs, 2000, 2, 0), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &pairs, 2000, 2, 0, NULL), AH_EINPUT,
                  "text: pair 2: found 25025, expected a token below the model's vocab_size 2000");
     assert_ok(ah__file_write(path, "abc", 3));
-    assert_fails(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0), AH_EINPUT, "text: found an odd number of bytes");
+    assert_fails(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0, NULL), AH_EINPUT,
+                 "text: found an odd number of bytes");
 }
 
 AH_TEST_SUITE("io/tokenizer", cmocka_unit_test(bytes_there_and_back),

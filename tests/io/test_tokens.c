@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/tokens.h"
@@ -57,7 +58,7 @@ static void text_splits(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     assert_true(info->text && info->held_out);
     assert_int_equal(info->tokens, 1000);
@@ -75,21 +76,21 @@ static void short_files(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(9);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     assert_int_equal(ah__tokens_info(tokens)->train_windows, 1);
     assert_int_equal(ah__tokens_info(tokens)->val_windows, 1);
     ah__tokens_close(tokens);
     text_make(17);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     ah__tokens_close(tokens);
     text_make(18);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_true(ah__tokens_info(tokens)->held_out);
     assert_int_equal(ah__tokens_info(tokens)->val_tokens, 9);
     ah__tokens_close(tokens);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0, NULL));
     assert_false(ah__tokens_info(tokens)->held_out);
     ah__tokens_close(tokens);
 }
@@ -98,39 +99,40 @@ static void bad_input(void **state)
 {
     (void)state;
     struct ah_tokens *tokens = NULL;
-    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, "/nowhere/x", &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "/nowhere/x: cannot open: No such file");
     text_make(0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "data: found an empty file, expected data");
     text_make(8);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL), AH_EINPUT,
                  "data: found 8 tokens, expected at least 9 (one sequence of 8 and its target)");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX - 1, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX - 1, 0.05, NULL), AH_EINPUT,
                  "data: found 8 tokens, expected at least");
     text_make(100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 245, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 245, 8, 0.05, NULL), AH_EINPUT,
                  "data: byte 35: found 245, expected a token below the model's vocab_size 245");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05), AH_EINPUT, "found seq 0");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 0, 0.05, NULL), AH_EINPUT, "found seq 0");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, INT64_MAX, 0.05, NULL), AH_EINPUT,
                  "found seq 9223372036854775807");
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9), AH_EINPUT, "validation part 0.9");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.9, NULL), AH_EINPUT,
+                 "validation part 0.9");
     tokens_make(1, 100, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 100, 8, 0.05, NULL), AH_EINPUT,
                  "tokens.bin: token 34: found 102, expected a token below the model's vocab_size 100");
     tokens_make(7, 100, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_EINPUT,
                  "found token file version 7, expected 1");
     tokens_make(1, 101, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT,
                  "tokens.bin: found 200 bytes of tokens, expected 2 for each of 101 tokens");
     tokens_make(1, -1, 100);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT, "of -1 tokens");
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT, "of -1 tokens");
     tokens_make(1, 0, 0);
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_EINPUT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_EINPUT,
                  "found 0 tokens, expected at least 9");
     assert_ok(ah__file_write(path, "\x88\xd8\x34\x01more", 8));
-    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05), AH_ECORRUPT,
+    assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 300, 8, 0.05, NULL), AH_ECORRUPT,
                  "found 8 bytes, expected a token file's header");
     assert_null(tokens);
 }
@@ -141,7 +143,7 @@ static void token_file_batches(void **state)
     struct ah_tokens *tokens = NULL;
     int32_t ids[16], targets[16];
     tokens_make(1, 400, 400);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->text);
     assert_int_equal(ah__tokens_info(tokens)->tokens, 400);
     ah__tokens_val_batch(tokens, 0, 2, ids, targets);
@@ -164,7 +166,7 @@ static void epochs_cover_the_training_part(void **state)
     int32_t ids[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ], unused[BATCH * SEQ];
     int seen[2][WINDOWS] = {0}, order_changed = 0, first[WINDOWS];
     tokens_make(1, 400, 400);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, SEQ, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, SEQ, 0.05, NULL));
     assert_int_equal(ah__tokens_info(tokens)->train_windows, WINDOWS);
     for (int64_t sample = 0; sample < 2 * WINDOWS; sample++) {
         int row = (int)(sample % BATCH) * SEQ;
@@ -199,15 +201,15 @@ static void signature_tells_files_apart(void **state)
     (void)state;
     struct ah_tokens *tokens = NULL;
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     uint64_t first = ah__tokens_info(tokens)->signature;
     ah__tokens_close(tokens);
     text_make(1001);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
     assert_true(ah__tokens_info(tokens)->signature != first);
     ah__tokens_close(tokens);
     text_make(1000);
-    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 16, 0.1));
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 16, 0.1, NULL));
     assert_true(ah__tokens_info(tokens)->signature == first);
     ah__tokens_close(tokens);
 }
@@ -226,7 +228,7 @@ static void every_byte_counts(void **state)
     for (int i = 0; i < 3; i++) {
         text[LENGTH / 3 + 12345] = (char)('x' + i % 2);
         assert_ok(ah__file_write(path, text, LENGTH));
-        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05));
+        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.05, NULL));
         uint64_t signature = ah__tokens_info(tokens)->signature;
         first = i == 0 ? signature : first;
         assert_int_equal(signature == first, i % 2 == 0);
@@ -254,12 +256,58 @@ static void no_text_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", ah_test_folder(), cases[i].name);
         assert_ok(ah__file_write(path, cases[i].start, cases[i].length));
-        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05), AH_EINPUT, cases[i].words);
+        assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 2, 0.05, NULL), AH_EINPUT,
+                     cases[i].words);
     }
     assert_null(tokens);
 }
 
-AH_TEST_SUITE("io/tokens", cmocka_unit_test(permutation_is_one), cmocka_unit_test(text_splits),
+/* A file that is the very one of an earlier opening is not read whole again; any other is. */
+static void what_is_known_is_not_read_again(void **state)
+{
+    (void)state;
+    struct ah_tokens *tokens = NULL;
+    text_make(1000);
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
+    struct ah_tokens_info first = *ah__tokens_info(tokens);
+    ah__tokens_close(tokens);
+    struct ah_tokens_known known = {first.stamp, first.signature + 1, first.tokenizer, 256};
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, &known));
+    assert_true(ah__tokens_info(tokens)->signature == known.signature); /* a lie tells that it was believed */
+    ah__tokens_close(tokens);
+    struct ah_tokens_known others[] = {known, known, known, known, known};
+    others[0].stamp.bytes++;
+    others[1].stamp.modified_ns++;
+    others[2].stamp.inode++;
+    others[3].tokenizer++;
+    others[4].vocab_size = 257;
+    for (size_t i = 0; i < AH_LENGTH(others); i++) {
+        assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, &others[i]));
+        assert_true(ah__tokens_info(tokens)->signature == first.signature);
+        ah__tokens_close(tokens);
+    }
+}
+
+/* Whatever happens to the file while it is open: a failure, never a token that is none of its vocabulary. */
+static void a_file_that_changes_fails(void **state)
+{
+    (void)state;
+    int32_t ids[8], targets[8];
+    struct ah_tokens *tokens = NULL;
+    text_make(1000);
+    assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, 8, 0.1, NULL));
+    assert_int_equal(truncate(path, 500), 0);
+    int failed = 0;
+    for (int64_t n = 0; n < ah__tokens_info(tokens)->train_windows; n++)
+        failed += ah__tokens_batch(tokens, n, 1, 1, ids, targets) == AH_EIO;
+    assert_in_range(failed, 40, 60); /* of 112 windows in the first 900 bytes */
+    assert_fails(ah__tokens_val_batch(tokens, 0, 1, ids, targets), AH_EIO, "cut short since it was opened");
+    ah__tokens_close(tokens);
+}
+
+AH_TEST_SUITE("io/tokens", cmocka_unit_test(what_is_known_is_not_read_again),
+              cmocka_unit_test(a_file_that_changes_fails), cmocka_unit_test(permutation_is_one),
+              cmocka_unit_test(text_splits),
               cmocka_unit_test(short_files), cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
               cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
               cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))

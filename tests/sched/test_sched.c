@@ -198,7 +198,7 @@ static int stop_early(const struct ah_span *span, void *context)
 {
     (void)context;
     if (span->item.kind == AH_ITEM_RESULT && span->item.iteration == 1)
-        ah__sched_stop(stopping);
+        ah__sched_stop(stopping, -1);
     return AH_OK;
 }
 

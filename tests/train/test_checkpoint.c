@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/safetensors.h"
@@ -41,7 +43,7 @@ static void fixture_init(struct fixture *f, int offload)
                                         .embedding_on_host = offload > 0, .slots = 3, .refetch_ahead = 1},
                            .policy = "autohete"};
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
-    f->buffer = calloc((size_t)ah__checkpoint_buffer(f->partition), sizeof *f->buffer);
+    f->buffer = calloc(2 * (size_t)ah__checkpoint_buffer(f->partition), sizeof *f->buffer);
 }
 
 static void fixture_fini(struct fixture *f)
@@ -92,9 +94,26 @@ static struct ah_checkpoint state_of(int64_t step, char *data_path)
                      .micro_batch = 1,
                      .seq = 4,
                      .seed = UINT64_MAX,
+                     .steps = 40,
+                     .keep = 2,
                      .schedule = {AH_DECAY_LINEAR, 0.1, 0.2, 3, 40},
                      .adamw = {0.5, 0.6, 0.7, 0.8}},
     };
+}
+
+static int save(const char *dir, const struct ah_checkpoint *state, struct fixture *f)
+{
+    struct ah_states states = ah__run_states_of(f->run);
+    return ah__checkpoint_save(dir, state, f->model, f->partition, &states, f->buffer);
+}
+
+static int copy_of_nothing(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+{
+    (void)param;
+    (void)which;
+    (void)context;
+    *values = buffer;
+    return AH_OK;
 }
 
 static void what_goes_in_comes_out(void **state)
@@ -108,8 +127,8 @@ static void what_goes_in_comes_out(void **state)
     fixture_init(&host, LAYERS);
     fixture_init(&bare, 1);
     fill(&device);
-    assert_ok(ah__checkpoint_save(dir, &in, device.model, device.partition, device.run, device.buffer));
-    assert_ok(ah__checkpoint_open(&out, dir));
+    assert_ok(save(dir, &in, &device));
+    assert_ok(ah__checkpoint_open(&out, dir, false));
     assert_int_equal(out.step, 7);
     assert_true(out.loss == in.loss);
     assert_string_equal(out.data_path, data);
@@ -140,7 +159,7 @@ static void names_are_hugging_faces(void **state)
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     struct ah_checkpoint in = state_of(1, data);
     fixture_init(&f, 0);
-    assert_ok(ah__checkpoint_save(dir, &in, f.model, f.partition, f.run, f.buffer));
+    assert_ok(save(dir, &in, &f));
     assert_ok(ah__safetensors_open(&file, path));
     assert_string_equal(ah__safetensors_meta(file, "format"), "pt");
     for (size_t i = 0; i < AH_LENGTH(names); i++)
@@ -160,15 +179,15 @@ static void infinity_is_not_saved(void **state)
     struct ah_checkpoint good = state_of(1, data), bad = state_of(2, data), found;
     fixture_init(&f, 0);
     fill(&f);
-    assert_ok(ah__checkpoint_save(dir, &good, f.model, f.partition, f.run, f.buffer));
+    assert_ok(save(dir, &good, &f));
     for (size_t i = 0; i < AH_LENGTH(places); i++) {
         fill(&f);
         int last = f.partition->param_count - 1;
         assert_ok(ah__run_store(f.run, last, places[i], f.buffer));
         f.buffer[3] = i == 1 ? NAN : INFINITY;
         assert_ok(ah__run_load(f.run, last, places[i], f.buffer));
-        assert_fails(ah__checkpoint_save(dir, &bad, f.model, f.partition, f.run, f.buffer), AH_ENUMERIC, "[3] is ");
-        assert_ok(ah__checkpoint_open(&found, dir));
+        assert_fails(save(dir, &bad, &f), AH_ENUMERIC, "[3] is ");
+        assert_ok(ah__checkpoint_open(&found, dir, false));
         assert_int_equal(found.step, 1);
         ah__checkpoint_close(&found);
     }
@@ -186,12 +205,129 @@ static void wrong_state(void **state)
     struct ah_checkpoint in = state_of(1, data), out = {.step = 77};
     in.settings.batch = -5;
     fixture_init(&f, 0);
-    assert_ok(ah__checkpoint_save(dir, &in, f.model, f.partition, f.run, f.buffer));
-    assert_fails(ah__checkpoint_open(&out, dir), AH_EINPUT, "state.json: key 'batch': found -5");
+    assert_ok(save(dir, &in, &f));
+    assert_fails(ah__checkpoint_open(&out, dir, false), AH_EINPUT, "state.json: key 'batch': found -5");
     assert_int_equal(out.step, 77);
-    assert_fails(ah__checkpoint_open(&out, ah_test_folder()), AH_EINPUT, "");
+    assert_fails(ah__checkpoint_open(&out, ah_test_folder(), true), AH_EINPUT, "");
     fixture_fini(&f);
 }
 
+static void damage(const char *dir, const char *file)
+{
+    char path[PATH_SIZE + 64];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    assert_ok(ah__file_write(path, "damaged", 7));
+}
+
+/* The newest whole one, and why; but one that was named is the one that is meant. */
+static void a_damaged_one_gives_way_to_the_one_before(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char data[] = "d", dir[PATH_SIZE], newest[PATH_SIZE + 32];
+    snprintf(dir, sizeof dir, "%s", ah_test_folder());
+    snprintf(newest, sizeof newest, "%s/step-00000003", dir);
+    struct ah_checkpoint found;
+    fixture_init(&f, 0);
+    fill(&f);
+    for (int64_t step = 1; step <= 3; step++) {
+        struct ah_checkpoint in = state_of(step, data);
+        in.settings.keep = 3;
+        assert_ok(save(dir, &in, &f));
+    }
+    assert_ok(ah__checkpoint_open(&found, dir, true));
+    assert_true(found.step == 3 && !found.passed_over);
+    ah__checkpoint_close(&found);
+    damage(dir, "step-00000003/optimizer.safetensors");
+    assert_fails(ah__checkpoint_open(&found, dir, false), AH_ECORRUPT, "step-00000003/optimizer.safetensors: found 7");
+    assert_fails(ah__checkpoint_open(&found, newest, true), AH_ECORRUPT, "step-00000003/optimizer.safetensors");
+    assert_ok(ah__checkpoint_open(&found, dir, true));
+    assert_true(found.step == 2 && strstr(found.passed_over, "step-00000003/optimizer.safetensors: found 7"));
+    ah__checkpoint_close(&found);
+    damage(dir, "step-00000002/state.json");
+    assert_ok(ah__checkpoint_open(&found, dir, true));
+    assert_int_equal(found.step, 1);
+    ah__checkpoint_close(&found);
+    damage(dir, "step-00000001/checksums.json"); /* the newest's fault is what a user must hear of */
+    assert_fails(ah__checkpoint_open(&found, dir, true), AH_ECORRUPT, "step-00000003/optimizer.safetensors");
+    fixture_fini(&f);
+}
+
+/* Whole by its own word, but of too few files, or of another kind. */
+static void an_incomplete_one_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"{\"version\": 1, \"files\": {}}", "key 'files.model.safetensors': found nothing"},
+        {"{\"version\": 999, \"files\": {}}", "key 'version': found 999, expected an integer from 1 to 1"},
+        {"{\"files\": {}}", "key 'version': found nothing"},
+    };
+    struct fixture f;
+    char data[] = "d", dir[PATH_SIZE], path[PATH_SIZE + 64];
+    snprintf(dir, sizeof dir, "%s", ah_test_folder());
+    snprintf(path, sizeof path, "%s/checkpoint/checksums.json", dir);
+    struct ah_checkpoint in = state_of(1, data), found;
+    fixture_init(&f, 0);
+    assert_ok(save(dir, &in, &f));
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        assert_ok(ah__file_write(path, rows[i].text, strlen(rows[i].text)));
+        assert_fails(ah__checkpoint_open(&found, dir, true), AH_ECORRUPT, rows[i].words);
+    }
+    fixture_fini(&f);
+}
+
+/* A writer that keeps one checkpoint takes away what a reader has just found. */
+static void a_reader_beside_a_writer_gets_a_whole_one(void **state)
+{
+    (void)state;
+    enum { SAVES = 60 };
+    struct fixture f;
+    char data[] = "d", dir[PATH_SIZE];
+    snprintf(dir, sizeof dir, "%s", ah_test_folder());
+    struct ah_checkpoint in = state_of(1, data), found;
+    in.settings.keep = 1;
+    fixture_init(&f, 0);
+    fill(&f);
+    assert_ok(save(dir, &in, &f));
+    pid_t child = fork();
+    if (child == 0) {
+        struct ah_states states = {copy_of_nothing, NULL}; /* no threads live in a child: the run is not asked */
+        for (in.step = 2; in.step <= SAVES; in.step++)
+            if (ah__checkpoint_save(dir, &in, f.model, f.partition, &states, f.buffer) != AH_OK)
+                _exit(1);
+        _exit(0);
+    }
+    int code = -1;
+    do {
+        assert_ok(ah__checkpoint_open(&found, dir, false));
+        ah__checkpoint_close(&found);
+    } while (waitpid(child, &code, WNOHANG) == 0);
+    assert_int_equal(code, 0);
+    assert_ok(ah__checkpoint_open(&found, dir, false));
+    assert_int_equal(found.step, SAVES);
+    ah__checkpoint_close(&found);
+    fixture_fini(&f);
+}
+
+/* What an older program wrote: without the keys that came later. */
+static void the_first_format_is_read(void **state)
+{
+    (void)state;
+    static const char *const newer[] = {"save_seconds", "keep", "lr_steps"};
+    struct ah_settings settings = state_of(1, NULL).settings, found;
+    struct ah_json json = {cJSON_CreateObject(), "state.json", ""};
+    assert_ok(ah__settings_save(json.node, &settings));
+    for (size_t i = 0; i < AH_LENGTH(newer); i++)
+        cJSON_DeleteItemFromObject(json.node, newer[i]);
+    assert_ok(ah__settings_load(&found, &json));
+    assert_true(found.save_seconds == 600 && found.keep == 2 && found.lr_steps == 0 && found.schedule.steps == 40);
+    cJSON_Delete(json.node);
+}
+
 AH_TEST_SUITE("train/checkpoint", cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(names_are_hugging_faces),
-              cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state))
+              cmocka_unit_test(infinity_is_not_saved), cmocka_unit_test(wrong_state),
+              cmocka_unit_test(a_damaged_one_gives_way_to_the_one_before),
+              cmocka_unit_test(an_incomplete_one_is_refused), cmocka_unit_test(the_first_format_is_read),
+              cmocka_unit_test(a_reader_beside_a_writer_gets_a_whole_one))

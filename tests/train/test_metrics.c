@@ -94,6 +94,22 @@ static void resume_drops_later_lines(void **state)
     }
 }
 
+/* A new start does not write over what an earlier one measured. */
+static void a_new_start_keeps_the_old_aside(void **state)
+{
+    (void)state;
+    const char *folder = ah_test_folder();
+    struct ah_metrics metrics;
+    for (int i = 0; i < 2; i++) {
+        put_text(folder, "metrics.jsonl", i ? "second" : three);
+        assert_ok(ah__metrics_open(&metrics, folder, 0));
+        ah__metrics_close(&metrics);
+    }
+    expect_text(folder, "metrics.jsonl", "");
+    expect_text(folder, "metrics.jsonl.1", three);
+    expect_text(folder, "metrics.jsonl.2", "second");
+}
+
 static void missing_folder(void **state)
 {
     (void)state;
@@ -110,9 +126,10 @@ static void full_disk(void **state)
     char path[] = "val.jsonl";
     struct ah_metrics metrics = {.val_path = path, .val_fd = open("/dev/full", O_WRONLY)};
     assert_true(metrics.val_fd >= 0);
-    assert_fails(ah__metrics_val(&metrics, 1, 1.0), AH_EIO, "val.jsonl: No space left");
+    assert_fails(ah__metrics_val(&metrics, 1, 1.0), AH_EIO, "val.jsonl: cannot write: No space left");
     close(metrics.val_fd);
 }
 
 AH_TEST_SUITE("train/metrics", cmocka_unit_test(lines_round_trip), cmocka_unit_test(resume_drops_later_lines),
+              cmocka_unit_test(a_new_start_keeps_the_old_aside),
               cmocka_unit_test(missing_folder), cmocka_unit_test(full_disk))

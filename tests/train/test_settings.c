@@ -11,9 +11,12 @@ static const struct ah_settings defaults = {
     .micro_batch = 8,
     .seq = 256,
     .seed = 1,
+    .steps = 200,
     .schedule = {AH_DECAY_COSINE, 3e-4, 0.1, 10, 200},
     .adamw = {0.9, 0.95, 1e-8, 0.1},
     .clip = 1,
+    .save_seconds = 600,
+    .keep = 2,
     .val_batches = 8,
 };
 
@@ -22,11 +25,13 @@ static const struct ah_settings saved = {
     .micro_batch = 1,
     .seq = 17,
     .seed = 0xfedcba9876543210,
+    .steps = 33,
     .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
     .adamw = {0, 0.5, 1e-3, 0},
     .clip = 1e30 / 3,
     .skip_nonfinite = true,
     .save_every = 5,
+    .keep = 3,
     .val_every = 7,
     .val_batches = 0,
 };
@@ -52,14 +57,14 @@ static void unset_means_default(void **state)
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options);
-    assert_ok(ah__settings_resolve(&settings, &options, NULL, 1024));
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 1024));
     expect_equal(&settings, &defaults);
-    assert_ok(ah__settings_resolve(&settings, &options, NULL, 100));
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 100));
     assert_int_equal(settings.seq, 100);
     options.steps = 1000;
-    assert_ok(ah__settings_resolve(&settings, &options, NULL, 100));
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 100));
     assert_int_equal(settings.schedule.warmup_steps, 50);
-    assert_int_equal(settings.schedule.steps, 1000);
+    assert_int_equal(settings.steps, 1000);
 }
 
 static void unset_means_as_saved(void **state)
@@ -68,7 +73,7 @@ static void unset_means_as_saved(void **state)
     struct ah_train_options options;
     struct ah_settings settings;
     ah_train_options_init(&options);
-    assert_ok(ah__settings_resolve(&settings, &options, &saved, 1024));
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 1024));
     expect_equal(&settings, &saved);
     options.steps = 99;
     options.lr = 0.5;
@@ -76,11 +81,72 @@ static void unset_means_as_saved(void **state)
     options.schedule = "constant";
     options.batch = saved.batch;
     options.seed = saved.seed;
-    assert_ok(ah__settings_resolve(&settings, &options, &saved, 1024));
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 1024));
     struct ah_settings expected = saved;
+    expected.steps = 99;
     expected.schedule = (struct ah_schedule){AH_DECAY_CONSTANT, 0.5, 0, 0, 99};
     expected.val_batches = 2;
     expect_equal(&settings, &expected);
+}
+
+/* The schedule ends with the training, unless it is said where. */
+static void the_schedule_may_end_elsewhere(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings, later;
+    ah_train_options_init(&options);
+    options.steps = 40;
+    options.lr_steps = 400;
+    assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 64));
+    assert_int_equal(settings.schedule.steps, 400);
+    assert_int_equal(settings.schedule.warmup_steps, 20);
+    ah_train_options_init(&options);
+    options.steps = 100;
+    assert_ok(ah__settings_resolve(&later, &options, &settings, true, 64));
+    assert_int_equal(later.schedule.steps, 400);
+    options.lr_steps = 0;
+    assert_ok(ah__settings_resolve(&later, &options, &settings, true, 64));
+    assert_int_equal(later.schedule.steps, 100);
+}
+
+/* One kind of interval, once asked for, replaces the other. */
+static void saving_by_steps_or_by_time(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings first, second;
+    ah_train_options_init(&options);
+    options.save_every = 50;
+    assert_ok(ah__settings_resolve(&first, &options, NULL, false, 64));
+    assert_true(first.save_every == 50 && first.save_seconds == 0);
+    ah_train_options_init(&options);
+    options.save_seconds = 30;
+    assert_ok(ah__settings_resolve(&second, &options, &first, true, 64));
+    assert_true(second.save_every == 0 && second.save_seconds == 30);
+    ah_train_options_init(&options);
+    options.save_every = 5;
+    options.save_seconds = 60;
+    assert_ok(ah__settings_resolve(&second, &options, NULL, false, 64));
+    assert_true(second.save_every == 5 && second.save_seconds == 60);
+}
+
+/* A training like another may differ from it where a resume may not. */
+static void like_another_keeps_nothing_by_force(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings;
+    ah_train_options_init(&options);
+    options.batch = 4;
+    options.seed = 5;
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, false, 1024));
+    assert_true(settings.batch == 4 && settings.seed == 5 && settings.seq == saved.seq && settings.micro_batch == 1);
+    struct ah_settings twos = saved;
+    twos.batch = 6;
+    twos.micro_batch = 3;
+    assert_ok(ah__settings_resolve(&settings, &options, &twos, false, 1024));
+    assert_int_equal(settings.micro_batch, 4); /* 3 does not go into 4 */
 }
 
 static void a_resume_keeps_batch_seq_and_seed(void **state)
@@ -90,13 +156,15 @@ static void a_resume_keeps_batch_seq_and_seed(void **state)
     struct ah_settings settings;
     ah_train_options_init(&options);
     options.batch = 4;
-    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE, "batch: found 4, expected 3");
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
+                 "batch: found 4, expected 3");
     ah_train_options_init(&options);
     options.seq = 18;
-    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE, "seq: found 18, expected 17");
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
+                 "seq: found 18, expected 17");
     ah_train_options_init(&options);
     options.seed = 5;
-    assert_fails(ah__settings_resolve(&settings, &options, &saved, 1024), AH_ESTALE,
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
                  "seed: found 5, expected 18364758544493064720");
 }
 
@@ -112,7 +180,7 @@ static void micro_batches_go_into_the_batch(void **state)
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         ah_train_options_init(&options);
         options.micro_batch = rows[i].asked;
-        int status = ah__settings_resolve(&settings, &options, NULL, 64);
+        int status = ah__settings_resolve(&settings, &options, NULL, false, 64);
         assert_int_equal(status, rows[i].found ? AH_OK : AH_EINPUT);
         if (rows[i].found)
             assert_int_equal(settings.micro_batch, rows[i].found);
@@ -121,10 +189,10 @@ static void micro_batches_go_into_the_batch(void **state)
     }
     ah_train_options_init(&options);
     options.micro_batch = AH_MICRO_BATCH_AUTO; /* was decided when the training began */
-    assert_ok(ah__settings_resolve(&settings, &options, &saved, 64));
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 64));
     assert_int_equal(settings.micro_batch, 1);
     options.micro_batch = AH_MICRO_BATCH_WHOLE;
-    assert_fails(ah__settings_resolve(&settings, &options, &saved, 64), AH_ESTALE,
+    assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 64), AH_ESTALE,
                  "micro_batch: found 3, expected 1 as in the checkpoint");
 }
 
@@ -159,16 +227,16 @@ static void bad_numbers(void **state)
     for (size_t i = 0; i < AH_LENGTH(counts); i++) {
         ah_train_options_init(&options);
         *(int64_t *)((char *)&options + counts[i].at) = counts[i].value;
-        assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, counts[i].words);
+        assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, counts[i].words);
     }
     for (size_t i = 0; i < AH_LENGTH(reals); i++) {
         ah_train_options_init(&options);
         *(double *)((char *)&options + reals[i].at) = reals[i].value;
-        assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, reals[i].words);
+        assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, reals[i].words);
     }
     ah_train_options_init(&options);
     options.schedule = "cosinus";
-    assert_fails(ah__settings_resolve(&settings, &options, NULL, 64), AH_EINPUT, "schedule: found \"cosinus\"");
+    assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, "schedule: found \"cosinus\"");
     expect_equal(&settings, &defaults);
 }
 
@@ -197,6 +265,8 @@ static void json_round_trip(void **state)
 }
 
 AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(unset_means_as_saved),
+              cmocka_unit_test(the_schedule_may_end_elsewhere),
+              cmocka_unit_test(saving_by_steps_or_by_time), cmocka_unit_test(like_another_keeps_nothing_by_force),
               cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
               cmocka_unit_test(micro_batches_go_into_the_batch),
               cmocka_unit_test(json_round_trip))

@@ -1,0 +1,227 @@
+#include "train/recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { FORMAT = 1 };
+static const char file_name[] = "run.json";
+static const int64_t most = (int64_t)1 << 52;
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static int add_text(cJSON *object, const char *key, const char *text)
+{
+    return text ? ah__json_add_string(object, key, text) : AH_OK;
+}
+
+static int add_object(cJSON **out, cJSON *object, const char *key)
+{
+    *out = cJSON_AddObjectToObject(object, key);
+    return *out ? AH_OK : ah__fail(AH_ENOMEM, "out of host memory: %s", file_name);
+}
+
+/* A file changed within the clock tick of its last change would look unchanged. */
+static bool is_certain(const struct ah_file_stamp *stamp)
+{
+    const int64_t tick_ns = 2000000000; /* of the coarsest file systems */
+    return (int64_t)time(NULL) * 1000000000 - stamp->modified_ns > tick_ns;
+}
+
+static int add_data(cJSON *tree, const struct ah_recipe *recipe)
+{
+    const struct ah_tokens_known *known = &recipe->data;
+    cJSON *data;
+    AH_TRY(add_object(&data, tree, "data"));
+    AH_TRY(add_text(data, "path", recipe->data_path));
+    AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
+    AH_TRY(ah__json_add_int(data, "tokens", recipe->data_tokens));
+    AH_TRY(ah__json_add_hash(data, "signature", known->signature));
+    AH_TRY(ah__json_add_int(data, "vocab_size", known->vocab_size));
+    AH_TRY(ah__json_add_hash(data, "tokenizer", known->tokenizer));
+    if (!is_certain(&known->stamp))
+        return AH_OK;
+    AH_TRY(ah__json_add_hash(data, "modified_ns", (uint64_t)known->stamp.modified_ns));
+    return ah__json_add_hash(data, "inode", known->stamp.inode);
+}
+
+static int add_machine(cJSON *tree, const struct ah_recipe_facts *facts)
+{
+    const struct ah_device *device = facts->device;
+    cJSON *machine;
+    AH_TRY(add_object(&machine, tree, "machine"));
+    AH_TRY(ah__json_add_string(machine, "device", device->name));
+    AH_TRY(ah__json_add_string(machine, "model", device->model));
+    AH_TRY(ah__json_add_int(machine, "units", device->units));
+    AH_TRY(ah__json_add_int(machine, "host_threads", device->host_threads));
+    AH_TRY(ah__json_add_int(machine, "cores", sysconf(_SC_NPROCESSORS_ONLN)));
+    AH_TRY(ah__json_add_int(machine, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)));
+    return ah__json_add_string(machine, "arithmetic", facts->arithmetic);
+}
+
+static int add_asked(cJSON *tree, const struct ah_recipe *recipe)
+{
+    AH_TRY(add_text(tree, "device", recipe->device));
+    AH_TRY(add_text(tree, "plan", recipe->plan));
+    AH_TRY(add_text(tree, "policy", recipe->policy));
+    AH_TRY(ah__json_add_int(tree, "threads", recipe->dev.threads));
+    AH_TRY(ah__json_add_int(tree, "host_threads", recipe->dev.host_threads));
+    AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", recipe->dev.link_bytes_per_s));
+    AH_TRY(ah__json_add_int(tree, "device_memory", recipe->budget.device_bytes));
+    return ah__json_add_int(tree, "host_memory", recipe->budget.host_bytes);
+}
+
+static int fill(cJSON *tree, const struct ah_recipe *recipe, const struct ah_recipe_facts *facts)
+{
+    char started[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    cJSON *settings;
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    AH_TRY(ah__json_add_int(tree, "format", FORMAT));
+    AH_TRY(ah__json_add_string(tree, "version", ah_version()));
+    AH_TRY(ah__json_add_string(tree, "started", started));
+    AH_TRY(ah__json_add_int(tree, "started_at_step", facts->step));
+    AH_TRY(add_text(tree, "model", recipe->model_path));
+    AH_TRY(ah__json_add_int(tree, "parameters", facts->parameters));
+    AH_TRY(add_data(tree, recipe));
+    AH_TRY(add_asked(tree, recipe));
+    AH_TRY(add_object(&settings, tree, "settings"));
+    AH_TRY(ah__settings_save(settings, &recipe->settings));
+    return add_machine(tree, facts);
+}
+
+int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts *facts, const char *path)
+{
+    cJSON *tree = cJSON_CreateObject();
+    int status = fill(tree, recipe, facts);
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    return status;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+bool ah__recipe_exists(const char *dir)
+{
+    char *path;
+    if (ah__sprintf(&path, "%s/%s", dir, file_name) != AH_OK)
+        return false;
+    bool exists = access(path, F_OK) == 0;
+    ah__free(path);
+    return exists;
+}
+
+static int read_text(const char **out, const struct ah_json *json, const char *key)
+{
+    *out = NULL;
+    return ah__json_has(json, key) ? ah__json_string(out, json, key) : AH_OK;
+}
+
+static int read_count(int *out, const struct ah_json *json, const char *key)
+{
+    int64_t value;
+    AH_TRY(ah__json_int(&value, json, key, 0, 4096));
+    *out = (int)value;
+    return AH_OK;
+}
+
+static int read_data(struct ah_recipe *out, const struct ah_json *json)
+{
+    struct ah_json data;
+    struct ah_tokens_known *known = &out->data;
+    uint64_t modified_ns;
+    AH_TRY(ah__json_object(&data, json, "data"));
+    AH_TRY(read_text(&out->data_path, &data, "path"));
+    AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 1, most));
+    AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 1, most));
+    AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
+    AH_TRY(ah__json_int(&known->vocab_size, &data, "vocab_size", 1, most));
+    AH_TRY(ah__json_hash(&known->tokenizer, &data, "tokenizer"));
+    if (!ah__json_has(&data, "modified_ns")) {
+        known->stamp.bytes = -1; /* no file's */
+        return AH_OK;
+    }
+    AH_TRY(ah__json_hash(&modified_ns, &data, "modified_ns"));
+    known->stamp.modified_ns = (int64_t)modified_ns;
+    return ah__json_hash(&known->stamp.inode, &data, "inode");
+}
+
+static int read_all(struct ah_recipe *out, const struct ah_json *json)
+{
+    struct ah_json settings;
+    int64_t format;
+    AH_TRY(ah__json_int(&format, json, "format", FORMAT, FORMAT));
+    AH_TRY(read_text(&out->model_path, json, "model"));
+    AH_TRY(read_data(out, json));
+    AH_TRY(read_text(&out->device, json, "device"));
+    AH_TRY(read_text(&out->plan, json, "plan"));
+    AH_TRY(read_text(&out->policy, json, "policy"));
+    AH_TRY(read_count(&out->dev.threads, json, "threads"));
+    AH_TRY(read_count(&out->dev.host_threads, json, "host_threads"));
+    AH_TRY(ah__json_int(&out->dev.link_bytes_per_s, json, "link_bytes_per_s", 0, most));
+    AH_TRY(ah__json_int(&out->budget.device_bytes, json, "device_memory", 0, most));
+    AH_TRY(ah__json_int(&out->budget.host_bytes, json, "host_memory", 0, most));
+    AH_TRY(ah__json_object(&settings, json, "settings"));
+    return ah__settings_load(&out->settings, &settings);
+}
+
+int ah__recipe_load(struct ah_recipe *out, const char *dir)
+{
+    struct ah_recipe recipe = {0};
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", dir, file_name));
+    int status = ah__json_load(&recipe.json, path);
+    if (status == AH_OK)
+        status = read_all(&recipe, &recipe.json);
+    if (status == AH_OK)
+        *out = recipe;
+    else
+        ah__json_free(&recipe.json);
+    ah__free(path);
+    return status;
+}
+
+void ah__recipe_free(struct ah_recipe *recipe)
+{
+    ah__json_free(&recipe->json);
+    *recipe = (struct ah_recipe){0};
+}
+
+/* ---- using ------------------------------------------------------------------------------------------------------- */
+
+static void take_text(const char **option, const char *text)
+{
+    if (!*option)
+        *option = text;
+}
+
+static void take_bytes(int64_t *option, int64_t bytes)
+{
+    if (!*option)
+        *option = bytes;
+}
+
+void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *recipe, bool again)
+{
+    /* A device that was asked for comes with its own threads and link. */
+    if (!options->device && !options->dev.threads && !options->dev.link_bytes_per_s && !options->dev.host_threads) {
+        uint64_t jitter_seed = options->dev.jitter_seed;
+        options->dev = recipe->dev;
+        options->dev.jitter_seed = jitter_seed;
+        options->device = recipe->device;
+    }
+    take_text(&options->plan, recipe->plan);
+    take_text(&options->policy, recipe->policy);
+    take_bytes(&options->budget.device_bytes, recipe->budget.device_bytes);
+    take_bytes(&options->budget.host_bytes, recipe->budget.host_bytes);
+    if (!again)
+        return;
+    if (!options->model)
+        take_text(&options->model_path, recipe->model_path);
+    take_text(&options->data_path, recipe->data_path);
+}

@@ -1,0 +1,42 @@
+/* run.json: everything a training was started with, in the words of its options, beside what it met: machine, data,
+ * versions. Written when a training starts; read when one goes on, starts again after a crash before its first
+ * checkpoint, or is started like another. Knows no checkpoints. */
+#ifndef AH_TRAIN_RECIPE_H
+#define AH_TRAIN_RECIPE_H
+
+#include "io/tokens.h"
+#include "train/settings.h"
+
+struct ah_recipe {
+    const char *model_path, *data_path; /* absolute; null: the caller's own model */
+    const char *device, *plan, *policy; /* as asked for; null: not */
+    struct ah_dev_options dev;          /* threads and link */
+    struct ah_budget budget;            /* 0: no limit */
+    struct ah_settings settings;
+    struct ah_tokens_known data;        /* what need not be read again */
+    int64_t data_tokens;
+    struct ah_json json;                /* private: what the texts of a loaded recipe belong to */
+};
+
+/* What happened to be there; only written. */
+struct ah_recipe_facts {
+    const struct ah_device *device;
+    const char *arithmetic; /* of struct ah_dev_info */
+    int64_t parameters;
+    int64_t step; /* with which it starts: 0, or that of a checkpoint */
+};
+
+/* Whether DIR/run.json is there. */
+bool ah__recipe_exists(const char *dir);
+/* Reads DIR/run.json. AH_EINPUT, AH_EIO. Freed by ah__recipe_free. */
+int ah__recipe_load(struct ah_recipe *out, const char *dir);
+/* A zero-initialised or freed recipe is fine. */
+void ah__recipe_free(struct ah_recipe *recipe);
+/* Atomically to a file. The data's stamp is kept only where it tells a later change for certain. */
+int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts *facts, const char *path);
+
+/* Options that are not set become the recipe's; its settings have a way of their own (ah__settings_resolve). The
+ * options then point into the recipe. `again`: model and data, too. */
+void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *recipe, bool again);
+
+#endif

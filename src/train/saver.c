@@ -1,0 +1,104 @@
+#include "train/saver.h"
+
+#include "base/alloc.h"
+
+int ah__saver_init(struct ah_saver *saver)
+{
+    int count = saver->partition->param_count;
+    AH_TRY(ah__new(&saver->buffer, 2 * (size_t)ah__checkpoint_buffer(saver->partition), sizeof *saver->buffer));
+    AH_TRY(ah__new(&saver->offsets, (size_t)count, sizeof *saver->offsets));
+    for (int p = 0; p < count; p++) {
+        saver->offsets[p] = saver->elements;
+        saver->elements += ah__shape_count(&saver->partition->params[p].shape);
+    }
+    return AH_OK;
+}
+
+void ah__saver_fini(struct ah_saver *saver)
+{
+    ah__job_wait(&saver->writing);
+    ah__pages_free(&saver->copy);
+    ah__free(saver->buffer);
+    ah__free(saver->offsets);
+    ah__free(saver->state.data_path);
+    *saver = (struct ah_saver){0};
+}
+
+int64_t ah__saver_copy_bytes(const struct ah_saver *saver)
+{
+    return AH_RUN_STATES * saver->elements * (int64_t)sizeof(float);
+}
+
+bool ah__saver_busy(struct ah_saver *saver)
+{
+    return ah__job_running(&saver->writing);
+}
+
+int ah__saver_wait(struct ah_saver *saver)
+{
+    int status = ah__job_wait(&saver->writing);
+    ah__pages_free(&saver->copy); /* the memory is the machine's again until the next checkpoint */
+    return status;
+}
+
+/* ---- a copy ------------------------------------------------------------------------------------------------------ */
+
+static float *place_of(const struct ah_saver *saver, int param, enum ah_run_state which)
+{
+    return (float *)(void *)saver->copy.base + (int64_t)which * saver->elements + saver->offsets[param];
+}
+
+static int copy_get(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+{
+    (void)buffer;
+    *values = place_of(context, param, which);
+    return AH_OK;
+}
+
+static int copy_take(struct ah_saver *saver, struct ah_run *run)
+{
+    for (int which = 0; which < AH_RUN_STATES; which++)
+        for (int p = 0; p < saver->partition->param_count; p++)
+            AH_TRY(ah__run_store(run, p, (enum ah_run_state)which, place_of(saver, p, (enum ah_run_state)which)));
+    return AH_OK;
+}
+
+/* Whether there is memory for a copy; has it then. */
+static bool copy_new(struct ah_saver *saver)
+{
+    int64_t bytes = ah__saver_copy_bytes(saver);
+    return bytes <= saver->copy_most_bytes && bytes <= ah__pages_available() / 2 &&
+           ah__pages_new(&saver->copy, bytes, "checkpoint") == AH_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static int write_states(struct ah_saver *saver, const struct ah_states *states)
+{
+    return ah__checkpoint_save(saver->dir, &saver->state, saver->model, saver->partition, states, saver->buffer);
+}
+
+static int write_copy(void *context)
+{
+    struct ah_states states = {copy_get, context};
+    return write_states(context, &states);
+}
+
+static int write_run(struct ah_saver *saver, struct ah_run *run)
+{
+    struct ah_states states = ah__run_states_of(run);
+    return write_states(saver, &states);
+}
+
+int ah__saver_save(struct ah_saver *saver, int64_t step, double loss, struct ah_run *run, bool wait)
+{
+    saver->state.step = step;
+    saver->state.loss = loss;
+    if (wait || !copy_new(saver))
+        return write_run(saver, run);
+    int status = copy_take(saver, run);
+    if (status == AH_OK && ah__job_start(&saver->writing, write_copy, saver))
+        return AH_OK;
+    ah__pages_free(&saver->copy);
+    return status == AH_OK ? write_run(saver, run) : status;
+}

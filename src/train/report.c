@@ -103,9 +103,11 @@ static const char style[] =
     "h1 { font-size: 26px; line-height: 1.2; margin: 0 0 6px; color: #0f172a; overflow-wrap: anywhere; }\n"
     "h2 { font-size: 18px; margin: 36px 0 10px; color: #0f172a; }\n"
     "p { margin: 6px 0 12px; color: #475569; }\n"
-    ".card { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 23px; overflow-x: auto; }\n"
+    ".card { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 23px; "
+    "overflow-x: auto; }\n"
     ".card svg { display: block; margin: 0 auto 4px; max-width: 100%; height: auto; }\n"
-    ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; margin-top: 20px; }\n"
+    ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; "
+    "margin-top: 20px; }\n"
     ".tile { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 16px; }\n"
     ".tile b { display: block; font-size: 22px; font-weight: 600; color: #0f172a; }\n"
     ".tile span { color: #64748b; font-size: 13px; }\n"
@@ -156,7 +158,8 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
     const struct ah_timeline *timeline = best_timeline(report);
     if (timeline && timeline->step_ns > 0) {
         const struct ah_svg_unit unit = ah__svg_time_unit(timeline->step_ns);
-        snprintf(figure, sizeof figure, "%s %s", ah__svg_figure(text, (double)timeline->step_ns / unit.size), unit.name);
+        snprintf(figure, sizeof figure, "%s %s", ah__svg_figure(text, (double)timeline->step_ns / unit.size),
+                 unit.name);
         snprintf(words, sizeof words, "a step, %s", timeline->predicted ? "predicted" : "measured");
         if (report->measured && report->predicted && report->predicted->step_ns > 0)
             snprintf(words, sizeof words, "a step; %s %s predicted",
@@ -256,7 +259,7 @@ static void other_curves(struct ah_buf *buf, const struct report *report)
     ah__buf_printf(buf, "</div>\n");
 }
 
-/* ---- tables of what a JSON file says ------------------------------------------------------------------------------- */
+/* ---- tables of what a JSON file says ----------------------------------------------------------------------------- */
 
 static void value(struct ah_buf *buf, const cJSON *node)
 {
@@ -312,8 +315,8 @@ static void words(struct ah_buf *buf)
     static const struct {
         const char *term, *meaning;
     } terms[] = {
-        {"compute, h2d, d2h, host", "what a machine does at the same time: arithmetic on the device, copies from host to "
-                                    "device, copies back, the optimizer on the host"},
+        {"compute, h2d, d2h, host", "what a machine does at the same time: arithmetic on the device, copies from host "
+                                    "to device, copies back, the optimizer on the host"},
         {"slot", "room on the device for one block's parameters or its gradient; blocks on the host share them"},
         {"recompute", "a block keeps only its input in the forward pass and makes its activations again for backward"},
         {"fetched twice", "a block gives its parameters back after forward and fetches them again for backward"},

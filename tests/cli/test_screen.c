@@ -158,8 +158,8 @@ static void simulate_table(void **state)
 {
     (void)state;
     const char *at = program_folder();
-    program_run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 --policy all",
-                at, ah_test_source());
+    program_run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
+                "--policy all", at, ah_test_source());
     assert_ran(0);
     assert_narrow(ran.out, 100);
     char policy[32], switches[32], line[256];

@@ -66,8 +66,8 @@ static void one_alone(void **state)
 static void others_are_refused(void **state)
 {
     (void)state;
-    static const char about[] = "\"otherData\": {\"measured\": {\"pid\": 2, \"title\": \"\", \"caption\": \"\", \"layers\": 1, "
-                                "\"step_ns\": 1, \"median_of_steps\": 0, \"fixed_bytes\": 0, \"slot_bytes\": 0, "
+    static const char about[] = "\"otherData\": {\"measured\": {\"pid\": 2, \"title\": \"\", \"caption\": \"\", "
+                                "\"layers\": 1, \"step_ns\": 1, \"median_of_steps\": 0, \"fixed_bytes\": 0, \"slot_bytes\": 0, "
                                 "\"device_peak_bytes\": 0, \"device_budget_bytes\": 0}}";
     static const struct {
         const char *events, *words;
@@ -75,8 +75,8 @@ static void others_are_refused(void **state)
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"dance\"}", "found 'dance', expected a kind of work"},
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 99}", "tid"},
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 0, \"ts\": 1, \"dur\": -1}", "dur"},
-        {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 0, \"ts\": 1, \"dur\": 1, \"args\": {\"iteration\": 0, "
-         "\"partition\": 3}}", "partition"},
+        {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 0, \"ts\": 1, \"dur\": 1, "
+         "\"args\": {\"iteration\": 0, \"partition\": 3}}", "partition"},
         {"{\"ph\": \"C\", \"pid\": 2, \"ts\": 1, \"args\": {\"bytes\": -1}}", "bytes"},
     };
     struct ah_timeline *predicted = NULL, *measured = NULL;

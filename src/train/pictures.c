@@ -20,8 +20,8 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
     snprintf(text, CAPTION_SIZE, "%s, %d blocks, %.3g M parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
              ah_model_get(session->model)->name, session->partition->layers,
              (double)ah__partition_params(session->partition) * 1e-6, (long long)settings->batch, micro,
-             (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "", info.model,
-             info.threads, info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);
+             (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "",
+             info.model, info.threads, info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);
 }
 
 /* Writes one file of the folder; `text` is given up. */

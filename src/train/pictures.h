@@ -1,5 +1,5 @@
-/* The pictures of a training: timeline.json, timeline.svg and loss.svg in its folder. A picture is not worth a training:
- * what cannot be drawn is said and left. */
+/* The pictures of a training: timeline.json, timeline.svg and loss.svg in its folder. A picture is not worth a
+ * training: what cannot be drawn is said and left. */
 #ifndef AH_TRAIN_PICTURES_H
 #define AH_TRAIN_PICTURES_H
 

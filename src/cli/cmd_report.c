@@ -14,8 +14,8 @@ struct report_args {
 static const struct ah_arg options[] = {
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to write the page (default: report.html in the folder)", 0, 0,
      false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object; text goes to standard error",
-     0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
 };
 
 static int save(const struct report_args *args, const char *path)

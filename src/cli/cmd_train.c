@@ -29,7 +29,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
-    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile_renew), NULL, NULL),
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile.renew), NULL, NULL),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
@@ -240,7 +240,7 @@ static int run(const void *given)
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
-    train.profile_cache = ah__cache_folder();
+    train.profile.cache = ah__cache_folder();
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_device = on_device;
     train.on_facts = on_facts;

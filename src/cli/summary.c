@@ -80,7 +80,8 @@ static void print_step_time(FILE *to, const struct ah_train_result *result)
     double measured = (double)result->step_ns_median, predicted = (double)result->step_ns_predicted;
     double error = 100 * (predicted - measured) / measured;
     fprintf(to, "  %-14s %.2f ms measured (median of %lld step%s), %.2f ms predicted (%+.1f%%)\n", "step time",
-            measured / 1e6, (long long)result->steps_timed, result->steps_timed == 1 ? "" : "s", predicted / 1e6, error);
+            measured / 1e6, (long long)result->steps_timed, result->steps_timed == 1 ? "" : "s", predicted / 1e6,
+            error);
     fprintf(to, "  %-14s %.0f tokens/s\n", "speed", result->tokens_per_s);
     if (result->profile_kept_s >= 0 && fabs(error) > 25)
         fprintf(to, "  %-14s the kept profile no longer fits this machine: --no-cache measures again\n", "note");

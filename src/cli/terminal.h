@@ -13,7 +13,7 @@ struct ah_terminal {
 };
 
 void ah__terminal_init(struct ah_terminal *terminal, FILE *to);
-/* Line breaks and tabs pass; other control characters and bytes that are no UTF-8 become \xNN. False: writing failed. */
+/* Line breaks and tabs pass; other control characters and bytes that are no UTF-8 become \xNN. False: cannot write. */
 bool ah__terminal_write(struct ah_terminal *terminal, const char *text, size_t length);
 /* What is left of a character that never came whole. */
 bool ah__terminal_end(struct ah_terminal *terminal);

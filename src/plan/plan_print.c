@@ -77,7 +77,8 @@ static const char *format_ns(char *text, size_t size, int64_t ns)
 
 static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
 {
-    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots", switches->slots);
+    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
+                   switches->slots);
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
                        switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");

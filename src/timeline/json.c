@@ -121,7 +121,8 @@ static void spans(struct ah_buf *buf, const struct part *part)
         ah__buf_printf(buf, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
                             "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
                             "\"partition\": %d, \"recompute\": %s}}",
-                       part->pid, (int)span->lane, name, ah__item_names[span->item.kind], US(span->start_ns - part->origin_ns),
+                       part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
+                       US(span->start_ns - part->origin_ns),
                        US(span->end_ns - span->start_ns), (long long)span->item.iteration, span->item.partition,
                        span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
@@ -138,7 +139,8 @@ static void memory(struct ah_buf *buf, const struct part *part)
         before = sample->slots_used;
         ah__buf_printf(buf, ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
                             ", \"args\": {\"bytes\": %lld}}",
-                       part->pid, US(sample->time_ns - part->origin_ns), (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
+                       part->pid, US(sample->time_ns - part->origin_ns),
+                       (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
     }
 }
 
@@ -259,7 +261,7 @@ static int64_t first_start(const struct ah_timeline *timeline)
     return first;
 }
 
-int ah_timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured, const char *path)
+int ah__timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured, const char *path)
 {
     const struct ah_timeline *given[] = {predicted, measured};
     struct part parts[AH_LENGTH(given)];

@@ -25,7 +25,7 @@ static int about_read(struct ah_timeline *timeline, int64_t *pid, const struct a
     AH_TRY(ah__json_int(&timeline->device_budget_bytes, about, "device_budget_bytes", 0, MOST));
     timeline->layers = (int)layers;
     snprintf(timeline->title, sizeof timeline->title, "%s", title);
-    ah_timeline_caption(timeline, caption);
+    ah__timeline_caption(timeline, caption);
     return AH_OK;
 }
 

@@ -54,7 +54,7 @@ int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeli
     return AH_OK;
 }
 
-void ah_timeline_caption(struct ah_timeline *timeline, const char *text)
+void ah__timeline_caption(struct ah_timeline *timeline, const char *text)
 {
     snprintf(timeline->caption, sizeof timeline->caption, "%s", text);
 }

@@ -30,8 +30,12 @@ struct ah_timeline {
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations);
 /* A copy, to be freed with ah_timeline_free. AH_ENOMEM. */
 int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline);
-/* Reads what ah_timeline_save_both wrote; each is null where the file has none. Memory between two events of a counter is
- * as it was drawn. Freed with ah_timeline_free. AH_EINPUT names file and key; AH_EIO, AH_ENOMEM. */
+/* What pictures of it say under their title: model, batch, machine. Cut to 199 bytes. */
+void ah__timeline_caption(struct ah_timeline *timeline, const char *text);
+/* As ah_timeline_save, of two: each a process of its own, both from time 0 on; either may be null. */
+int ah__timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured, const char *path);
+/* Reads what ah__timeline_save_both wrote; each is null where the file has none. Freed with
+ * ah_timeline_free. AH_EINPUT names file and key; AH_EIO, AH_ENOMEM. */
 int ah__timeline_load(struct ah_timeline **predicted, struct ah_timeline **measured, const char *path);
 void ah__timeline_clear(struct ah_timeline *timeline);
 void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span);

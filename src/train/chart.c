@@ -202,7 +202,8 @@ static void legend(struct ah_buf *buf, const struct ah_chart *chart, int y)
     snprintf(words, sizeof words, "%s", chart->name);
     if (window > 1)
         snprintf(words, sizeof words, "%s, the mean of about %zu steps; pale: each step", chart->name, window);
-    ah__buf_printf(buf, "<line class=\"main\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, LEFT + 22, y - 4, y - 4);
+    ah__buf_printf(buf, "<line class=\"main\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", LEFT, LEFT + 22, y - 4,
+                   y - 4);
     text(buf, "plain", LEFT + 30, y, words);
     if (!chart->dots || chart->dots->count == 0)
         return;

@@ -32,7 +32,8 @@ static int text_read(const char *text, size_t length, const struct column *colum
 {
     const char *end;
     int status = AH_OK;
-    for (size_t at = 0; status == AH_OK && (end = memchr(text + at, '\n', length - at)); at = (size_t)(end - text) + 1) {
+    for (size_t at = 0; status == AH_OK && (end = memchr(text + at, '\n', length - at));
+         at = (size_t)(end - text) + 1) {
         cJSON *line = cJSON_ParseWithLength(text + at, (size_t)(end - text) - at);
         if (!cJSON_IsObject(line)) {
             cJSON_Delete(line);

@@ -13,8 +13,8 @@ struct ah_curves {
 int ah__curves_load(struct ah_curves *out, const char *folder);
 void ah__curves_fini(struct ah_curves *curves);
 
-/* Training and validation loss as one <svg> element. `caption`: model, batch, machine, may be null; `vocab_size`: what a
- * guess costs is drawn for it; 0: unknown. */
+/* Training and validation loss as one <svg> element. `caption`: model, batch, machine, may be null; `vocab_size`: what
+ * a guess costs is drawn for it; 0: unknown. */
 void ah__curves_loss(struct ah_buf *buf, const struct ah_curves *curves, const char *caption, int64_t vocab_size);
 
 #endif

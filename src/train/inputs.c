@@ -188,8 +188,8 @@ int ah__session_open_device(struct ah_session *session)
 static struct ah_profile_options profile_options(const struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
-    return (struct ah_profile_options){.cache = options->dev.jitter_seed ? NULL : options->profile_cache,
-                                       .renew = options->profile_renew,
+    return (struct ah_profile_options){.cache = options->dev.jitter_seed ? NULL : options->profile.cache,
+                                       .renew = options->profile.renew,
                                        .stop = options->stop};
 }
 

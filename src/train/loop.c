@@ -115,8 +115,8 @@ static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
         return;
     loop->above_guess = -1;
     snprintf(line, sizeof line,
-             "step %" PRId64 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may be "
-             "too high", number, FAR * guess, STEPS_PATIENCE, guess);
+             "step %" PRId64 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
+             "be too high", number, FAR * guess, STEPS_PATIENCE, guess);
     if (loop->options->on_note)
         loop->options->on_note(line, loop->options->context);
 }

@@ -21,7 +21,8 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
              ah_model_get(session->model)->name, session->partition->layers,
              (double)ah__partition_params(session->partition) * 1e-6, (long long)settings->batch, micro,
              (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "",
-             info.model, info.threads, info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);
+             info.model, info.threads,
+             info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);
 }
 
 /* Writes one file of the folder; `text` is given up. */
@@ -46,7 +47,7 @@ static int timelines_save(const struct ah_session *session)
     if (status == AH_OK)
         status = ah__sprintf(&svg, "%s/timeline.svg", session->out.dir);
     if (status == AH_OK)
-        status = ah_timeline_save_both(session->predicted, session->measured, json);
+        status = ah__timeline_save_both(session->predicted, session->measured, json);
     if (status == AH_OK)
         status = ah_timeline_save_svg(session->predicted, session->measured, session->budget.device_bytes, svg);
     ah__free(json);
@@ -83,8 +84,8 @@ static int keep(struct ah_session *session)
     ah_timeline_free(session->measured);
     session->measured = copy;
     caption_make(caption, session);
-    ah_timeline_caption(session->predicted, caption);
-    ah_timeline_caption(session->measured, caption);
+    ah__timeline_caption(session->predicted, caption);
+    ah__timeline_caption(session->measured, caption);
     session->predicted->device_budget_bytes = session->measured->device_budget_bytes = session->budget.device_bytes;
     return timelines_save(session);
 }

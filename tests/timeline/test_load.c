@@ -24,12 +24,12 @@ static void both_come_back(void **state)
         struct ah_timeline *predicted = synthetic_timeline(layers[i], 6, true), *again[2] = {NULL, NULL}, *copy;
         struct ah_timeline *measured = synthetic_timeline(layers[i], 5, false);
         struct ah_buf before = {0}, after = {0};
-        ah_timeline_caption(predicted, "a \"model\" <of> three, batch 8");
+        ah__timeline_caption(predicted, "a \"model\" <of> three, batch 8");
         measured->step_ns = 18300000;
         measured->steps = 98;
         assert_ok(ah__timeline_copy(&copy, measured));
         const char *path = path_of("both.json");
-        assert_ok(ah_timeline_save_both(predicted, copy, path));
+        assert_ok(ah__timeline_save_both(predicted, copy, path));
         assert_ok(ah__timeline_load(&again[0], &again[1], path));
         assert_string_equal(again[0]->caption, predicted->caption);
         assert_int_equal(again[1]->steps, 98);
@@ -52,12 +52,12 @@ static void one_alone(void **state)
     (void)state;
     struct ah_timeline *measured = synthetic_timeline(2, 4, false), *again[2] = {NULL, NULL};
     const char *path = path_of("one.json");
-    assert_ok(ah_timeline_save_both(NULL, measured, path));
+    assert_ok(ah__timeline_save_both(NULL, measured, path));
     assert_ok(ah__timeline_load(&again[0], &again[1], path));
     assert_null(again[0]);
     assert_int_equal(again[1]->span_count, measured->span_count);
     assert_false(again[1]->predicted);
-    assert_fails(ah_timeline_save_both(NULL, NULL, path), AH_EINPUT, "no timeline to save");
+    assert_fails(ah__timeline_save_both(NULL, NULL, path), AH_EINPUT, "no timeline to save");
     ah_timeline_free(measured);
     ah_timeline_free(again[1]);
 }

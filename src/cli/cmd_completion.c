@@ -176,7 +176,11 @@ static void zsh(void)
     }
     printf("    esac\n"
            "}\n"
-           "compdef _autohete autohete 2>/dev/null || _autohete \"$@\"\n");
+           "if [ \"$funcstack[1]\" = _autohete ]; then\n" /* loaded by compinit, for a first completion */
+           "    _autohete \"$@\"\n"
+           "else\n"
+           "    compdef _autohete autohete\n"
+           "fi\n");
 }
 
 /* ---- fish -------------------------------------------------------------------------------------------------------- */

@@ -135,7 +135,8 @@ static void save_models(const char *folder, int optimizer, int machine, int batc
     snprintf(title, sizeof title, "Throughput over models, %s, global batch %lld", ranks == 1 ? "one GPU" : "four GPUs",
              sequences);
     snprintf(subtitle, sizeof subtitle,
-             "simulated %sA100-40GB, PCIe 4.0, EPYC 7713, 440 GB; sequences of 1024 tokens; host Adam at %s rates",
+             "simulated %sA100-40GB, PCIe 4.0, EPYC 7713, 440 GB; sequences of 1024 tokens; host Adam at %s "
+             "rates; PS: priority scheduling",
              ranks == 1 ? "" : "4x ", optimizer == 0 ? "our" : "DeepSpeed's");
     struct plot plot = {.title = title,
                         .subtitle = subtitle,
@@ -152,7 +153,8 @@ static void save_sweep(const char *folder, int optimizer, const struct paper_swe
     snprintf(name, sizeof name, "%s-%db-%s", memory ? "memory" : "batch", sweep->billions, paper_optimizers[optimizer]);
     snprintf(title, sizeof title, "Throughput over %s, %dB model, one GPU", memory ? "device memory" : "batch size",
              sweep->billions);
-    snprintf(subtitle, sizeof subtitle, "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; host Adam at %s rates",
+    snprintf(subtitle, sizeof subtitle, "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; host Adam at %s "
+             "rates; PS: priority scheduling",
              memory ? "batch 8" : "sequences of 1024 tokens", optimizer == 0 ? "our" : "DeepSpeed's");
     struct plot plot = {.title = title, .subtitle = subtitle,
                         .x_label = memory ? "device memory, GiB" : "sequences in a batch", .y_label = "model TFLOPS",

@@ -2,8 +2,11 @@
  * relu.
  *
  *     parallel_gpt               prints the recorded graph and how it is partitioned
- *     parallel_gpt TEXT MEMORY   trains it on a text within so much device memory, for example: parallel_gpt book.txt
- * 24MiB
+ *     parallel_gpt TEXT MEMORY   trains it on a text within so much device memory, as in: parallel_gpt book.txt 24MiB
+ *
+ * With AutoHete installed, or PKG_CONFIG_PATH pointing at its autohete.pc:
+ *
+ *     cc -o parallel_gpt parallel_gpt.c $(pkg-config --cflags --libs autohete) -lm
  *
  * Only autohete.h is needed. The definition says what is computed, under which names, and nothing about memory. */
 #include <math.h>

@@ -5,8 +5,7 @@
  *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> trained checkpoint
  *
  * Each of the first arrows is one function from one immutable artefact to the next, for programs that want to look at
- * them. ah_train() goes from a model to the checkpoint: it makes the same artefacts and runs the plan. Nothing else
- * runs a plan; one that was saved is handed to ah_train() as ah_train_options.plan.
+ * them. ah_train() makes the same artefacts and runs the plan; nothing else does. A saved one is ah_train_options.plan.
  *
  * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is
  * left untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a
@@ -52,12 +51,14 @@ AH_API const char *ah_version(void);
     X(AH_EIO, -6, false, "reading or writing failed")                                                                  \
     X(AH_EDEVICE, -7, false, "the device failed")                                                                      \
     X(AH_ENUMERIC, -8, false, "a loss or gradient is not finite")                                                      \
-    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")
+    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")                                                                 \
+    X(AH_ESTOP, -10, false, "stopped as asked")
 
 enum ah_status {
 #define AH_STATUS_ENUM(name, value, input, text) name = value,
     AH_STATUS_TABLE(AH_STATUS_ENUM)
 #undef AH_STATUS_ENUM
+    AH_STATUS_LAST = AH_ESTOP /* no comma before the brace, for old C++ */
 };
 
 /* The message of the last failure on this thread: one line, no newline, valid until the next failure on this thread. */
@@ -69,9 +70,8 @@ AH_API bool ah_status_is_input(int status);
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB) and decimal (kB KB MB GB TB) suffixes, "B" or
- * none. AH_EINPUT when malformed, negative, zero where a size makes no sense is the caller's to refuse, or beyond
- * int64_t. */
+/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB, K M G T) and decimal (kB KB MB GB TB) suffixes,
+ * "B" or none. AH_EINPUT when malformed, negative or beyond int64_t; zero is the caller's to refuse. */
 AH_API int ah_size_parse(int64_t *bytes, const char *text);
 /* "4GB/s", "500MiB/s" -> bytes per second; the "/s" is required. */
 AH_API int ah_rate_parse(int64_t *bytes_per_s, const char *text);
@@ -273,10 +273,18 @@ AH_API int ah_devices(struct ah_device **out, int *count);
 /* ---- profile ----------------------------------------------------------------------------------------------------- */
 
 struct ah_profile;
-
-/* Times one block (and embedding, head, Adam, copies, and how lanes slow each other) on the device; never the whole
- * model. */
+/* Times one block, embedding, head, Adam, copies and how lanes slow each other on the device; never the whole model. */
 AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
+struct ah_profile_options {
+    const char *cache;         /* a folder that keeps profiles between programs, made when needed; null: none */
+    bool renew;                /* measure even where one is kept, and keep the new one */
+    const volatile int *stop;  /* nonzero (set from a signal handler): AH_ESTOP; may be null */
+};
+/* As ah_profile_measure; or the profile that the cache has of the same partition, device, threads, link, machine and
+ * builds of all libraries: then *kept_s (may be null) is its age in seconds, else -1. What is damaged there is measured
+ * again, what cannot be written is left out. */
+AH_API int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                                   struct ah_dev *dev, const struct ah_profile_options *options);
 AH_API int ah_profile_load(struct ah_profile **out, const char *path);
 AH_API int ah_profile_save(const struct ah_profile *profile, const char *path);
 AH_API int ah_profile_print(const struct ah_profile *profile, FILE *to);
@@ -314,6 +322,7 @@ struct ah_plan {
     int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
     int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
     enum ah_lane bound_lane;   /* the busiest lane */
+    int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
@@ -331,6 +340,8 @@ AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partit
  * embedding=host|device,head=host|device]", or a JSON file): completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+/* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */
+AH_API int ah_plan_check(const char *text, int layers);
 AH_API int ah_plan_save(const struct ah_plan *plan, const char *path);
 /* The table `autohete train` shows. */
 AH_API int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to);
@@ -350,6 +361,7 @@ struct ah_micro_batch_options {
     struct ah_budget budget;
     const char *plan;            /* "auto", or as for ah_plan_parse */
     const char *policy;
+    struct ah_profile_options profile;
 };
 
 /* Everything made for one size. */
@@ -358,6 +370,7 @@ struct ah_micro_batch {
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_profile *profile;
+    int64_t profile_kept_s; /* as for ah_profile_measure_with */
     struct ah_plan plan;
 };
 
@@ -365,18 +378,15 @@ struct ah_micro_batch {
  * one does not fit. The first is profiled as ever, of the others only the programs. AH_EBUDGET: not even the smallest
  * fits. The caller frees graph, partition and profile. */
 AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
-/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size with which there
- * is a plan within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not
- * tell. */
+/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size that has a plan
+ * within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not tell. */
 AH_API int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size);
-
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 
 /* ---- timelines --------------------------------------------------------------------------------------------------- */
 
 struct ah_timeline;
-
 /* Simulates `iterations` of the plan; the caller frees *out. */
 AH_API int ah_plan_simulate(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_partition *partition,
                             const struct ah_profile *profile, int iterations);
@@ -392,7 +402,6 @@ AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struc
 /* ---- hardware one does not own ----------------------------------------------------------------------------------- */
 
 struct ah_hardware;
-
 struct ah_hardware_info {
     const char *name;         /* "a100-40g" */
     const char *description;
@@ -413,8 +422,7 @@ AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
 
 struct ah_estimate_options {
     int ranks;             /* 1 .. devices */
-    const char *optimizer; /* whose host Adam: "autohete" (bytes over DRAM bandwidth; also null) or "deepspeed"
-                            * (published rates) */
+    const char *optimizer; /* whose host Adam: "autohete" (at DRAM bandwidth; also null), "deepspeed" (as published) */
 };
 /* A profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound operators and Adam
  * from bytes. The partition is one rank's: recorded with the global batch divided by ranks. */
@@ -458,11 +466,20 @@ struct ah_step {
  * by what the checkpoint says when it resumes one (those marked *), else by the default. */
 #define AH_UNSET INT64_MIN
 
+/* What is trained on what. */
+struct ah_train_facts {
+    const char *model;                        /* its definition's name */
+    int layers;
+    bool text, held_out;                      /* the data are no token file; validation is no part of training */
+    int64_t params, vocab_size, tokens, train_tokens, val_tokens;
+    int64_t batch, seq, first_step, steps;    /* first_step of this call; steps in all */
+    double epochs;                            /* that all steps are, of the training part */
+};
+
 struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
-    const char *init;            /* "weights": from model_path's folder; "random". Default: weights where there are any.
-                                  * A training that is resumed has its own */
+    const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
     const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
@@ -471,8 +488,7 @@ struct ah_train_options {
     int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     const char *dtype;           /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
                                   * gradients; master parameters, moments, sums and losses are fp32 in both */
-    const char *save_dtype;      /* * of model.safetensors, "fp32" or "bf16"; default: dtype. A resume goes on from the
-                                  * fp32 master in either case */
+    const char *save_dtype;      /* * of model.safetensors, "fp32" or "bf16"; default: dtype; masters are kept */
     int64_t micro_batch;         /* * sequences of the step that a block works on at a time, a divisor of batch; or
                                   * AH_MICRO_BATCH_WHOLE (default), or AH_MICRO_BATCH_AUTO, which a resumed training has
                                   * decided long ago. The size may change the order of sums, no plan does */
@@ -483,21 +499,20 @@ struct ah_train_options {
     int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
     const char *schedule;        /* * "cosine" (default), "linear", "constant" */
     double clip;                 /* * limit of the global gradient norm, default 1; 0: none */
-    const char *nonfinite;       /* * when a norm is not finite: "stop" (default), or "skip" the step's updates;
-                                  * needs a clip above 0 */
+    const char *nonfinite;       /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
     const char *policy;          /* one of ah_policy_names(); default "autohete" */
     const char *profile_path;    /* a saved profile, or null: measure */
+    struct ah_profile_options profile; /* where profiles are kept; its `stop` is not read */
     const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
     const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
-    const char *like_dir;        /* a training's folder: what is not set here is as that one was started, model, data
-                                  * and budget included; null: nothing */
+    const char *like_dir;        /* a training's folder: what is not set is as that was started, data included */
     int64_t save_every;          /* * steps between checkpoints; 0 (default): none are due by steps */
-    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 where save_every is
-                                  * set. They are written while the training goes on, when memory allows a copy of the
-                                  * states (12 bytes per parameter); the last one is always saved */
+    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 with save_every set.
+                                  * They are written while the training goes on, when memory allows a copy of the states
+                                  * (12 bytes per parameter); the last one is always saved */
     int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
@@ -505,10 +520,12 @@ struct ah_train_options {
      * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
      * or on_val it ends ah_train() with that status. */
     int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
-    /* First of all: what device it is. */
+    /* First of all; and just before on_plan: the size of micro-batches and how many a step has, nonzero ends it too. */
     void (*on_device)(const struct ah_device *device, void *context);
-    /* Just before on_plan: the size of micro-batches and how many a step has; nonzero ends ah_train() likewise. */
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
+    /* Before the profile (with AH_MICRO_BATCH_AUTO after it), and with its age as from ah_profile_measure_with. */
+    void (*on_facts)(const struct ah_train_facts *facts, void *context);
+    void (*on_profile)(int64_t kept_s, void *context);
     int (*on_step)(const struct ah_step *step, void *context);
     int (*on_val)(int64_t step, double val_loss, void *context);
     /* Something a user should know that is no fault: one line, valid during the call. May be null. */
@@ -522,9 +539,11 @@ AH_API void ah_train_options_init(struct ah_train_options *options);
 
 struct ah_train_result {
     int64_t steps_done;
-    bool stopped; /* by stop or on_step */
+    bool stopped; /* by stop or on_step; before the plan stood: `plan` has no layers */
     bool saved;   /* what was trained in this call is in out_dir; false when nothing was */
     double final_loss, val_loss; /* of the last step; NaN where there was none */
+    double first_loss, last_loss, guess_loss; /* means of the first and last tenth of the steps; ln(vocabulary) */
+    int64_t profile_kept_s;      /* as for ah_profile_measure_with; -1 also with a profile_path */
     double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
@@ -535,7 +554,7 @@ struct ah_train_result {
     int64_t clipped_steps;       /* steps whose gradients were scaled down */
     int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
     int64_t updates_redone;      /* host updates that had run before the norm was known and had to run again */
-    int64_t step_ns_predicted, step_ns_median; /* median over the steps of this call after its first two */
+    int64_t step_ns_predicted, step_ns_median, steps_timed; /* median over the steps after the first two: so many */
     struct ah_plan plan;
 };
 
@@ -552,6 +571,9 @@ struct ah_train_result {
  *
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
+
+/* One self-contained HTML page about the training in folder `dir`, from what files are there. AH_EINPUT: none. */
+AH_API int ah_report_save(const char *dir, const char *path);
 
 struct ah_generate_options {
     const char *model_dir; /* a checkpoint, or a training's folder (its newest) */

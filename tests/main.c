@@ -133,8 +133,16 @@ static int run_suite(const struct ah_suite *suite)
     return _cmocka_run_group_tests(suite->name, tests, suite->count, NULL, NULL);
 }
 
+/* Programs that tests start must neither find profiles of other days nor leave any. */
+static void cache_init(void)
+{
+    if (setenv("XDG_CACHE_HOME", ah_test_folder(), 1) != 0)
+        abort();
+}
+
 int main(int argc, char **argv)
 {
+    cache_init();
     const char *filter = argc > 1 ? argv[1] : "*";
     char name[128];
     snprintf(name, sizeof name, "%s", filter);

@@ -233,7 +233,8 @@ int paper_summary_save(const struct paper_results *results, const char *path)
     ah__buf_printf(&buf, "\n## Where the two differ, and why\n\n%s", paper_notes_causes);
     ah__buf_printf(&buf, "\n## Table 1\n\n");
     table_1(&buf, results->models[0][0][1]);
-    ah__buf_printf(&buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it.\n");
+    ah__buf_printf(&buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it. "
+                         "PS: priority scheduling; without it: first come, first served.\n");
     models(&buf, results);
     ah__buf_printf(
         &buf,

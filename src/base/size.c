@@ -14,6 +14,10 @@ static const struct unit {
     {"MiB", INT64_C(1) << 20},
     {"GiB", INT64_C(1) << 30},
     {"TiB", INT64_C(1) << 40},
+    {"K", INT64_C(1) << 10},
+    {"M", INT64_C(1) << 20},
+    {"G", INT64_C(1) << 30},
+    {"T", INT64_C(1) << 40},
     {"kB", 1000},
     {"KB", 1000},
     {"MB", 1000000},
@@ -76,7 +80,9 @@ static int size_parse(int64_t *bytes, const char *text, size_t length, bool rate
     bool malformed = !whole || at > length || (at > whole && !fraction);
     if (!malformed && at < length && text[at] == ' ')
         at++;
-    int64_t unit = malformed ? 0 : unit_bytes(text + at, length - at);
+    /* "48G" is what everybody writes for memory; of a rate nobody knows whether it is 48 or 51.5 */
+    bool letter = length - at == 1 && text[at] != 'B';
+    int64_t unit = malformed || (rate && letter) ? 0 : unit_bytes(text + at, length - at);
     if (!unit || (unit == 1 && fraction))
         return ah__fail(AH_EINPUT, "found '%s', expected %s", text, expected);
     int64_t sum;

@@ -85,6 +85,17 @@ static enum ah_args_result unknown(const struct ah_command *command, const char 
     return wrong(error, "--%s: unknown option (see 'autohete %s --help')", text, command->name);
 }
 
+/* "-model": options have two dashes. */
+static enum ah_args_result one_dash(const struct ah_command *command, const char *name, struct ah_args_error *error)
+{
+    size_t length = strcspn(name, "=");
+    for (size_t i = 0; i < command->count; i++)
+        if (strlen(command->options[i].name) == length && strncmp(command->options[i].name, name, length) == 0)
+            return wrong(error, "-%s: unknown option, did you mean --%s?", command->options[i].name,
+                         command->options[i].name);
+    return wrong(error, "found '-%.100s', expected an option (see 'autohete %s --help')", name, command->name);
+}
+
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static bool within(const struct ah_arg *option, double value)
@@ -124,6 +135,7 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     switch (option->kind) {
     case AH_ARG_FLAG: return false;
     case AH_ARG_TEXT: *(const char **)to = text; return *text != 0;
+    case AH_ARG_WORDS: *(const char **)to = text; return true;
     case AH_ARG_INT:
         if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
             return false;
@@ -154,7 +166,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
 static const char *expectation(char *text, size_t size, const struct ah_arg *option)
 {
     static const char *const kinds[] = {
-        [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",         [AH_ARG_INT] = "a whole number",
+        [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",
+        [AH_ARG_WORDS] = "a text",          [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
         [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",
@@ -183,7 +196,15 @@ static const struct ah_arg *find(const struct ah_command *command, const char *n
 static enum ah_args_result parse_one(const struct ah_command *command, int argc, char **argv, int *at, bool *seen,
                                      struct ah_args_error *error)
 {
-    const char *word = argv[*at];
+    const char *word = argv[*at], **own = (const char **)(void *)((char *)command->args + command->word);
+    if (command->word_meta && word[0] && word[0] != '-') {
+        if (*own)
+            return wrong(error, "%s: found '%.100s' and '%.100s', expected one", command->word_meta, *own, word);
+        *own = word;
+        return AH_ARGS_RUN;
+    }
+    if (word[0] == '-' && word[1] && word[1] != '-')
+        return one_dash(command, word + 1, error);
     if (strncmp(word, "--", 2) != 0 || !word[2])
         return wrong(error, "found '%.100s', expected an option (see 'autohete %s --help')", word, command->name);
     const char *name = word + 2, *equals = strchr(name, '=');
@@ -204,7 +225,7 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     }
     const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[*at + 1] : NULL;
     if (!value || (!equals && strncmp(value, "--", 2) == 0))
-        return wrong(error, "--%s: found nothing, expected %s", option->name, expected);
+        return wrong(error, "--%s needs %s after it", option->name, expected);
     if (!parse_value(to, option, value))
         return wrong(error, "--%s: found '%.100s', expected %s", option->name, value, expected);
     *at += !equals;
@@ -215,6 +236,8 @@ static void set_initial(const struct ah_command *command)
 {
     if (command->init)
         command->init(command->args);
+    if (command->word_meta)
+        *(const char **)(void *)((char *)command->args + command->word) = NULL;
     for (size_t i = 0; i < command->count; i++) {
         const struct ah_arg *option = &command->options[i];
         /* a default that its own row refuses is a defect of the table */
@@ -240,8 +263,11 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
     }
     for (size_t i = 0; i < command->count; i++)
         if (command->options[i].required && !seen[i])
-            return wrong(error, "--%s: found nothing, expected it for 'autohete %s' (see 'autohete %s --help')",
+            return wrong(error, "--%s is missing: 'autohete %s' needs it (see 'autohete %s --help')",
                          command->options[i].name, command->name, command->name);
+    if (command->word_meta && !*(const char **)(void *)((char *)command->args + command->word))
+        return wrong(error, "%s is missing: 'autohete %s' needs it (see 'autohete %s --help')", command->word_meta,
+                     command->name, command->name);
     return AH_ARGS_RUN;
 }
 

@@ -10,6 +10,7 @@ enum { AH_ARG_IS_AUTO = -1 }; /* what the word "auto" is where a number may stan
 enum ah_arg_kind {
     AH_ARG_FLAG,  /* bool; takes no value */
     AH_ARG_TEXT,  /* const char *, not empty */
+    AH_ARG_WORDS, /* const char *, may be empty */
     AH_ARG_INT,   /* int, in [min, max] */
     AH_ARG_COUNT, /* int64_t, in [min, max] */
     AH_ARG_AUTO,  /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
@@ -36,6 +37,8 @@ struct ah_command {
     const struct ah_arg *options;
     size_t count;
     void *args;                    /* the command's struct */
+    const char *word_meta;         /* what its one word without dashes is, which must be there; null: it takes none */
+    size_t word;                   /* offset of that word, const char *, in the struct */
     void (*init)(void *args);      /* before parsing; may be null */
     int (*run)(const void *args); /* exit status */
 };

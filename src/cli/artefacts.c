@@ -1,5 +1,6 @@
 #include "cli/artefacts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/out.h"
@@ -40,6 +41,34 @@ void ah__device_print(FILE *to, const struct ah_device *device)
                 ah_size_format(memory, sizeof memory, device->memory_bytes));
 }
 
+const char *ah__cache_folder(void)
+{
+    static char path[4096];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = -1;
+    if (cache && cache[0] == '/') /* another is to be ignored, says the standard */
+        length = snprintf(path, sizeof path, "%s/autohete", cache);
+    else if (home && home[0] == '/')
+        length = snprintf(path, sizeof path, "%s/.cache/autohete", home);
+    return length > 0 && (size_t)length < sizeof path ? path : NULL;
+}
+
+void ah__profile_age_print(FILE *to, int64_t kept_s)
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
+    size_t i = 0;
+    if (kept_s < 0)
+        return;
+    while (i + 1 < sizeof units / sizeof units[0] && kept_s < units[i].seconds)
+        i++;
+    int64_t count = kept_s / units[i].seconds;
+    fprintf(to, "profile: kept from %lld %s%s ago (--no-cache measures again)\n", (long long)count, units[i].name,
+            count == 1 ? "" : "s");
+}
+
 static int open_device(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     struct ah_device device;
@@ -70,6 +99,10 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
     if (status != AH_OK)
         return status;
     artefacts->micro_batch = inputs->batch / count;
+    if (inputs->plan)
+        status = ah_plan_check(inputs->plan, ah_model_get(artefacts->model)->layers);
+    if (status != AH_OK)
+        return status;
     return ah_model_record(&artefacts->graph, artefacts->model, artefacts->micro_batch, seq_of(artefacts, inputs),
                            artefacts->dtype);
 }
@@ -92,7 +125,14 @@ int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefa
     if (inputs->profile)
         return ah_profile_load(&artefacts->profile, inputs->profile);
     status = open_device(artefacts, inputs);
-    return status != AH_OK ? status : ah_profile_measure(&artefacts->profile, artefacts->partition, artefacts->dev);
+    if (status != AH_OK)
+        return status;
+    int64_t kept_s;
+    const struct ah_profile_options how = {.cache = ah__cache_folder(), .renew = inputs->renew};
+    status = ah_profile_measure_with(&artefacts->profile, &kept_s, artefacts->partition, artefacts->dev, &how);
+    if (status == AH_OK && artefacts->text)
+        ah__profile_age_print(artefacts->text, kept_s);
+    return status;
 }
 
 /* The planner knows this too, but it is asked only after everything was timed. */
@@ -119,6 +159,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
         .budget = artefacts->budget,
         .plan = inputs->plan,
         .policy = inputs->policy,
+        .profile = {.cache = ah__cache_folder(), .renew = inputs->renew},
     };
 }
 
@@ -131,6 +172,8 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status == AH_OK)
+        status = ah_plan_check(inputs->plan, ah_model_get(artefacts->model)->layers);
+    if (status == AH_OK)
         status = open_device(artefacts, inputs);
     if (status != AH_OK)
         return status;
@@ -141,6 +184,8 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
     artefacts->graph = chosen.graph;
     artefacts->partition = chosen.partition;
     artefacts->profile = chosen.profile;
+    if (artefacts->text)
+        ah__profile_age_print(artefacts->text, chosen.profile_kept_s);
     artefacts->plan = chosen.plan;
     artefacts->micro_batch = chosen.size;
     return AH_OK;

@@ -12,6 +12,7 @@ struct ah_artefact_inputs {
     int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
     double clip;        /* limit of the global gradient norm; 0: none */
     const char *dtype;  /* "bf16" or "fp32"; null: fp32 */
+    bool renew;         /* measure even where a profile is kept */
 };
 
 struct ah_artefacts {
@@ -36,6 +37,11 @@ void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 
+/* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
+const char *ah__cache_folder(void);
+/* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
+void ah__profile_age_print(FILE *to, int64_t kept_s);
+
 /* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
@@ -59,12 +65,17 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      "device memory that may be used, like 64MiB (default: no limit)", 0, 0, false},                                   \
     {"host-memory", kind, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                          \
      "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
-#define AH_ARGS_PLAN(at_plan, at_policy, at_profile, initial_plan, initial_policy, hint_plan, hint_policy)             \
+#define AH_ARGS_PROFILE(at_profile, at_renew)                                                                          \
+    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure, or what is kept)", 0, 0,    \
+     false},                                                                                                           \
+    {"no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                    \
+     "measure even where a profile of the same is kept from before", 0, 0, false}
+#define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan, 0, 0, \
      false},                                                                                                           \
     {"policy", AH_ARG_TEXT, at_policy, "NAME", initial_policy,                                                         \
      "the policy; `autohete simulate --policy all` lists them" hint_policy, 0, 0, false},                              \
-    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
+    AH_ARGS_PROFILE(at_profile, at_renew)
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
 #define AH_ARG_DTYPE(at_dtype, help) {"dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false}

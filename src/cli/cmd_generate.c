@@ -1,7 +1,10 @@
 /* autohete generate: let a trained model write. */
+#include <string.h>
+
 #include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/terminal.h"
 
 struct generate_args {
     struct ah_generate_options options;
@@ -11,7 +14,7 @@ struct generate_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL, "a folder written by 'autohete train'", 0, 0, true},
-    {"prompt", AH_ARG_TEXT, AT(options.prompt), "TEXT", NULL, "what to continue (default: a line break)", 0, 0, false},
+    {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "what to continue (default: a line break)", 0, 0, false},
     {"tokens", AH_ARG_COUNT, AT(options.tokens), "N", "200", "tokens to write", 1, 1e9, false},
     {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8", "0: always the likeliest token", 0, 100, false},
     {"top-k", AH_ARG_INT, AT(options.top_k), "K", "0", "choose among the K likeliest; 0: among all", 0, 1e9, false},
@@ -26,13 +29,14 @@ struct writer {
     const char *prompt;
     bool json;
     int64_t count; /* tokens so far */
+    struct ah_terminal terminal;
 };
 
 /* Nothing is written before the first token: until then the call may still fail. */
-static void begin(const struct writer *writer)
+static void begin(struct writer *writer)
 {
     if (!writer->json) {
-        fputs(writer->prompt, stdout);
+        ah__terminal_write(&writer->terminal, writer->prompt, strlen(writer->prompt));
         return;
     }
     printf("{\"prompt\": ");
@@ -47,19 +51,21 @@ static int on_token(int token, const char *text, size_t length, void *context)
         begin(writer);
     if (writer->json)
         return printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
-    return fwrite(text, 1, length, stdout) != length || fflush(stdout) != 0;
+    return !ah__terminal_write(&writer->terminal, text, length) || fflush(stdout) != 0;
 }
 
 static int run(const void *given)
 {
     const struct generate_args *args = given;
     struct ah_generate_options generate = args->options;
-    struct writer writer = {generate.prompt ? generate.prompt : "", args->json, 0};
+    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .json = args->json};
+    ah__terminal_init(&writer.terminal, stdout);
     generate.on_token = on_token;
     generate.context = &writer;
     int status = ah_generate(&generate);
     if (status != AH_OK)
         return ah__out_fail(status);
+    ah__terminal_end(&writer.terminal);
     printf(args->json ? "]}\n" : "\n");
     return 0;
 }

@@ -66,8 +66,9 @@ static int run(const void *given)
     struct inspect_args args = *(const struct inspect_args *)given;
     struct ah_artefacts artefacts = {0};
     if (!args.inputs.model == !args.checkpoint) {
-        fprintf(stderr, "autohete: --model: found %s, expected either --model or --checkpoint\n",
-                args.checkpoint ? "--checkpoint as well" : "nothing");
+        fprintf(stderr, "autohete: %s\n",
+                args.checkpoint ? "--checkpoint: found it beside --model, expected one of them"
+                                : "--model is missing: 'autohete inspect' needs it, or --checkpoint");
         return 2;
     }
     if (args.checkpoint)

@@ -17,7 +17,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
-    AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), "auto", "autohete", "", ""),
+    AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), AT(inputs.renew), "auto", "autohete", "", ""),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
      "say why this plan beats the integer program's and its neighbours", 0, 0, false},

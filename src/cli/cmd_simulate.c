@@ -33,7 +33,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
-    {"profile", AH_ARG_TEXT, AT(inputs.profile), "FILE", NULL, "a saved profile (default: measure)", 0, 0, false},
+    AH_ARGS_PROFILE(AT(inputs.profile), AT(inputs.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "where to draw two iterations", 0, 0, false},
     {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "where to save all of them as a Chrome trace", 0, 0, false},

@@ -9,6 +9,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/artefacts.h"
+#include "cli/summary.h"
 
 struct train_args {
     struct ah_train_options options;
@@ -28,8 +29,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)"),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
-    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), NULL, NULL, " (default auto)",
-                 " (default autohete)"),
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile.renew), NULL, NULL,
+                 " (default auto)", " (default autohete)"),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
@@ -135,6 +136,20 @@ static void on_device(const struct ah_device *device, void *context)
         ah__device_print(watch->progress.to, device);
 }
 
+static void on_facts(const struct ah_train_facts *facts, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__facts_print(watch->progress.to, facts);
+}
+
+static void on_profile(int64_t kept_s, void *context)
+{
+    const struct watch *watch = context;
+    if (!watch->progress.quiet)
+        ah__profile_age_print(watch->progress.to, kept_s);
+}
+
 static int on_micro_batch(int64_t size, int64_t count, void *context)
 {
     struct watch *watch = context;
@@ -175,84 +190,7 @@ static const char *token_unit(const char *model_path)
     return bytes ? "byte" : "token";
 }
 
-/* ---- afterwards -------------------------------------------------------------------------------------------------- */
-
-static void print_peaks(FILE *to, const char *name, int64_t predicted, int64_t used)
-{
-    char first[32], second[32];
-    fprintf(to, "  %-14s %s used, %s predicted%s\n", name, ah_size_format(first, sizeof first, used),
-            ah_size_format(second, sizeof second, predicted), used == predicted ? " (equal to the byte)" : "");
-}
-
-static void print_places(FILE *to, const struct ah_train_options *train)
-{
-    const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
-    char path[4096];
-    if (!folder) {
-        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and timelines)\n", "saved");
-        return;
-    }
-    fprintf(to, "  %-14s %s\n", "saved", folder);
-    snprintf(path, sizeof path, "%s/timeline.svg", folder);
-    if (access(path, R_OK) == 0)
-        fprintf(to, "  %-14s %s, %s/timeline.json\n", "timelines", path, folder);
-}
-
-static void print_summary(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
-                          const char *unit)
-{
-    fprintf(to, "\n%s after step %lld", result->stopped ? "stopped" : "done", (long long)result->steps_done);
-    if (isfinite(result->final_loss))
-        fprintf(to, ": loss %.4f", result->final_loss);
-    if (isfinite(result->val_loss))
-        fprintf(to, ", validation loss %.4f (%.3f bits per %s)", result->val_loss, result->val_loss / M_LN2, unit);
-    fputc('\n', to);
-    if (result->step_ns_median > 0) {
-        double measured = (double)result->step_ns_median, predicted = (double)result->step_ns_predicted;
-        fprintf(to, "  %-14s %.2f ms measured, %.2f ms predicted (%+.1f%%), %.0f tokens/s\n", "step time",
-                measured / 1e6, predicted / 1e6, 100 * (predicted - measured) / measured, result->tokens_per_s);
-    }
-    print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
-    print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
-    print_places(to, train);
-}
-
-static int print_json(const struct ah_train_result *result)
-{
-    const struct {
-        const char *key;
-        int64_t value;
-    } counts[] = {
-        {"device_peak_bytes_predicted", result->device_peak_bytes_predicted},
-        {"device_peak_bytes_used", result->device_peak_bytes_used},
-        {"host_peak_bytes_predicted", result->host_peak_bytes_predicted},
-        {"host_peak_bytes_used", result->host_peak_bytes_used},
-        {"step_ns_predicted", result->step_ns_predicted},
-        {"step_ns_median", result->step_ns_median},
-        {"steps", result->steps_done},
-        {"micro_batch", result->micro_batch},
-        {"clipped_steps", result->clipped_steps},
-        {"skipped_steps", result->skipped_steps},
-        {"updates_redone", result->updates_redone},
-    };
-    printf("{\"final_loss\": ");
-    ah__out_number(stdout, result->final_loss);
-    printf(", \"val_loss\": ");
-    ah__out_number(stdout, result->val_loss);
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
-    printf(", \"device\": \"%s\", \"dtype\": \"%s\"", result->device, result->dtype);
-    printf(", \"clip\": ");
-    ah__out_number(stdout, result->clip);
-    printf(", \"tokens_per_s\": ");
-    ah__out_number(stdout, result->tokens_per_s);
-    printf(", \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");
-    ah__out_string(stdout, result->plan.policy);
-    printf(", \"plan\": ");
-    int status = ah__out_plan(stdout, &result->plan);
-    printf("}\n");
-    return status;
-}
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static int stopped_unsaved(void)
 {
@@ -262,8 +200,7 @@ static int stopped_unsaved(void)
 
 static int missing(const char *name)
 {
-    fprintf(stderr, "autohete: --%s: found nothing, expected a file (only a training that --resume takes up needs "
-                    "none)\n", name);
+    fprintf(stderr, "autohete: --%s is missing: only a training that goes on with --resume needs none\n", name);
     return 2;
 }
 
@@ -304,8 +241,11 @@ static int run(const void *given)
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
+    train.profile.cache = ah__cache_folder();
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_device = on_device;
+    train.on_facts = on_facts;
+    train.on_profile = on_profile;
     train.on_plan = on_plan;
     train.on_micro_batch = on_micro_batch;
     train.on_step = on_step;
@@ -321,8 +261,8 @@ static int run(const void *given)
     if (result.stopped && !result.saved && (train.out_dir || train.resume_dir))
         return stopped_unsaved();
     if (!args->quiet)
-        print_summary(watch.progress.to, &result, &train, watch.unit);
-    status = args->json ? print_json(&result) : AH_OK;
+        ah__summary_print(watch.progress.to, &result, &train, watch.unit);
+    status = args->json ? ah__summary_json(&result) : AH_OK;
     return status == AH_OK ? 0 : ah__out_fail(status);
 }
 

@@ -203,6 +203,7 @@ static int measure(struct ah_artefacts *artefacts, const struct ah_compare *comp
     struct ah_artefact_inputs args = *compare->inputs;
     args.batch = point->batch;
     args.seq = point->seq;
+    artefacts->text = stderr; /* the table has not begun */
     return ah__artefacts_profile(artefacts, &args);
 }
 
@@ -260,7 +261,7 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_compare_args *args = compare->args;
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, " on %s (%s): %d of %d device%s, %s, host Adam of %s", compare->info.name,
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, host Adam of %s", compare->info.name,
                 compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
     fputc('\n', to);
@@ -310,18 +311,21 @@ static void json_point(const struct ah_compare *compare, FILE *to)
 static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *json)
 {
     struct ah_evaluation evaluations[AH_COMPARE_POLICIES];
-    char label[32] = "";
+    char label[80] = "", value[32];
     int count = ah__evaluation_count(compare->policies);
     int status = evaluate(evaluations, compare);
     if (status != AH_OK)
         return status;
     if (compare->sweep.name)
-        ah__sweep_text(label, sizeof label, &compare->sweep, index);
+        snprintf(label, sizeof label, "%s %s", compare->sweep.name,
+                 ah__sweep_text(value, sizeof value, &compare->sweep, index));
     if (index == 0) {
         text_head(compare, text);
-        ah__evaluation_head(text, compare->sweep.name);
+        ah__evaluation_head(text);
     }
     ah__evaluation_rows(text, evaluations, count, label);
+    if (!compare->sweep.name)
+        ah__evaluation_lanes(text, evaluations, count);
     if (!json)
         return AH_OK;
     fputs(compare->sweep.name ? index ? ", {" : ", \"sweep\": [{" : ", ", json);

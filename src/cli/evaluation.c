@@ -6,7 +6,7 @@
 #include "cli/out.h"
 
 static const char *const lane_keys[] = {"compute", "h2d", "d2h", "host", "comm"};
-enum { LANES = sizeof lane_keys / sizeof lane_keys[0], LABEL_WIDTH = 13 };
+enum { LANES = sizeof lane_keys / sizeof lane_keys[0] };
 
 int ah__evaluation_count(const char *const *policies)
 {
@@ -16,79 +16,91 @@ int ah__evaluation_count(const char *const *policies)
     return count;
 }
 
+/* autohete among them, where it fits; null: not there. */
+static const struct ah_evaluation *find_autohete(const struct ah_evaluation *evaluations, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(evaluations[i].policy, "autohete") == 0 && evaluations[i].fits)
+            return &evaluations[i];
+    return NULL;
+}
+
 /* autohete's speed over this policy's; NaN when either has none. */
 static double speedup(const struct ah_evaluation *of, const struct ah_evaluation *evaluations, int count)
 {
-    for (int i = 0; i < count; i++)
-        if (strcmp(evaluations[i].policy, "autohete") == 0 && evaluations[i].fits && of->fits)
-            return evaluations[i].tokens_per_s / of->tokens_per_s;
-    return NAN;
+    const struct ah_evaluation *ours = find_autohete(evaluations, count);
+    return ours && of->fits ? ours->tokens_per_s / of->tokens_per_s : NAN;
 }
 
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
-void ah__evaluation_head(FILE *to, const char *swept)
+void ah__evaluation_head(FILE *to)
 {
-    if (swept)
-        fprintf(to, "%*s  ", LABEL_WIDTH, swept);
-    fprintf(to, "%-17s %11s %5s  %11s %11s %6s  %7s %8s  %9s  %9s %9s  %-19s %7s\n", "policy", "c,p,o", "slots", "step",
-            "bound", "ratio", "model", "hardware", "tokens/s", "device", "host", "busy %", "speedup");
+    fprintf(to, "%-17s %11s %11s %6s %9s %7s %9s %9s %7s\n", "policy", "c,p,o", "step", "ratio", "tokens/s", "TFLOPS",
+            "device", "host", "speed");
 }
 
-static void lanes(FILE *to, const struct ah_evaluation *evaluation)
-{
-    char text[64] = "";
-    for (int lane = 0; lane < LANES; lane++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.0f", lane ? "/" : "",
-                 100 * evaluation->lane_busy[lane]);
-    fprintf(to, "  %-19s", text);
-}
-
-static void row(FILE *to, const struct ah_evaluation *evaluation, double faster)
+static void row(FILE *to, const struct ah_evaluation *evaluation, double slower)
 {
     const struct ah_plan *plan = &evaluation->plan;
     char switches[48], device[32], host[32];
     snprintf(switches, sizeof switches, "%d,%d,%d", plan->switches.checkpoint,
              plan->switches.offload_params, plan->switches.offload_optimizer);
-    fprintf(to, "%-17s %11s %5d  ", evaluation->policy, switches, plan->switches.slots);
+    fprintf(to, "%-17s %11s ", evaluation->policy, switches);
     if (!evaluation->fits) {
-        fprintf(to, "does not fit; %s\n", evaluation->reason);
+        fprintf(to, "  does not fit; %s\n", evaluation->reason);
         return;
     }
     ah_size_format(device, sizeof device, plan->device_peak_bytes);
     ah_size_format(host, sizeof host, plan->host_peak_bytes);
-    fprintf(to, "%8.1f ms %8.1f ms %6.3f  %7.2f %8.2f  %9.1f  %9s %9s", (double)plan->step_ns / 1e6,
-            (double)plan->bound_ns / 1e6, (double)plan->step_ns / (double)plan->bound_ns, evaluation->tflops_model,
-            evaluation->tflops_hardware, evaluation->tokens_per_s, device, host);
-    lanes(to, evaluation);
-    if (isfinite(faster))
-        fprintf(to, " %6.2fx\n", faster);
+    fprintf(to, "%8.1f ms %6.3f %9.1f %7.2f %9s %9s", (double)plan->step_ns / 1e6,
+            (double)plan->step_ns / (double)plan->bound_ns, evaluation->tokens_per_s, evaluation->tflops_model, device,
+            host);
+    if (isfinite(slower))
+        fprintf(to, " %6.2fx\n", 1 / slower);
     else
         fprintf(to, " %7s\n", "-");
 }
 
 void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label)
 {
-    for (int i = 0; i < count; i++) {
-        if (*label)
-            fprintf(to, "%*s  ", LABEL_WIDTH, i == 0 ? label : "");
+    if (*label)
+        fprintf(to, "%s\n", label);
+    for (int i = 0; i < count; i++)
         row(to, &evaluations[i], speedup(&evaluations[i], evaluations, count));
+}
+
+void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
+{
+    fprintf(to, "\n%-17s %5s %11s %9s  %s", "policy", "slots", "bound", "hardware", "busy:");
+    for (int lane = 0; lane < LANES; lane++)
+        fprintf(to, " %7s", lane_keys[lane]);
+    fputc('\n', to);
+    for (int i = 0; i < count; i++) {
+        if (!evaluations[i].fits)
+            continue;
+        fprintf(to, "%-17s %5d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.slots,
+                (double)evaluations[i].plan.bound_ns / 1e6, evaluations[i].tflops_hardware);
+        for (int lane = 0; lane < LANES; lane++)
+            fprintf(to, " %5.0f %%", 100 * evaluations[i].lane_busy[lane]);
+        fputc('\n', to);
     }
 }
 
 void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
-          "c,p,o     blocks that recompute, that give their parameters back after forward, "
-          "whose optimizer is on the host\n"
-          "model     TFLOPS = flops of forward and backward of one rank / step time / 1e12\n"
-          "hardware  TFLOPS = (the same + flops of the c recomputed blocks) / step time / 1e12\n"
-          "bound     no schedule of this plan is faster: the busiest lane's total or the longest dependency cycle, "
-          "in ms;\n"
-          "          ratio = step / bound\n"
+          "c,p,o     blocks that recompute, that give their parameters back after forward and fetch them again,\n"
+          "          and whose optimizer is on the host\n"
+          "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's\n"
+          "          total or for the longest dependency cycle from a step to the next\n"
+          "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"
+          "          hardware: with those of the c recomputed blocks\n"
           "device    peak of one device; host: peak of one rank's part of host memory\n"
-          "busy      compute / host to device / device to host / host optimizer / between ranks, of a steady step\n"
-          "speedup   tokens/s of autohete / tokens/s of this policy\n",
+          "slots     room on the device for one block's parameters or gradient each\n"
+          "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host\n"
+          "          optimizer, between ranks (comm)\n"
+          "speed     tokens/s of this policy / tokens/s of autohete\n",
           to);
     if (!policies[0] || !policies[1])
         return;

@@ -5,10 +5,12 @@
 #include "autohete.h"
 
 int ah__evaluation_count(const char *const *policies);
-/* The table's head; `swept` (may be null) is what its first column holds. */
-void ah__evaluation_head(FILE *to, const char *swept);
-/* One row for each, with `label` in the first column ("": none). */
+/* The table's head. */
+void ah__evaluation_head(FILE *to);
+/* One row for each, under a line with `label` ("": none). */
 void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label);
+/* A second table: slots, bound and how busy each lane is. */
+void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count);
 /* What the columns mean, and the policies when there are several. */
 void ah__evaluation_foot(FILE *to, const char *const *policies);
 /* An array. */

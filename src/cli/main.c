@@ -8,11 +8,12 @@
 
 #include "cli/commands.h"
 
-static const struct ah_command *const commands[] = {
+const struct ah_command *const ah__commands[] = {
     &ah__command_train,    &ah__command_plan,     &ah__command_profile,
-    &ah__command_simulate, &ah__command_generate, &ah__command_inspect,  &ah__command_devices,
+    &ah__command_simulate, &ah__command_generate, &ah__command_inspect,  &ah__command_report,
+    &ah__command_devices,  &ah__command_completion, NULL,
 };
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
+enum { COMMANDS = sizeof ah__commands / sizeof ah__commands[0] - 1 };
 
 static int version(void)
 {
@@ -25,7 +26,7 @@ static int help(FILE *to)
     fprintf(to, "usage: autohete COMMAND [option ...]\n\n"
                 "Trains language models that do not fit on the device at hand.\n\n");
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(to, "  %-10s %s\n", ah__commands[i]->name, ah__commands[i]->summary);
     fprintf(to, "\n'autohete COMMAND --help' lists the options of a command; --version prints the version.\n");
     return 0;
 }
@@ -34,9 +35,9 @@ static const struct ah_command *command_find(const char *name)
 {
     const char *names[COMMANDS + 1];
     for (int i = 0; i < COMMANDS; i++) {
-        names[i] = commands[i]->name;
+        names[i] = ah__commands[i]->name;
         if (strcmp(name, names[i]) == 0)
-            return commands[i];
+            return ah__commands[i];
     }
     names[COMMANDS] = "help";
     const char *nearest = ah__args_nearest(name, names, COMMANDS + 1);

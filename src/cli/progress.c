@@ -8,7 +8,7 @@
 
 #define LIVE_NS 100000000LL   /* between two redraws */
 #define PLAIN_NS 5000000000LL /* a plain line at least this often */
-enum { PLAIN_LINES = 60 };    /* and about this many in a whole training */
+enum { PLAIN_LINES = 60, MEAN_STEPS = 30 }; /* and about this many in a whole training; of the mean loss */
 
 static int64_t now_ns(void)
 {
@@ -34,20 +34,34 @@ char *ah__progress_clock(char text[24], double seconds)
     return text;
 }
 
-static void format(char *line, size_t size, const struct ah_step *step)
+/* A mean that forgets; what came before the first step has no weight. */
+static void note_loss(struct ah_progress *progress, double loss)
+{
+    const double share = 2.0 / (MEAN_STEPS + 1);
+    if (!isfinite(loss))
+        return;
+    progress->loss_sum += share * (loss - progress->loss_sum);
+    progress->loss_weight += share * (1 - progress->loss_weight);
+}
+
+/* What may be cut where a terminal is narrow stands last. */
+static void format(char *line, size_t size, const struct ah_progress *progress, const struct ah_step *step)
 {
     static const char *const lanes[] = {"c", "h2d", "d2h", "host"};
     char left[24];
     int width = snprintf(NULL, 0, "%lld", (long long)step->steps), used;
-    used = snprintf(line, size, "step %*lld/%lld  loss %.4f  %.0f tokens/s", width, (long long)step->step,
-                    (long long)step->steps, step->loss, step->tokens_per_s);
+    used = snprintf(line, size, "step %*lld/%lld  loss %.4f", width, (long long)step->step, (long long)step->steps,
+                    step->loss);
+    if (progress->loss_weight > 0 && used > 0)
+        used += snprintf(line + used, size - (size_t)used, " mean %.4f", progress->loss_sum / progress->loss_weight);
+    if (used > 0 && (size_t)used < size)
+        used += snprintf(line + used, size - (size_t)used, "  %.0f tokens/s  ETA %s", step->tokens_per_s,
+                         ah__progress_clock(left, step->eta_s));
     /* nobody knows before the second step has ended */
     bool known = step->lane_busy[0] > 0;
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
         used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%",
                          i ? " " : "  ", lanes[i], 100 * step->lane_busy[i]);
-    if (used > 0 && (size_t)used < size)
-        snprintf(line + used, size - (size_t)used, "  ETA %s", ah__progress_clock(left, step->eta_s));
 }
 
 static int columns(FILE *to)
@@ -70,6 +84,7 @@ void ah__progress_step(struct ah_progress *progress, const struct ah_step *step)
     int64_t now = now_ns();
     if (progress->quiet)
         return;
+    note_loss(progress, step->loss);
     if (progress->first_step == 0)
         progress->first_step = step->step;
     bool due = progress->live ? step->step == step->steps || now - progress->last_ns >= LIVE_NS
@@ -78,7 +93,7 @@ void ah__progress_step(struct ah_progress *progress, const struct ah_step *step)
         return;
     progress->last_ns = now;
     progress->last_step = step->step;
-    format(line, sizeof line, step);
+    format(line, sizeof line, progress, step);
     if (progress->live)
         fprintf(progress->to, "\r%.*s\033[K", columns(progress->to) - 1, line);
     else

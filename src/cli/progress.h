@@ -12,6 +12,7 @@ struct ah_progress {
     int64_t last_ns;    /* when something was shown */
     int64_t first_step; /* of this run; 0: none yet */
     int64_t last_step;  /* shown */
+    double loss_sum, loss_weight; /* of the mean loss of about the last thirty steps */
 };
 
 void ah__progress_init(struct ah_progress *progress, FILE *to, bool quiet);

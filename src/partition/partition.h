@@ -86,6 +86,15 @@ static inline int ah__micro_batches(const struct ah_partition *partition)
     return partition->step.micro_batches > 1 ? partition->step.micro_batches : 1;
 }
 
+/* Elements of all parameters. */
+static inline int64_t ah__partition_params(const struct ah_partition *partition)
+{
+    int64_t elements = 0;
+    for (int i = 0; i < partition->group_count; i++)
+        elements += partition->groups[i].elements;
+    return elements;
+}
+
 /* Tokens of a step, of all its micro-batches. */
 static inline int64_t ah__step_tokens(const struct ah_partition *partition)
 {

@@ -140,7 +140,8 @@ static int try_size(struct ah_micro_batch *out, const struct ah_micro_batch_opti
     if (status == AH_OK && !fits)
         status = ah__fail(AH_EBUDGET, "micro-batches of %lld do not fit", (long long)size);
     if (status == AH_OK)
-        status = ah__profile_measure_like(&out->profile, out->partition, options->dev, like);
+        status = ah__profile_measure_kept(&out->profile, &out->profile_kept_s, out->partition, options->dev, like,
+                                          &options->profile);
     if (status == AH_OK)
         status = plan_for(out, options);
     if (status != AH_OK)

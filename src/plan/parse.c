@@ -93,6 +93,21 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     return ah__plan_within(plan, budget) ? AH_OK : over_budget(plan, budget);
 }
 
+int ah_plan_check(const char *text, int layers)
+{
+    struct ah_plan plan = {0};
+    unsigned given;
+    if (strcmp(text, "auto") == 0)
+        return AH_OK;
+    if (strcmp(text, "resident") == 0 || strchr(text, '='))
+        return ah__plan_spec(&plan, &given, text, layers);
+    AH_TRY(ah__plan_read(&plan, text));
+    if (plan.switches.layers != layers)
+        return ah__fail(AH_ESTALE, "%s: key 'layers': found %d, expected %d: the plan is for another model", text,
+                        plan.switches.layers, layers);
+    return AH_OK;
+}
+
 int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy)
 {

@@ -17,33 +17,35 @@ static const struct field {
     enum field_type type;
     size_t offset;
     int64_t min, max;
-    bool again; /* an earlier row gave this member a value: it must be the same */
+    bool again, optional; /* an earlier row gave this member a value: it must be the same */
 } fields[] = {
-    {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
-    {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false},
-    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.ranks), 1, RANKS_MOST, false},
-    {"overtaking", FIELD_INT, offsetof(struct ah_plan, switches.overtaking), 0, SLOTS_MOST, false},
-    {"tiles", FIELD_INT, offsetof(struct ah_plan, switches.tiles), 1, AH_SCHED_MOST_TILES, false},
-    {"checkpoint", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, false},
-    {"offload_params", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, false},
-    {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, false},
-    {"c", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, true},
-    {"p", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, true},
-    {"o", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, true},
-    {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false},
-    {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false},
-    {"slots", FIELD_INT, offsetof(struct ah_plan, switches.slots), 1, INT32_MAX, false},
-    {"spares", FIELD_INT, offsetof(struct ah_plan, switches.spares), 0, LAYERS_MOST, false},
-    {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, switches.refetch_ahead), 1, INT32_MAX, false},
-    {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false},
-    {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false},
-    {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false},
-    {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false},
-    {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false},
-    {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false},
-    {"bound_cycle_ns", FIELD_INT64, offsetof(struct ah_plan, bound_cycle_ns), 0, COUNT_MOST, false},
-    {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false},
-    {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false},
+    {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false, false},
+    {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false, false},
+    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.ranks), 1, RANKS_MOST, false, false},
+    {"overtaking", FIELD_INT, offsetof(struct ah_plan, switches.overtaking), 0, SLOTS_MOST, false, false},
+    {"tiles", FIELD_INT, offsetof(struct ah_plan, switches.tiles), 1, AH_SCHED_MOST_TILES, false, false},
+    {"checkpoint", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, false, false},
+    {"offload_params", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, false, false},
+    {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, false,
+     false},
+    {"c", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, true, false},
+    {"p", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, true, false},
+    {"o", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, true, false},
+    {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false, false},
+    {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false, false},
+    {"slots", FIELD_INT, offsetof(struct ah_plan, switches.slots), 1, INT32_MAX, false, false},
+    {"spares", FIELD_INT, offsetof(struct ah_plan, switches.spares), 0, LAYERS_MOST, false, false},
+    {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, switches.refetch_ahead), 1, INT32_MAX, false, false},
+    {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false, false},
+    {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false, false},
+    {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false, false},
+    {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false, false},
+    {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false, false},
+    {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false, false},
+    {"bound_cycle_ns", FIELD_INT64, offsetof(struct ah_plan, bound_cycle_ns), 0, COUNT_MOST, false, false},
+    {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false, false},
+    {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
+    {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
 };
 
 /* ---- consistency ------------------------------------------------------------------------------------------------- */
@@ -197,7 +199,8 @@ static int read_tree(struct ah_plan *plan, const struct ah_json *json)
                         ah_version());
     AH_TRY(ah__json_only(json, keys));
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
-        AH_TRY(read_field(plan, json, &fields[i]));
+        if (!fields[i].optional || ah__json_has(json, fields[i].key))
+            AH_TRY(read_field(plan, json, &fields[i]));
     int status = ah__plan_switches(plan);
     return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", json->path);
 }

@@ -27,9 +27,9 @@ static bool line_equal(struct line a, struct line b)
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
     const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : "keep";
-    const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "resident";
+    const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
-                   line.on_host ? "host" : "device", line.on_host ? "to host" : "stays");
+                   line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
 }
 
 static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
@@ -76,6 +76,15 @@ static const char *format_ns(char *text, size_t size, int64_t ns)
     return text;
 }
 
+static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
+{
+    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
+                   switches->slots);
+    if (switches->offload_params > 0)
+        ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
+                       switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");
+}
+
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
 {
     char step[32], lane[32], cycle[32];
@@ -84,13 +93,35 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
     format_ns(cycle, sizeof cycle, plan->bound_cycle_ns);
     if (plan->step_ns <= 0 || plan->bound_ns <= 0)
         return;
-    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x the bound\n", "step time", step,
+    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x what no schedule can beat:\n", "step time", step,
                    (double)plan->step_ns / (double)plan->bound_ns);
     const char *name = ah_lane_name(plan->bound_lane);
     if (plan->bound_lane_ns >= plan->bound_cycle_ns)
-        ah__buf_printf(buf, "  %-14s  %s lane, %s (longest cycle %s)\n", "bound by", name, lane, cycle);
+        ah__buf_printf(buf, "  %-14s  %s, the %s lane (longest cycle %s)\n", "", lane, name, cycle);
     else
-        ah__buf_printf(buf, "  %-14s  longest cycle, %s (%s lane %s)\n", "bound by", cycle, name, lane);
+        ah__buf_printf(buf, "  %-14s  %s, the longest cycle (%s lane %s)\n", "", cycle, name, lane);
+}
+
+static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
+{
+    char text[32];
+    if (plan->resident_ns > plan->step_ns && plan->step_ns > 0)
+        ah__buf_printf(buf, "  %-14s  although all of it would fit: %.0f%% faster than %s\n", "offloaded",
+                       100.0 * (double)(plan->resident_ns - plan->step_ns) / (double)plan->step_ns,
+                       format_ns(text, sizeof text, plan->resident_ns));
+    else if (plan->resident_ns > 0)
+        ah__buf_printf(buf, "  %-14s  although all of it would fit: as fast, with less device memory\n", "offloaded");
+}
+
+/* What the table's words mean. */
+static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
+{
+    if (switches->checkpoint > 0)
+        ah__buf_printf(buf, "  recompute: keeps only its input, makes its activations again for backward\n");
+    if (switches->offload_params > 0)
+        ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
+    ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
+                        "  host optimizer (host)\n");
 }
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
@@ -101,9 +132,10 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
     print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
-    ah__buf_printf(buf, "  %-14s  %d of one block each, refetch up to %d step%s ahead\n", "slots", plan->switches.slots,
-                   plan->switches.refetch_ahead, plan->switches.refetch_ahead == 1 ? "" : "s");
+    print_slots(buf, &plan->switches);
     print_time(buf, plan);
+    print_resident(buf, plan);
+    print_legend(buf, &plan->switches);
 }
 
 int ah_plan_print(const struct ah_plan *plan, const struct ah_budget *budget, FILE *to)

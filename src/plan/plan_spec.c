@@ -86,7 +86,7 @@ static int collect_given(unsigned *given, unsigned seen)
     unsigned bits = 0;
     for (size_t i = 0; i < AH_LENGTH(keys); i++) {
         if (!(seen >> i & 1) && !keys[i].bit)
-            return ah__fail(AH_EINPUT, "--plan: key '%s': found nothing, expected %s=NUMBER", keys[i].name,
+            return ah__fail(AH_EINPUT, "--plan: %s is missing: a plan by hand needs %s=NUMBER", keys[i].name,
                             keys[i].name);
         bits |= seen >> i & 1 ? keys[i].bit : 0;
     }

@@ -284,6 +284,16 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
              plan->switches.slots);
 }
 
+/* Who knows the model's and the machine's names says more. */
+static void caption_make(char text[200], const struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    int micro_batches = ah__micro_batches(partition);
+    snprintf(text, 200, "%d blocks, %.3g M parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
+             (double)ah__partition_params(partition) * 1e-6, (long long)(micro_batches * partition->batch),
+             (long long)partition->seq, ah__dtype_word(partition->compute), predictor->profile->device);
+}
+
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,
                       int iterations)
 {
@@ -296,6 +306,8 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
         return status;
     }
     ah__timeline_describe(timeline, predictor->partition, plan, true);
+    timeline->step_ns = plan->step_ns;
+    caption_make(timeline->caption, predictor);
     *out = timeline;
     return AH_OK;
 }

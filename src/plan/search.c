@@ -422,13 +422,32 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     return status;
 }
 
+/* Who offloads although all of it would fit should know what that gains. */
+static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_plan resident = {
+        .switches = {.layers = plan->switches.layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1,
+                     .refetch_ahead = 1},
+        .workspace_bytes = plan->workspace_bytes,
+    };
+    if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||
+        !ah__plan_fit(&resident, predictor, budget))
+        return AH_OK;
+    return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, SEARCH_ITERATIONS);
+}
+
 int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                    const struct ah_budget *budget, const char *policy)
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
-    int status = ah__plan_search(out, &report, &predictor, budget);
+    struct ah_plan plan;
+    int status = ah__plan_search(&plan, &report, &predictor, budget);
+    if (status == AH_OK)
+        status = compare_resident(&plan, &predictor, budget);
     ah__predictor_fini(&predictor);
+    if (status == AH_OK)
+        *out = plan;
     return status;
 }

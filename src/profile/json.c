@@ -124,14 +124,28 @@ static int tree_fill(cJSON *tree, const struct ah_profile *profile)
     return add_work(tree, &copy);
 }
 
+static int tree_make(cJSON **out, const struct ah_profile *profile)
+{
+    *out = cJSON_CreateObject();
+    return *out ? tree_fill(*out, profile) : ah__fail(AH_ENOMEM, "no memory to write a profile");
+}
+
 int ah_profile_save(const struct ah_profile *profile, const char *path)
 {
-    cJSON *tree = cJSON_CreateObject();
-    if (!tree)
-        return ah__fail(AH_ENOMEM, "%s: no memory to write it", path);
-    int status = tree_fill(tree, profile);
+    cJSON *tree;
+    int status = tree_make(&tree, profile);
     if (status == AH_OK)
         status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    return status;
+}
+
+int ah__profile_text(char **out, const struct ah_profile *profile)
+{
+    cJSON *tree;
+    int status = tree_make(&tree, profile);
+    if (status == AH_OK)
+        status = ah__json_text(out, tree, false);
     cJSON_Delete(tree);
     return status;
 }
@@ -313,19 +327,32 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
     return get_work(profile, json);
 }
 
-int ah_profile_load(struct ah_profile **out, const char *path)
+static int from_json(struct ah_profile **out, const struct ah_json *json)
 {
     struct ah_profile *profile;
+    AH_TRY(ah__new(&profile, 1, sizeof *profile));
+    int status = profile_parse(profile, json);
+    if (status == AH_OK)
+        *out = profile;
+    else
+        ah__free(profile);
+    return status;
+}
+
+int ah__profile_parse(struct ah_profile **out, const char *text, size_t length, const char *path)
+{
+    struct ah_json json;
+    AH_TRY(ah__json_parse(&json, text, length, path));
+    int status = from_json(out, &json);
+    ah__json_free(&json);
+    return status;
+}
+
+int ah_profile_load(struct ah_profile **out, const char *path)
+{
     struct ah_json json;
     AH_TRY(ah__json_load(&json, path));
-    int status = ah__new(&profile, 1, sizeof *profile);
-    if (status == AH_OK) {
-        status = profile_parse(profile, &json);
-        if (status == AH_OK)
-            *out = profile;
-        else
-            ah__free(profile);
-    }
+    int status = from_json(out, &json);
     ah__json_free(&json);
     return status;
 }

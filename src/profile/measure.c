@@ -75,11 +75,12 @@ static int profile_run(struct ah_workload *workload, struct ah_profile *profile,
 }
 
 static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
-                           const struct ah_profile *like)
+                           const struct ah_profile *like, const volatile int *stop)
 {
     struct ah_workload *workload;
     AH_TRY(ah__new(&workload, 1, sizeof *workload));
     workload->dev = dev;
+    workload->stop = stop;
     profile_init(profile, partition, dev);
     int status = profile_run(workload, profile, partition, dev, like);
     if (status != AH_OK)
@@ -90,7 +91,7 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
 }
 
 int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
-                             const struct ah_profile *like)
+                             const struct ah_profile *like, const volatile int *stop)
 {
     struct ah_profile *profile;
     if (partition->compute != AH_F32 && partition->compute != AH_BF16)
@@ -99,7 +100,7 @@ int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition 
                         ah__dtype_name(partition->compute));
     AH_TRY(ah__profile_fits(partition, dev));
     AH_TRY(ah__new(&profile, 1, sizeof *profile));
-    int status = profile_measure(profile, partition, dev, like);
+    int status = profile_measure(profile, partition, dev, like, stop);
     if (status != AH_OK)
         ah__free(profile);
     else
@@ -109,7 +110,7 @@ int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition 
 
 int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
 {
-    return ah__profile_measure_like(out, partition, dev, NULL);
+    return ah__profile_measure_like(out, partition, dev, NULL, NULL);
 }
 
 void ah_profile_free(struct ah_profile *profile)

@@ -32,8 +32,17 @@ struct ah_profile {
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
 
 /* As ah_profile_measure, of the same step in micro-batches of another size: only programs are timed, all else is taken
- * from `like`. */
+ * from `like`; null: everything is timed. `stop` as in struct ah_profile_options. */
 int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
-                             const struct ah_profile *like);
+                             const struct ah_profile *like, const volatile int *stop);
+/* As ah_profile_measure_with; measured like `like` where that is not null. */
+int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                             struct ah_dev *dev, const struct ah_profile *like,
+                             const struct ah_profile_options *options);
+
+/* As a file has it; the caller frees *out with free(). */
+int ah__profile_text(char **out, const struct ah_profile *profile);
+/* A file's text; `path` for messages. AH_EINPUT. */
+int ah__profile_parse(struct ah_profile **out, const char *text, size_t length, const char *path);
 
 #endif

@@ -15,7 +15,7 @@ int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardwar
     const struct ah_curve *curve = compute == AH_F32 ? &hardware->gemm_f32 : &hardware->gemm;
     const double *figure = hardware->figure;
     if (!curve->count)
-        return ah__fail(AH_EINPUT, "hardware %s: key 'device.gemm_f32': found nothing, expected it for a model in F32",
+        return ah__fail(AH_EINPUT, "hardware %s: key 'device.gemm_f32' is missing: a model in F32 needs it",
                         hardware->name);
     double best = curve_best(curve);
     *out = (struct ah_roofline){

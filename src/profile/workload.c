@@ -309,6 +309,8 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
 
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item)
 {
+    if (workload->stop && *workload->stop)
+        return ah__fail(AH_ESTOP, "stopped while the device was profiled");
     const struct ah_workload_place *place = &workload->place[item->partition];
     struct ah_addresses at;
     struct ah_binding binding = {

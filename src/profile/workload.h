@@ -33,6 +33,7 @@ struct ah_workload_place {
 struct ah_workload {
     struct ah_dev *dev;
     const struct ah_partition *partition;
+    const volatile int *stop;         /* as in struct ah_profile_options */
     bool owns_memory;                 /* what was handed out to us is released at the end */
     int copies, places;               /* places = copies + 2 */
     int micro_batches;                /* that programs run; of the step's, at most AH_WORKLOAD_MICRO_BATCHES */
@@ -56,7 +57,7 @@ struct ah_workload {
  * caller still calls ah__workload_fini, which frees all of it. */
 int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev);
 void ah__workload_fini(struct ah_workload *workload);
-/* The work of an item at a place (item->partition), bound to its buffers. */
+/* The work of an item at a place (item->partition), bound to its buffers. AH_ESTOP when told to stop. */
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
 
 /* ---- rounds.c */

@@ -5,8 +5,6 @@
 #include "base/file.h"
 #include "timeline/timeline.h"
 
-enum { PID = 1 };
-
 /* Short names for rows, where dozens of them must fit. */
 static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_INPUT] = "input",       [AH_ITEM_FORWARD] = "F",         [AH_ITEM_BACKWARD] = "B",
@@ -39,36 +37,66 @@ static const struct edge {
 #define US_FORMAT "%lld.%03lld"
 #define US(ns) (long long)((ns) / 1000), (long long)((ns) % 1000)
 
-static void header(struct ah_buf *buf, const struct ah_timeline *timeline)
+/* A timeline as one process of the trace. */
+struct part {
+    const struct ah_timeline *timeline;
+    int pid;
+    int64_t origin_ns; /* what is time 0 in the trace */
+};
+
+static const char *source_of(const struct ah_timeline *timeline)
 {
-    ah__buf_printf(buf, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"");
+    return timeline->predicted ? "predicted" : "measured";
+}
+
+/* What the events do not say of a timeline: src/timeline/load.c reads it again. */
+static void about(struct ah_buf *buf, const struct part *part)
+{
+    const struct ah_timeline *timeline = part->timeline;
+    ah__buf_printf(buf, "\"%s\": {\"pid\": %d, \"title\": \"", source_of(timeline), part->pid);
     ah__buf_json(buf, timeline->title);
+    ah__buf_printf(buf, "\", \"caption\": \"");
+    ah__buf_json(buf, timeline->caption);
     ah__buf_printf(buf,
-                   "\", \"source\": \"%s\", \"layers\": %d, \"fixed_bytes\": %lld, \"slot_bytes\": %lld, "
-                   "\"device_peak_bytes\": %lld, \"device_budget_bytes\": %lld},\n\"traceEvents\": [\n",
-                   timeline->predicted ? "predicted" : "measured", timeline->layers, (long long)timeline->fixed_bytes,
-                   (long long)timeline->slot_bytes, (long long)timeline->device_peak_bytes,
-                   (long long)timeline->device_budget_bytes);
-    ah__buf_printf(buf, "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", \"args\": {\"name\": \"%s: ", PID,
-                   timeline->predicted ? "predicted" : "measured");
-    ah__buf_json(buf, timeline->title);
+                   "\", \"layers\": %d, \"step_ns\": %lld, \"median_of_steps\": %lld, \"fixed_bytes\": %lld, "
+                   "\"slot_bytes\": %lld, \"device_peak_bytes\": %lld, \"device_budget_bytes\": %lld}",
+                   timeline->layers, (long long)timeline->step_ns, (long long)timeline->steps,
+                   (long long)timeline->fixed_bytes, (long long)timeline->slot_bytes,
+                   (long long)timeline->device_peak_bytes, (long long)timeline->device_budget_bytes);
+}
+
+static void header(struct ah_buf *buf, const struct part *parts, int count)
+{
+    ah__buf_printf(buf, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {");
+    for (int i = 0; i < count; i++) {
+        ah__buf_printf(buf, i ? ",\n" : "");
+        about(buf, &parts[i]);
+    }
+    ah__buf_printf(buf, "},\n\"traceEvents\": [\n");
+}
+
+static void process(struct ah_buf *buf, const struct part *part)
+{
+    ah__buf_printf(buf, "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", \"args\": {\"name\": \"%s: ",
+                   part->pid, source_of(part->timeline));
+    ah__buf_json(buf, part->timeline->title);
     ah__buf_printf(buf, "\"}}");
 }
 
-static void rows(struct ah_buf *buf, const struct ah_timeline *timeline)
+static void rows(struct ah_buf *buf, const struct part *part)
 {
     bool used[AH_LANE_COUNT] = {false};
-    for (size_t i = 0; i < timeline->span_count; i++)
-        used[timeline->spans[i].lane] = true;
+    for (size_t i = 0; i < part->timeline->span_count; i++)
+        used[part->timeline->spans[i].lane] = true;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
         if (!used[lane])
             continue;
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
                             "{\"name\": \"%s\"}}",
-                       PID, lane, ah_lane_name((enum ah_lane)lane));
+                       part->pid, lane, ah_lane_name((enum ah_lane)lane));
         ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
                             "{\"sort_index\": %d}}",
-                       PID, lane, lane);
+                       part->pid, lane, lane);
     }
 }
 
@@ -83,8 +111,9 @@ static void span_name(char name[32], const struct ah_timeline *timeline, const s
         snprintf(name, 32, "%s %d", kind, item->partition);
 }
 
-static void spans(struct ah_buf *buf, const struct ah_timeline *timeline)
+static void spans(struct ah_buf *buf, const struct part *part)
 {
+    const struct ah_timeline *timeline = part->timeline;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
         char name[32];
@@ -92,23 +121,26 @@ static void spans(struct ah_buf *buf, const struct ah_timeline *timeline)
         ah__buf_printf(buf, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
                             "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
                             "\"partition\": %d, \"recompute\": %s}}",
-                       PID, (int)span->lane, name, ah__item_names[span->item.kind], US(span->start_ns),
+                       part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
+                       US(span->start_ns - part->origin_ns),
                        US(span->end_ns - span->start_ns), (long long)span->item.iteration, span->item.partition,
                        span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
 }
 
-static void memory(struct ah_buf *buf, const struct ah_timeline *timeline)
+static void memory(struct ah_buf *buf, const struct part *part)
 {
+    const struct ah_timeline *timeline = part->timeline;
     int before = -1;
     for (size_t i = 0; i < timeline->sample_count; i++) {
         const struct ah_sample *sample = &timeline->samples[i];
-        if (sample->slots_used == before)
+        if (sample->slots_used == before || sample->time_ns < part->origin_ns)
             continue;
         before = sample->slots_used;
         ah__buf_printf(buf, ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
                             ", \"args\": {\"bytes\": %lld}}",
-                       PID, US(sample->time_ns), (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
+                       part->pid, US(sample->time_ns - part->origin_ns),
+                       (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
     }
 }
 
@@ -126,17 +158,17 @@ static int by_time(const void *a, const void *b)
     return (x->span > y->span) - (x->span < y->span);
 }
 
-static void arrow(struct ah_buf *buf, const struct edge *edge, const struct ah_span *from, const struct ah_span *to,
-                  int id)
+static void arrow(struct ah_buf *buf, const struct part *part, const struct edge *edge, const struct ah_span *from,
+                  const struct ah_span *to, int id)
 {
     /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
     int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;
     ah__buf_printf(buf, ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", "
                         "\"id\": %d, \"ts\": " US_FORMAT "}",
-                   PID, (int)from->lane, edge->what, id, US(tail_ns));
+                   part->pid, (int)from->lane, edge->what, id, US(tail_ns - part->origin_ns));
     ah__buf_printf(buf, ",\n{\"ph\": \"f\", \"bp\": \"e\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": "
                         "\"dependency\", \"id\": %d, \"ts\": " US_FORMAT "}",
-                   PID, (int)to->lane, edge->what, id, US(to->start_ns));
+                   part->pid, (int)to->lane, edge->what, id, US(to->start_ns - part->origin_ns));
 }
 
 /* Where an edge keeps its newest possible tail: inside an iteration, two iterations may be under way at once. */
@@ -147,11 +179,11 @@ static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_
 }
 
 /* Walks the spans by start; `latest` holds the newest possible tails that have ended and have no arrow yet. */
-static void arrows(struct ah_buf *buf, const struct ah_timeline *timeline, const struct order *starts,
-                   const struct order *ends, size_t *latest)
+static void arrows(struct ah_buf *buf, const struct part *part, const struct order *starts, const struct order *ends,
+                   size_t *latest, int *id)
 {
+    const struct ah_timeline *timeline = part->timeline;
     size_t ended = 0;
-    int id = 1;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *to = &timeline->spans[starts[i].span];
         for (; ended < timeline->span_count && ends[ended].time_ns <= to->start_ns; ended++) {
@@ -164,14 +196,15 @@ static void arrows(struct ah_buf *buf, const struct ah_timeline *timeline, const
             size_t *tail = tail_of(latest, timeline, e, &to->item);
             if (edges[e].to != to->item.kind || *tail == 0)
                 continue;
-            arrow(buf, &edges[e], &timeline->spans[*tail - 1], to, id++);
+            arrow(buf, part, &edges[e], &timeline->spans[*tail - 1], to, (*id)++);
             *tail = 0;
         }
     }
 }
 
-static int dependencies(struct ah_buf *buf, const struct ah_timeline *timeline)
+static int dependencies(struct ah_buf *buf, const struct part *part, int *id)
 {
+    const struct ah_timeline *timeline = part->timeline;
     size_t count = timeline->span_count;
     struct order *starts;
     AH_TRY(ah__new(&starts, 2 * count, sizeof *starts));
@@ -185,21 +218,26 @@ static int dependencies(struct ah_buf *buf, const struct ah_timeline *timeline)
         }
         qsort(starts, count, sizeof *starts, by_time);
         qsort(ends, count, sizeof *ends, by_time);
-        arrows(buf, timeline, starts, ends, latest);
+        arrows(buf, part, starts, ends, latest, id);
         ah__free(latest);
     }
     ah__free(starts);
     return status;
 }
 
-int ah_timeline_save(const struct ah_timeline *timeline, const char *path)
+static int write_parts(const struct part *parts, int count, const char *path)
 {
     struct ah_buf buf = {0};
-    header(&buf, timeline);
-    rows(&buf, timeline);
-    spans(&buf, timeline);
-    memory(&buf, timeline);
-    int status = dependencies(&buf, timeline);
+    int status = AH_OK, id = 1;
+    header(&buf, parts, count);
+    for (int i = 0; i < count && status == AH_OK; i++) {
+        ah__buf_printf(&buf, i ? ",\n" : "");
+        process(&buf, &parts[i]);
+        rows(&buf, &parts[i]);
+        spans(&buf, &parts[i]);
+        memory(&buf, &parts[i]);
+        status = dependencies(&buf, &parts[i], &id);
+    }
     ah__buf_printf(&buf, "\n]}\n");
     if (status == AH_OK)
         status = buf.status;
@@ -207,4 +245,31 @@ int ah_timeline_save(const struct ah_timeline *timeline, const char *path)
         status = ah__file_write(path, buf.text, buf.length);
     ah__buf_free(&buf);
     return status;
+}
+
+int ah_timeline_save(const struct ah_timeline *timeline, const char *path)
+{
+    struct part part = {timeline, 1, 0};
+    return write_parts(&part, 1, path);
+}
+
+static int64_t first_start(const struct ah_timeline *timeline)
+{
+    int64_t first = timeline->span_count ? timeline->spans[0].start_ns : 0;
+    for (size_t i = 1; i < timeline->span_count; i++)
+        first = timeline->spans[i].start_ns < first ? timeline->spans[i].start_ns : first;
+    return first;
+}
+
+int ah__timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured, const char *path)
+{
+    const struct ah_timeline *given[] = {predicted, measured};
+    struct part parts[AH_LENGTH(given)];
+    int count = 0;
+    for (int i = 0; i < (int)AH_LENGTH(given); i++)
+        if (given[i])
+            parts[count++] = (struct part){given[i], i + 1, first_start(given[i])};
+    if (count == 0)
+        return ah__fail(AH_EINPUT, "%s: found no timeline to save, expected a predicted or a measured one", path);
+    return write_parts(parts, count, path);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Pixels, from the top of a panel. */
-enum { LANES = 56, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 92, AXIS = 30 };
+enum { LANES = 68, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 108, AXIS = 32 };
 
 static const char *const lane_labels[AH_LANE_COUNT] = {
     [AH_LANE_COMPUTE] = "compute",
@@ -56,11 +56,37 @@ static double x_of(const struct ah_svg_panel *panel, int64_t time_ns)
     return AH_SVG_LEFT + (x < 0 ? 0 : x > AH_SVG_PLOT ? AH_SVG_PLOT : x);
 }
 
-/* 1, 2 or 5 times a power of ten, so that about `ticks` of them make `range`. */
-static double nice_step(double range, int ticks)
+double ah__svg_nice_step(double range, int ticks)
 {
     double raw = range / ticks, power = pow(10, floor(log10(raw))), digit = raw / power;
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+}
+
+/* The largest unit of which the value is a few. */
+static struct ah_svg_unit unit_of(const struct ah_svg_unit *units, size_t count, double value)
+{
+    size_t at = 0;
+    while (at + 1 < count && value >= 4 * units[at + 1].size)
+        at++;
+    return units[at];
+}
+
+struct ah_svg_unit ah__svg_time_unit(int64_t ns)
+{
+    static const struct ah_svg_unit units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    return unit_of(units, AH_LENGTH(units), (double)ns);
+}
+
+struct ah_svg_unit ah__svg_memory_unit(int64_t bytes)
+{
+    static const struct ah_svg_unit units[] = {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+    return unit_of(units, AH_LENGTH(units), (double)bytes);
+}
+
+char *ah__svg_figure(char text[24], double value)
+{
+    snprintf(text, 24, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
+    return text;
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
@@ -77,7 +103,7 @@ static void item_label(struct ah_buf *buf, const struct ah_span *span, int layer
 {
     char text[16];
     item_name(text, sizeof text, &span->item, layers);
-    if (width < 6.6 * (double)strlen(text) + 5)
+    if (width < 6.4 * (double)strlen(text) + 3)
         return;
     bool light = shades[span->item.kind] == AH_SVG_LIGHT;
     ah__buf_printf(buf, "<text class=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>", light ? "on-light" : "on-dark",
@@ -159,10 +185,9 @@ static void lanes(struct ah_buf *buf, const struct ah_svg_panel *panel, const st
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static const double MIB = 1048576;
-
 struct scale {
     double top_bytes;
+    struct ah_svg_unit unit;
     int y, height;
     bool shows_budget; /* a budget far above the peak would flatten the curve */
 };
@@ -182,7 +207,8 @@ static void scale_init(struct scale *scale, const struct ah_svg_panel *panel, in
     }
     scale->shows_budget = budget > 0 && budget < 3 * peak;
     peak = scale->shows_budget && budget > peak ? budget : peak;
-    *scale = (struct scale){(peak > 0 ? peak : MIB) * 1.12, y, MEMORY, scale->shows_budget};
+    peak = (peak > 0 ? peak : 1) * 1.12;
+    *scale = (struct scale){peak, panel->memory_unit, y, MEMORY, scale->shows_budget};
 }
 
 /* The outline of memory in use, from the left edge of the plot to the right one, as path commands. */
@@ -211,17 +237,56 @@ static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const 
 
 static void memory_axis(struct ah_buf *buf, const struct scale *scale)
 {
-    double step = nice_step(scale->top_bytes / MIB, 4);
-    for (double at = 0; at <= scale->top_bytes / MIB; at += step) {
-        double y = y_of(scale, at * MIB);
+    double size = scale->unit.size, step = ah__svg_nice_step(scale->top_bytes / size, 4);
+    for (double at = 0; at <= scale->top_bytes / size; at += step) {
+        double y = y_of(scale, at * size);
         ah__buf_printf(buf, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
                             "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
                        AH_SVG_LEFT, AH_SVG_LEFT + AH_SVG_PLOT, y, y, AH_SVG_LEFT - 8, y + 3.5, at);
     }
     ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text>"
                         "<text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
-                        "<text class=\"small end\" x=\"%d\" y=\"%d\">MiB</text>\n",
-                   AH_SVG_LEFT - 52, scale->y + 36, AH_SVG_LEFT - 52, scale->y + 51, AH_SVG_LEFT - 52, scale->y + 65);
+                        "<text class=\"small end\" x=\"%d\" y=\"%d\">in %s</text>\n",
+                   AH_SVG_LEFT - 44, scale->y + 36, AH_SVG_LEFT - 44, scale->y + 51, AH_SVG_LEFT - 44, scale->y + 66,
+                   scale->unit.name);
+}
+
+/* The least that slots hold between two places of the plot. */
+static int least_slots(const struct ah_svg_panel *panel, double from, double to)
+{
+    const struct ah_timeline *timeline = panel->timeline;
+    int least = -1, before = 0;
+    for (size_t i = 0; i < timeline->sample_count; i++) {
+        const struct ah_sample *sample = &timeline->samples[i];
+        double x = x_of(panel, sample->time_ns);
+        if (x > to)
+            break;
+        if (x >= from && (least < 0 || sample->slots_used < least))
+            least = sample->slots_used;
+        else if (x < from)
+            before = sample->slots_used;
+    }
+    return least < 0 || before < least ? before : least;
+}
+
+/* Each band is named in it, where there is room; the upper one may be interrupted. */
+static void memory_names(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
+{
+    static const char slots_text[] = "slots in use: parameters and gradients of blocks";
+    const double width = 6.2 * (double)sizeof slots_text;
+    const struct ah_timeline *timeline = panel->timeline;
+    double fixed = y_of(scale, (double)timeline->fixed_bytes), bottom = scale->y + scale->height;
+    double end = x_of(panel, panel->view.end_ns);
+    for (double x = AH_SVG_LEFT + 8; x + width < end; x += 12) {
+        int64_t least = least_slots(panel, x - 4, x + width) * timeline->slot_bytes;
+        if (fixed - y_of(scale, (double)(timeline->fixed_bytes + least)) < 13)
+            continue;
+        ah__buf_printf(buf, "<text class=\"band\" x=\"%.0f\" y=\"%.2f\">%s</text>\n", x, fixed - 4, slots_text);
+        break;
+    }
+    if (bottom - fixed > 14)
+        ah__buf_printf(buf, "<text class=\"band\" x=\"%d\" y=\"%.2f\">always in use: optimizer states, activations, "
+                            "workspace</text>\n", AH_SVG_LEFT + 8, bottom - 5);
 }
 
 static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
@@ -232,16 +297,14 @@ static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
     double fixed = y_of(&scale, (double)panel->timeline->fixed_bytes), bottom = scale.y + scale.height;
     ah__buf_printf(buf, "<path fill=\"#93c5fd\" fill-opacity=\"0.75\" d=\"");
     outline(buf, panel, &scale);
-    ah__buf_printf(buf, "V%.2fH%dZ\"><title>parameters and gradients in slots</title></path>\n"
+    ah__buf_printf(buf, "V%.2fH%dZ\"><title>slots in use: parameters and gradients of blocks</title></path>\n"
                         "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"#cbd5e1\">"
-                        "<title>in use all the time: states, activations, workspace</title></rect>\n"
+                        "<title>always in use: optimizer states, activations, workspace</title></rect>\n"
                         "<path fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.3\" d=\"",
                    bottom, AH_SVG_LEFT, AH_SVG_LEFT, fixed, AH_SVG_PLOT, bottom - fixed);
     outline(buf, panel, &scale);
     ah__buf_printf(buf, "\"/>\n");
-    if (bottom - fixed > 16)
-        ah__buf_printf(buf, "<text x=\"%d\" y=\"%.2f\" font-size=\"10\">states, activations, workspace</text>\n",
-                       AH_SVG_LEFT + 8, bottom - 6);
+    memory_names(buf, panel, &scale);
     if (scale.shows_budget) {
         double line = y_of(&scale, (double)panel->budget_bytes);
         ah__buf_printf(buf, "<line class=\"budget\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>\n", AH_SVG_LEFT,
@@ -251,17 +314,31 @@ static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
 
 /* ---- panel ------------------------------------------------------------------------------------------------------- */
 
-static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
+static void memory_figures(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
 {
-    char peak[32], budget[32];
-    ah__buf_printf(buf, "<text class=\"heading\" x=\"24\" y=\"%d\">%s: %.2f ms per step</text>\n"
-                        "<text class=\"end\" x=\"%d\" y=\"%d\">device peak %s",
-                   y + 20, panel->heading, (double)panel->view.step_ns / 1e6, AH_SVG_LEFT + AH_SVG_PLOT, y + 20,
-                   ah_size_format(peak, sizeof peak, panel->timeline->device_peak_bytes));
+    char text[24];
+    const struct ah_svg_unit unit = panel->memory_unit;
+    ah__buf_printf(buf, "<text class=\"end\" x=\"%d\" y=\"%d\">device memory: peak %s", AH_SVG_LEFT + AH_SVG_PLOT,
+                   y, ah__svg_figure(text, (double)panel->timeline->device_peak_bytes / unit.size));
     if (panel->budget_bytes > 0)
         ah__buf_printf(buf, ", <tspan class=\"budget-text\">budget %s</tspan>",
-                       ah_size_format(budget, sizeof budget, panel->budget_bytes));
+                       ah__svg_figure(text, (double)panel->budget_bytes / unit.size));
+    ah__buf_printf(buf, " %s</text>\n", unit.name);
+}
+
+static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
+{
+    char text[24];
+    const struct ah_svg_unit unit = panel->time_unit;
+    ah__buf_printf(buf, "<text class=\"heading\" x=\"24\" y=\"%d\">%s</text>"
+                        "<text x=\"24\" y=\"%d\">%s %s per step", y + 18, panel->heading, y + 35,
+                   ah__svg_figure(text, (double)panel->view.step_ns / unit.size), unit.name);
+    if (panel->timeline->steps > 0)
+        ah__buf_printf(buf, ", the median over %lld steps of the run", (long long)panel->timeline->steps);
+    else if (panel->timeline->step_ns <= 0)
+        ah__buf_printf(buf, ", the median over this record");
     ah__buf_printf(buf, "</text>\n");
+    memory_figures(buf, panel, y + 35);
 }
 
 /* What lies beyond the two iterations is shown pale: it fills the plot of the faster of two panels. */
@@ -291,16 +368,19 @@ static void boundaries(struct ah_buf *buf, const struct ah_svg_panel *panel, int
 
 static void time_axis(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct places *places, bool lines)
 {
-    double range_ms = (double)panel->span_ns / 1e6, step = nice_step(range_ms, 10);
-    for (int i = 0; i * step <= range_ms; i++) {
-        double x = AH_SVG_LEFT + i * step / range_ms * AH_SVG_PLOT;
+    double range = (double)panel->span_ns / panel->time_unit.size, step = ah__svg_nice_step(range, 10);
+    for (int i = 0; i * step <= range; i++) {
+        double x = AH_SVG_LEFT + i * step / range * AH_SVG_PLOT;
         if (lines)
             ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x,
                            places->memory, places->memory_end + 5);
         else
-            ah__buf_printf(buf, "<text class=\"middle\" x=\"%.2f\" y=\"%d\">%g%s</text>\n", x, places->memory_end + 19,
-                           i * step, i ? "" : " ms");
+            ah__buf_printf(buf, "<text class=\"small middle\" x=\"%.2f\" y=\"%d\">%g</text>\n", x,
+                           places->memory_end + 19, i * step);
     }
+    if (!lines)
+        ah__buf_printf(buf, "<text class=\"small end\" x=\"%d\" y=\"%d\">time in %s</text>\n", AH_SVG_LEFT - 44,
+                       places->memory_end + 19, panel->time_unit.name);
 }
 
 void ah__svg_panel(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)

@@ -8,11 +8,23 @@
 
 /* Pixels. The plot, where time runs, has the same left edge and width in every panel. */
 enum {
-    AH_SVG_WIDTH = 1280,
-    AH_SVG_LEFT = 148,
-    AH_SVG_RIGHT = 32,
+    AH_SVG_WIDTH = 880, /* what pages that show README files give a picture: more would be scaled down */
+    AH_SVG_LEFT = 124,
+    AH_SVG_RIGHT = 20,
     AH_SVG_PLOT = AH_SVG_WIDTH - AH_SVG_LEFT - AH_SVG_RIGHT
 };
+
+/* A unit for all figures of one kind in a picture, so that they can be compared: "ms" for times about 10 ms. */
+struct ah_svg_unit {
+    const char *name;
+    double size; /* in nanoseconds or bytes */
+};
+struct ah_svg_unit ah__svg_time_unit(int64_t ns);
+struct ah_svg_unit ah__svg_memory_unit(int64_t bytes);
+/* A value with so many digits that it has three or more: "8.13", "119.3". Returns text. */
+char *ah__svg_figure(char text[24], double value);
+/* 1, 2 or 5 times a power of ten, so that about `ticks` of them make `range`. */
+double ah__svg_nice_step(double range, int ticks);
 
 struct ah_svg_panel {
     const struct ah_timeline *timeline;
@@ -20,7 +32,12 @@ struct ah_svg_panel {
     const char *heading;
     int64_t span_ns;      /* time across the plot, the same in every panel */
     int64_t budget_bytes; /* 0: none */
+    struct ah_svg_unit time_unit, memory_unit; /* the same in every panel */
 };
+
+/* What ah_timeline_save_svg writes. */
+int ah__timeline_svg(struct ah_buf *buf, const struct ah_timeline *predicted, const struct ah_timeline *measured,
+                     int64_t budget_bytes);
 
 /* Height of the panel in pixels; ah__svg_panel draws it with its top at y. */
 int ah__svg_panel_height(const struct ah_svg_panel *panel);

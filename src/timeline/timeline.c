@@ -1,6 +1,8 @@
 #include "timeline/timeline.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host
  * update. */
@@ -30,6 +32,31 @@ void ah_timeline_free(struct ah_timeline *timeline)
     ah__free(timeline->spans);
     ah__free(timeline->samples);
     ah__free(timeline);
+}
+
+int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline)
+{
+    struct ah_timeline *copy;
+    AH_TRY(ah__new(&copy, 1, sizeof *copy));
+    *copy = *timeline;
+    copy->spans = NULL;
+    copy->samples = NULL;
+    copy->span_capacity = timeline->span_count;
+    copy->sample_capacity = timeline->sample_count;
+    if (ah__new(&copy->spans, copy->span_capacity, sizeof *copy->spans) ||
+        ah__new(&copy->samples, copy->sample_capacity, sizeof *copy->samples)) {
+        ah_timeline_free(copy);
+        return AH_ENOMEM;
+    }
+    memcpy(copy->spans, timeline->spans, timeline->span_count * sizeof *copy->spans);
+    memcpy(copy->samples, timeline->samples, timeline->sample_count * sizeof *copy->samples);
+    *out = copy;
+    return AH_OK;
+}
+
+void ah__timeline_caption(struct ah_timeline *timeline, const char *text)
+{
+    snprintf(timeline->caption, sizeof timeline->caption, "%s", text);
 }
 
 void ah__timeline_clear(struct ah_timeline *timeline)

@@ -13,7 +13,10 @@ struct ah_sample {
 struct ah_timeline {
     int layers;
     bool predicted;             /* by the simulator */
-    char title[96];
+    char title[96];             /* the plan */
+    char caption[200];          /* model, batch, machine; "": nobody said */
+    int64_t step_ns;            /* the step time that pictures tell; 0: the median over this record */
+    int64_t steps;              /* it is the median over so many steps of a run; 0: of this record, or predicted */
     int64_t fixed_bytes;        /* device bytes in use all the time */
     int64_t slot_bytes;         /* each claimed slot adds this */
     int64_t device_peak_bytes, device_budget_bytes;
@@ -25,6 +28,15 @@ struct ah_timeline {
 
 /* Room for `iterations` of a model with `layers` blocks, transfers in `tiles` pieces. */
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations);
+/* A copy, to be freed with ah_timeline_free. AH_ENOMEM. */
+int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline);
+/* What pictures of it say under their title: model, batch, machine. Cut to 199 bytes. */
+void ah__timeline_caption(struct ah_timeline *timeline, const char *text);
+/* As ah_timeline_save, of two: each a process of its own, both from time 0 on; either may be null. */
+int ah__timeline_save_both(const struct ah_timeline *predicted, const struct ah_timeline *measured, const char *path);
+/* Reads what ah__timeline_save_both wrote; each is null where the file has none. Freed with
+ * ah_timeline_free. AH_EINPUT names file and key; AH_EIO, AH_ENOMEM. */
+int ah__timeline_load(struct ah_timeline **predicted, struct ah_timeline **measured, const char *path);
 void ah__timeline_clear(struct ah_timeline *timeline);
 void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span);
 void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used);

@@ -84,7 +84,7 @@ int ah__view_init(struct ah_view *out, const struct ah_timeline *timeline)
     if (is_complete(&extents, first - 1))
         view.start_ns = extents.at[first - 1].end_ns;
     ah__free(extents.at);
-    view.step_ns = ah__timeline_step_ns(timeline, 1);
+    view.step_ns = timeline->step_ns > 0 ? timeline->step_ns : ah__timeline_step_ns(timeline, 1);
     if (view.step_ns <= 0)
         view.step_ns = (view.end_ns - view.start_ns) / (1 + pair);
     *out = view;

@@ -162,6 +162,7 @@ int ah__session_open_inputs(struct ah_session *session)
         .options = session->options,
         .tokens = session->tokens,
         .start = session->resumed.step,
+        .guess = log((double)ah_model_get(session->model)->vocab_size),
         .loss = session->resumed.folder ? session->resumed.loss : NAN,
     };
     return AH_OK;
@@ -182,12 +183,24 @@ int ah__session_open_device(struct ah_session *session)
     return AH_OK;
 }
 
+/* With random delays times mean nothing to anybody else. */
+static struct ah_profile_options profile_options(const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    return (struct ah_profile_options){.cache = options->dev.jitter_seed ? NULL : options->profile.cache,
+                                       .renew = options->profile.renew,
+                                       .stop = options->stop};
+}
+
 int ah__session_profile(struct ah_session *session)
 {
     const char *path = session->options->profile_path;
     struct ah_dev_info info;
+    const struct ah_profile_options how = profile_options(session);
+    session->profile_kept_s = -1;
     if (!path)
-        return ah_profile_measure(&session->profile, session->partition, session->dev);
+        return ah_profile_measure_with(&session->profile, &session->profile_kept_s, session->partition, session->dev,
+                                       &how);
     AH_TRY(ah__profile_fits(session->partition, session->dev));
     AH_TRY(ah_profile_load(&session->profile, path));
     session->dev->ops->info(session->dev, &info);
@@ -224,6 +237,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .budget = session->budget,
         .plan = session->options->plan,
         .policy = policy_of(session),
+        .profile = profile_options(session),
     };
 }
 
@@ -254,14 +268,43 @@ int ah__session_choose(struct ah_session *session)
     session->graph = chosen.graph;
     session->partition = chosen.partition;
     session->profile = chosen.profile;
+    session->profile_kept_s = chosen.profile_kept_s;
     session->plan = chosen.plan;
     return AH_OK;
+}
+
+void ah__session_facts(const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    const struct ah_settings *settings = &session->settings;
+    const struct ah_tokens_info *data = ah__tokens_info(session->tokens);
+    const struct ah_model_def *model = ah_model_get(session->model);
+    struct ah_train_facts facts = {
+        .model = model->name,
+        .layers = session->partition->layers,
+        .params = ah__partition_params(session->partition),
+        .vocab_size = model->vocab_size,
+        .tokens = data->tokens,
+        .train_tokens = data->train_tokens,
+        .val_tokens = data->val_tokens,
+        .text = data->text,
+        .held_out = data->held_out,
+        .batch = settings->batch,
+        .seq = settings->seq,
+        .first_step = session->resumed.step + 1,
+        .steps = settings->schedule.steps,
+        .epochs = (double)settings->schedule.steps * (double)settings->batch / (double)data->train_windows,
+    };
+    if (options->on_facts)
+        options->on_facts(&facts, options->context);
 }
 
 int ah__session_predict(struct ah_session *session)
 {
     enum { PREDICTED_ITERATIONS = 6 };
     const struct ah_train_options *options = session->options;
+    if (options->on_profile && !options->profile_path)
+        options->on_profile(session->profile_kept_s, options->context);
     AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
                             PREDICTED_ITERATIONS));
     if (options->on_micro_batch)

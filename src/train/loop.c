@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2 };
+enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
@@ -101,6 +101,46 @@ static bool is_finite(const struct ah_run_result *result)
     return isfinite(result->loss) && isfinite(result->grad_norm);
 }
 
+/* A loss far above that of guessing, for many steps in a row: said once, since nothing else would. */
+static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
+{
+    enum { STEPS_PATIENCE = 20 };
+    static const double FAR = 1.5; /* times a guess */
+    char line[200];
+    double guess = loop->guess;
+    if (loop->above_guess < 0 || !(guess > 0))
+        return;
+    loop->above_guess = loss > FAR * guess ? loop->above_guess + 1 : 0;
+    if (loop->above_guess < STEPS_PATIENCE)
+        return;
+    loop->above_guess = -1;
+    snprintf(line, sizeof line,
+             "step %" PRId64 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
+             "be too high", number, FAR * guess, STEPS_PATIENCE, guess);
+    if (loop->options->on_note)
+        loop->options->on_note(line, loop->options->context);
+}
+
+static void note_loss(struct ah_loop *loop, int64_t number, double loss)
+{
+    if (!isfinite(loss))
+        return;
+    if (loop->losses_seen < loop->losses_wanted)
+        loop->first_sum += loss;
+    loop->losses[loop->losses_seen++ % loop->losses_wanted] = (float)loss;
+    watch_loss(loop, number, loss);
+}
+
+double ah__loop_mean_loss(const struct ah_loop *loop, bool last)
+{
+    double sum = 0;
+    if (loop->losses_seen < LOSSES_LEAST || loop->losses_seen < 2 * loop->losses_wanted)
+        return NAN;
+    for (int64_t i = 0; i < loop->losses_wanted; i++)
+        sum += (double)loop->losses[i];
+    return (last ? sum : loop->first_sum) / (double)loop->losses_wanted;
+}
+
 static int take_result(const struct ah_run_result *result, void *context)
 {
     struct ah_loop *loop = context;
@@ -116,6 +156,7 @@ static int take_result(const struct ah_run_result *result, void *context)
     }
     loop->skipped_steps += isnan(result->clip_factor);
     loop->clipped_steps += result->clip_factor < 1;
+    note_loss(loop, number, result->loss);
     int64_t passed_ns = time_step(loop, result->now_ns);
     measure_lanes(loop, passed_ns);
     fill_step(&step, loop, number, passed_ns);
@@ -141,6 +182,9 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     loop->val_loss = NAN;
     loop->step_ns_capacity = left < 1 ? 1 : left < STEP_NS_MOST ? left : STEP_NS_MOST;
     AH_TRY(ah__new(&loop->step_ns, (size_t)loop->step_ns_capacity, sizeof *loop->step_ns));
+    int64_t share = left / LOSSES_SHARE;
+    loop->losses_wanted = share < 1 ? 1 : share < LOSSES_MOST ? share : LOSSES_MOST;
+    AH_TRY(ah__new(&loop->losses, (size_t)loop->losses_wanted, sizeof *loop->losses));
     AH_TRY(ah__new(&loop->ids, tokens, sizeof *loop->ids));
     AH_TRY(ah__new(&loop->targets, tokens, sizeof *loop->targets));
     AH_TRY(ah__new(&loop->next_ids, tokens, sizeof *loop->next_ids));
@@ -159,11 +203,13 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
 void ah__loop_fini(struct ah_loop *loop)
 {
     ah__free(loop->step_ns);
+    ah__free(loop->losses);
     ah__free(loop->ids);
     ah__free(loop->targets);
     ah__free(loop->next_ids);
     ah__free(loop->next_targets);
     loop->step_ns = NULL;
+    loop->losses = NULL;
     loop->ids = loop->targets = loop->next_ids = loop->next_targets = NULL;
 }
 
@@ -284,10 +330,27 @@ static int compare_int64(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static int64_t steps_kept(const struct ah_loop *loop)
+{
+    return loop->steps_timed < loop->step_ns_capacity ? loop->steps_timed : loop->step_ns_capacity;
+}
+
+/* The first steps fill the lanes; they still lie first while the ring has not come round. Sorting leaves them
+ * where they are. */
+static int64_t steps_skipped(const struct ah_loop *loop)
+{
+    int64_t kept = steps_kept(loop);
+    return loop->steps_timed == kept && kept > STEPS_SKIPPED ? STEPS_SKIPPED : 0;
+}
+
+int64_t ah__loop_steps_timed(const struct ah_loop *loop)
+{
+    return steps_kept(loop) - steps_skipped(loop);
+}
+
 int64_t ah__loop_step_ns(struct ah_loop *loop)
 {
-    int64_t kept = loop->steps_timed < loop->step_ns_capacity ? loop->steps_timed : loop->step_ns_capacity;
-    int64_t skipped = loop->steps_timed == kept && kept > STEPS_SKIPPED ? STEPS_SKIPPED : 0;
+    int64_t kept = steps_kept(loop), skipped = steps_skipped(loop);
     if (kept == 0)
         return 0;
     qsort(loop->step_ns + skipped, (size_t)(kept - skipped), sizeof *loop->step_ns, compare_int64);

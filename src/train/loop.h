@@ -19,6 +19,7 @@ struct ah_loop {
     const struct ah_metrics *metrics; /* null: none are written */
     int64_t start;                    /* steps done before this loop */
     double loss;                      /* of step `start`; NaN: none */
+    double guess;                     /* the loss of guessing, ln(vocabulary) */
     /* Called with the steps done and the last loss while the run is drained; `last`: nothing follows. Null: nothing is
      * saved. */
     int (*save)(int64_t step, double loss, bool last, void *context);
@@ -45,6 +46,10 @@ struct ah_loop {
     double smooth_ns;         /* smoothed time of a step */
     int64_t *step_ns;         /* the latest times of steps, a ring */
     int64_t step_ns_capacity;
+    int64_t losses_wanted, losses_seen; /* a tenth of this loop's steps; steps whose loss was finite */
+    double first_sum;         /* of the first losses_wanted losses */
+    float *losses;            /* the latest losses_wanted of them, a ring */
+    int64_t above_guess;      /* steps in a row with a loss far above a guess's; -1: that has been said */
     int64_t busy_ns[AH_LANE_COUNT]; /* of each lane, at the last result */
     double lane_busy[AH_LANE_COUNT];
     int64_t saved_ns;         /* when the last checkpoint was due */
@@ -69,5 +74,10 @@ int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
 /* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was
  * run. */
 int64_t ah__loop_step_ns(struct ah_loop *loop);
+/* Mean loss of the first or the last tenth of the steps of this loop whose loss was finite, at most 1024; NaN where
+ * there are fewer than ten, or the two overlap. */
+double ah__loop_mean_loss(const struct ah_loop *loop, bool last);
+/* Over how many steps. */
+int64_t ah__loop_steps_timed(const struct ah_loop *loop);
 
 #endif

@@ -3,10 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "train/session.h"
-
-/* Enough for two iterations in full swing. */
-enum { STRETCH_ENOUGH = 4 };
+#include "train/pictures.h"
 
 /* ---- the files beside the checkpoints ---------------------------------------------------------------------------- */
 
@@ -18,17 +15,6 @@ static int save_profile(const struct ah_session *session, const char *path)
 static int save_plan(const struct ah_session *session, const char *path)
 {
     return ah_plan_save(&session->plan, path);
-}
-
-static int save_timeline(const struct ah_session *session, const char *path)
-{
-    return ah_timeline_save(ah__run_timeline(session->run), path);
-}
-
-static int save_svg(const struct ah_session *session, const char *path)
-{
-    return ah_timeline_save_svg(session->predicted, ah__run_timeline(session->run),
-                                session->budget.device_bytes, path);
 }
 
 static int save(const struct ah_session *session, const char *name,
@@ -178,16 +164,9 @@ static bool save_ready(void *context)
     return !ah__saver_busy(&session->saver);
 }
 
-/* The first stretch that is long enough, or the longest so far, shows what really happened. A picture is not worth a
- * training. */
-static int save_timelines(int64_t steps, void *context)
+static int save_pictures(int64_t steps, void *context)
 {
-    struct ah_session *session = context;
-    if (steps <= session->longest_stretch || session->longest_stretch >= STRETCH_ENOUGH)
-        return AH_OK;
-    session->longest_stretch = steps;
-    if (save(session, "timeline.json", save_timeline) != AH_OK || save(session, "timeline.svg", save_svg) != AH_OK)
-        ah__session_note(session, "the timeline is not saved: %s", ah_error());
+    ah__pictures_stretch(context, steps);
     return AH_OK;
 }
 
@@ -214,7 +193,7 @@ int ah__session_open_outputs(struct ah_session *session)
     session->loop.metrics = &session->metrics;
     session->loop.save = save_checkpoint;
     session->loop.save_ready = save_ready;
-    session->loop.stretch = save_timelines;
+    session->loop.stretch = save_pictures;
     session->loop.context = session;
     return AH_OK;
 }

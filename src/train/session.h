@@ -30,6 +30,7 @@ struct ah_session {
     struct ah_device device; /* what it is */
     struct ah_budget budget; /* the options', or what the device has where they leave it open */
     struct ah_profile *profile;
+    int64_t profile_kept_s; /* -1: measured or given now; else its age */
     struct ah_plan plan;
     struct ah_timeline *predicted;
     struct ah_loop loop;
@@ -38,6 +39,7 @@ struct ah_session {
     struct ah_saver saver;
     bool saved;              /* everything trained is in the folder */
     int64_t longest_stretch; /* whose measured timeline lies in the folder */
+    struct ah_timeline *measured; /* a copy of it; null: none */
 };
 
 /* Tells the caller one line. */
@@ -54,6 +56,8 @@ int ah__session_profile(struct ah_session *session);
 int ah__session_plan(struct ah_session *session);
 /* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. */
 int ah__session_choose(struct ah_session *session);
+/* Tells on_facts; the partition stands. */
+void ah__session_facts(const struct ah_session *session);
 /* What a step is apart from its model, under the settings. */
 struct ah_step_options ah__session_step(const struct ah_session *session);
 /* The timeline that the plan predicts. Tells on_micro_batch and on_plan. */

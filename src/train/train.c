@@ -1,8 +1,9 @@
 /* ah_train: from options to a trained model on one screen. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "train/session.h"
+#include "train/pictures.h"
 
 void ah__session_note(const struct ah_session *session, const char *format, ...)
 {
@@ -27,15 +28,19 @@ static int session_run(struct ah_session *session)
 {
     struct ah_run_hooks hooks;
     AH_TRY(ah__session_open_inputs(session));
+    if (session->options->plan)
+        AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
     AH_TRY(ah__session_open_device(session));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
         AH_TRY(ah__session_choose(session));
+        ah__session_facts(session);
     } else {
         const struct ah_settings *settings = &session->settings;
         struct ah_step_options step = ah__session_step(session);
         AH_TRY(ah_model_record(&session->graph, session->model, settings->micro_batch, settings->seq,
                                settings->dtype));
         AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
+        ah__session_facts(session);
         AH_TRY(ah__session_profile(session));
         AH_TRY(ah__session_plan(session));
     }
@@ -47,7 +52,9 @@ static int session_run(struct ah_session *session)
         return AH_OK;
     AH_TRY(ah__session_open_outputs(session));
     int status = ah__loop_run(&session->loop, session->run);
-    return status == AH_OK ? ah__session_close_outputs(session) : status;
+    AH_TRY(status == AH_OK ? ah__session_close_outputs(session) : status);
+    ah__pictures_end(session); /* when all that matters is safe */
+    return AH_OK;
 }
 
 static void session_fini(struct ah_session *session)
@@ -57,6 +64,7 @@ static void session_fini(struct ah_session *session)
     ah__out_folder_fini(&session->out);
     ah__run_free(session->run);
     ah__loop_fini(&session->loop);
+    ah_timeline_free(session->measured);
     ah_timeline_free(session->predicted);
     ah_profile_free(session->profile);
     ah_dev_close(session->dev);
@@ -81,6 +89,10 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .saved = session->saved,
         .final_loss = session->loop.loss,
         .val_loss = session->loop.val_loss,
+        .guess_loss = session->loop.guess,
+        .first_loss = ah__loop_mean_loss(&session->loop, false),
+        .last_loss = ah__loop_mean_loss(&session->loop, true),
+        .profile_kept_s = session->profile_kept_s,
         .tokens_per_s = step_ns ? (double)(session->settings.batch * session->settings.seq) * 1e9 / (double)step_ns : 0,
         .device_peak_bytes_predicted = session->plan.device_peak_bytes,
         .device_peak_bytes_used = info.device_high_water_bytes,
@@ -94,9 +106,28 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .updates_redone = ah__run_updates_redone(session->run),
         .step_ns_predicted = session->plan.step_ns,
         .step_ns_median = step_ns,
+        .steps_timed = ah__loop_steps_timed(&session->loop),
         .plan = session->plan,
     };
     snprintf(result->device, sizeof result->device, "%s", info.name);
+}
+
+/* Told to stop before there was anything to save. */
+static void fill_stopped(struct ah_train_result *result, const struct ah_session *session)
+{
+    *result = (struct ah_train_result){
+        .steps_done = session->resumed.step,
+        .stopped = true,
+        .final_loss = session->loop.loss,
+        .val_loss = NAN,
+        .guess_loss = session->loop.guess,
+        .first_loss = NAN,
+        .last_loss = NAN,
+        .profile_kept_s = -1,
+        .dtype = ah__dtype_word(session->settings.dtype),
+        .micro_batch = session->settings.micro_batch,
+        .clip = session->settings.clip,
+    };
 }
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
@@ -106,6 +137,10 @@ int ah_train(struct ah_train_result *result, const struct ah_train_options *opti
     int status = session_run(&session);
     if (status == AH_OK)
         fill_result(result, &session);
+    if (status == AH_ESTOP) {
+        fill_stopped(result, &session);
+        status = AH_OK;
+    }
     session_fini(&session);
     return status;
 }

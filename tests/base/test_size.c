@@ -17,6 +17,10 @@ static void good(void **state)
                 {"64 MiB", 67108864},
                 {"1.5KiB", 1536},
                 {"1.1KiB", 1126},
+                {"48G", INT64_C(48) << 30},
+                {"64M", 67108864},
+                {"2K", 2048},
+                {"1.5T", INT64_C(3) << 39},
                 {"2kB", 2000},
                 {"2KB", 2000},
                 {"1.5GB", 1500000000},
@@ -33,7 +37,7 @@ static void good(void **state)
 static void bad(void **state)
 {
     (void)state;
-    static const char *const rows[] = {"",      " 1",   "-1",  "+1",   "MiB",   "64M",     "64mib", "1.MiB",
+    static const char *const rows[] = {"",      " 1",   "-1",  "+1",   "MiB",   "64Q",     "64mib", "1.MiB",
                                        ".5MiB", "1.5B", "1.5", "1e9",  "0x10",  "1  MiB",  "1MiB ", "1MiB/s",
                                        "1,5GB", "nan",  "1.",  "12..", "1.5.5MiB", "9223372036854775808", "8388608TiB"};
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

@@ -7,7 +7,7 @@
 
 struct sample {
     bool flag;
-    const char *text, *hidden;
+    const char *text, *hidden, *words;
     int whole;
     int64_t count, size, rate;
     uint64_t seed;
@@ -23,6 +23,7 @@ static const struct ah_arg rows[] = {
     {"lr", AH_ARG_REAL, offsetof(struct sample, real), "X", NULL, "a real", 0, 10, false},
     {"device-memory", AH_ARG_SIZE, offsetof(struct sample, size), "SIZE", NULL, "a size", 0, 0, false},
     {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", NULL, "a rate", 0, 0, false},
+    {"prompt", AH_ARG_WORDS, offsetof(struct sample, words), "TEXT", NULL, "words", 0, 0, false},
     {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), "S", NULL, NULL, 0, 0, false},
 };
 static struct sample got;
@@ -73,6 +74,39 @@ static void absent_options(void **state)
     assert_false(got.flag);
 }
 
+static void words_may_be_none_and_sizes_a_letter(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    assert_int_equal(parse("--model m --prompt _ --device-memory 48G", &error), AH_ARGS_RUN);
+    assert_string_equal(got.words, "");
+    assert_true(got.size == 48LL << 30);
+    assert_int_equal(parse("--model m --prompt=", &error), AH_ARGS_RUN);
+    assert_string_equal(got.words, "");
+    assert_int_equal(parse("--model m --link 4G/s", &error), AH_ARGS_WRONG); /* of a rate nobody knows which */
+}
+
+/* A command that takes a word of its own. */
+static void a_word(void **state)
+{
+    (void)state;
+    static struct {
+        const char *dir;
+        bool json;
+    } own;
+    static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.dir, NULL, NULL, "a flag", 0, 0, false}};
+    const struct ah_command report = {.name = "report", .usage = "DIR", .summary = "", .options = own_rows, .count = 1,
+                                      .args = &own, .word_meta = "DIR", .word = 0};
+    struct ah_args_error error;
+    char *argv[] = {"--json", "run", "other"};
+    assert_int_equal(ah__args_parse(&report, 2, argv, &error), AH_ARGS_RUN);
+    assert_string_equal(own.dir, "run");
+    assert_int_equal(ah__args_parse(&report, 3, argv, &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "DIR: found 'run' and 'other', expected one");
+    assert_int_equal(ah__args_parse(&report, 1, argv, &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "DIR is missing: 'autohete report' needs it (see 'autohete report --help')");
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -90,8 +124,8 @@ static void mistakes(void **state)
         {"--model m --model m", "--model: found it twice, expected it once"},
         {"--model m --json --json", "--json: found it twice, expected it once"},
         {"--model m --json=1", "--json: found '1', expected no value"},
-        {"--model m --lr", "--lr: found nothing, expected a number from 0 to 10"},
-        {"--model m --lr --json", "--lr: found nothing, expected a number from 0 to 10"},
+        {"--model m --lr", "--lr needs a number from 0 to 10 after it"},
+        {"--model m --lr --json", "--lr needs a number from 0 to 10 after it"},
         {"--model m --lr fast", "--lr: found 'fast', expected a number from 0 to 10"},
         {"--model m --lr nan", "--lr: found 'nan', expected a number from 0 to 10"},
         {"--model m --lr -1", "--lr: found '-1', expected a number from 0 to 10"},
@@ -104,9 +138,11 @@ static void mistakes(void **state)
         {"--model m --seed -1", "--seed: found '-1', expected a whole number"},
         {"--model m --seed 18446744073709551616", "--seed: found '18446744073709551616', expected a whole number"},
         {"--model _", "--model: found '', expected a value"},
-        {"--json", "--model: found nothing, expected it for 'autohete train' (see 'autohete train --help')"},
+        {"--json", "--model is missing: 'autohete train' needs it (see 'autohete train --help')"},
         {"m.json", "found 'm.json', expected an option (see 'autohete train --help')"},
         {"-m", "found '-m', expected an option (see 'autohete train --help')"},
+        {"-model m", "-model: unknown option, did you mean --model?"},
+        {"-lr=3", "-lr: unknown option, did you mean --lr?"},
         {"--", "found '--', expected an option (see 'autohete train --help')"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -157,4 +193,5 @@ static void messages_stay_one_line(void **state)
 }
 
 AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
+              cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word),
               cmocka_unit_test(help_and_version), cmocka_unit_test(messages_stay_one_line))

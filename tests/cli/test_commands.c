@@ -157,8 +157,8 @@ static void bad_command_lines(void **state)
         {"trian", "found 'trian', expected a command, did you mean 'train'?"},
         {"help plam", "did you mean 'plan'?"},
         {"frobnicate", "see 'autohete --help'"},
-        {"train --data x", "--model: found nothing"},
-        {"train --model x", "--data: found nothing"},
+        {"train --data x", "--model is missing"},
+        {"train --model x", "--data is missing"},
         {"train --modle x", "did you mean --model?"},
         {"train --model x --data x --device-memory 64Mib",
          "--device-memory: found '64Mib', expected a size like 64MiB"},
@@ -166,7 +166,7 @@ static void bad_command_lines(void **state)
         {"train --model x --data x --link 999999B/s",
          "--link: found '999999B/s', expected a rate like 4GB/s, at least 1000000 bytes a second"},
         {"train --model x --data x --beta1 1", "--beta1: found '1', expected a number from 0 to 0.999999999"},
-        {"plan --batch 4", "--model: found nothing"},
+        {"plan --batch 4", "--model is missing"},
         {"plan --model x --policy best", "--policy: found 'best', expected one of autohete, "},
         {"plan --model x --out /no/such/plan.json", "--out: found '/no/such/plan.json', expected a path in a folder"},
         {"plan --model x --out /", "--out: found the folder '/', expected a file name"},
@@ -197,9 +197,9 @@ static void bad_command_lines(void **state)
         {"simulate --model x --hardware y --sweep seq=8:16:8 --seq 8", "--seq: found it beside --sweep seq"},
         {"simulate --model x --hardware /no/such.json", "/no/such.json"},
         {"simulate --model x --policy all --svg y", "--svg: found it with several policies"},
-        {"generate", "--model: found nothing"},
-        {"inspect", "--model: found nothing, expected either --model or --checkpoint"},
-        {"inspect --model x --checkpoint x", "found --checkpoint as well"},
+        {"generate", "--model is missing"},
+        {"inspect", "--model is missing: 'autohete inspect' needs it, or --checkpoint"},
+        {"inspect --model x --checkpoint x", "found it beside --model"},
         {"plan --model /no/such.json", "/no/such.json"},
         {"generate --model /no/such --prompt x", "/no/such"},
         {"train --model /no/such.json --data /no/text", "/no/such.json"},
@@ -392,7 +392,7 @@ static void policies_on_a_machine(void **state)
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy all --json", at, hardware());
     assert_ran(0);
-    assert_non_null(strstr(ran.err, "TFLOPS = flops of forward and backward"));
+    assert_non_null(strstr(ran.err, "TFLOPS    flops of forward and backward"));
     cJSON *tree = last_line_object();
     const cJSON *policies = cJSON_GetObjectItem(tree, "policies"), *each;
     int count = 0;

@@ -36,7 +36,8 @@ static void plain_lines(void **state)
     const char *text;
     assert_int_equal(lines(1, 12, &text), 12);
     assert_non_null(
-        strstr(text, "step  1/12  loss 2.5000  1234 tokens/s  c 98% h2d 12% d2h 10% host 50%  ETA 1:02:05\n"));
+        strstr(text, "step  1/12  loss 2.5000 mean 2.5000  1234 tokens/s  ETA 1:02:05  "
+                     "c 98% h2d 12% d2h 10% host 50%\n"));
     int64_t many = lines(1, 6000, &text);
     assert_true(many >= 55 && many <= 65);
     assert_non_null(strstr(text, "step    1/6000"));

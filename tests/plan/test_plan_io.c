@@ -157,10 +157,14 @@ static void every_key_is_required(void **state)
     int keys = 0;
     for (const cJSON *child = tree->child; child; child = child->next, keys++) {
         char words[80];
+        if (strcmp(child->string, "resident_ns") == 0) { /* younger than its file's version */
+            assert_ok(read_edited(path, child->string, NULL));
+            continue;
+        }
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 26);
+    assert_int_equal(keys, 27);
     cJSON_Delete(tree);
 }
 
@@ -246,9 +250,9 @@ static void wrong_specs_are_refused(void **state)
         {"c=8,p=9,o=8", "--plan: p=9: found 9, expected at most o=8"},
         {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
         {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
-        {"c=8,p=2", "--plan: key 'o': found nothing"},
-        {"p=2,o=8", "--plan: key 'c': found nothing"},
-        {"c=8,o=8,slots=2", "--plan: key 'p': found nothing"},
+        {"c=8,p=2", "--plan: o is missing"},
+        {"p=2,o=8", "--plan: c is missing"},
+        {"c=8,o=8,slots=2", "--plan: p is missing"},
         {"c=8,p=2,o=8,x=1", "--plan: found key 'x', expected one of c, p, o, slots"},
         {"c=8,p=2,o=8,=1", "--plan: found key '', expected one of"},
         {"c=8,p=2,o=8,", "--plan: found '', expected auto"},
@@ -317,20 +321,30 @@ static void table_of_the_example(void **state)
     assert_string_equal(text, "plan: c=4 p=2 o=6 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
-                              "  blocks 1-2        recompute   resident       device     stays\n"
+                              "  blocks 1-2        recompute   on device      device     on device\n"
                               "  blocks 3-4        recompute   fetched twice  host       to host\n"
                               "  blocks 5-8        keep        fetched once   host       to host\n"
-                              "  head              -           resident       device     stays\n"
+                              "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
-                              "  slots           5 of one block each, refetch up to 2 steps ahead\n"
-                              "  step time       123.4 ms predicted, 1.028 x the bound\n"
-                              "  bound by        host lane, 120.0 ms (longest cycle 98.0 ms)\n");
+                              "  slots           5, each with room for one block's parameters or gradient\n"
+                              "  second fetch    up to 2 backward steps before it is needed\n"
+                              "  step time       123.4 ms predicted, 1.028 x what no schedule can beat:\n"
+                              "                  120.0 ms, the host lane (longest cycle 98.0 ms)\n"
+                              "  recompute: keeps only its input, makes its activations again for backward\n"
+                              "  fetched twice: gives its parameters back after forward, fetches them again\n"
+                              "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
+                              "  host optimizer (host)\n");
     free(text);
     struct ah_plan plan = example;
     plan.bound_cycle_ns = plan.bound_ns = INT64_C(123000000);
     text = printed(&plan, NULL);
-    assert_non_null(strstr(text, "bound by        longest cycle, 123.0 ms (host lane 120.0 ms)"));
+    assert_non_null(strstr(text, "123.0 ms, the longest cycle (host lane 120.0 ms)"));
+    assert_null(strstr(text, "offloaded"));
+    free(text);
+    plan.resident_ns = plan.step_ns + plan.step_ns / 10;
+    text = printed(&plan, NULL);
+    assert_non_null(strstr(text, "offloaded       although all of it would fit: 10% faster than 135.7 ms"));
     free(text);
 }
 

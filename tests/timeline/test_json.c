@@ -88,7 +88,9 @@ static void slices_and_rows(void **state)
     assert_int_equal(slices, timeline->span_count);
     assert_true(most == (double)timeline->device_peak_bytes);
     assert_false(named[AH_LANE_COMM]);
-    assert_string_equal(string(cJSON_GetObjectItem(tree, "otherData"), "title"), timeline->title);
+    const cJSON *about = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "otherData"), "predicted");
+    assert_string_equal(string(about, "title"), timeline->title);
+    assert_true(number(about, "device_budget_bytes") == (double)timeline->device_budget_bytes);
     cJSON_Delete(tree);
     ah_timeline_free(timeline);
 }

@@ -99,7 +99,7 @@ static void either_panel_may_be_missing(void **state)
     draw(timeline, NULL, 1024LL * SYNTHETIC_MIB);
     assert_int_equal(count("Measured"), 0);
     assert_int_equal(count("class=\"budget\""), 0); /* far above the curve: named, not drawn */
-    assert_int_equal(count("budget 1.0 GiB"), 1);
+    assert_int_equal(count("budget 1024<"), 1);
     assert_fails(ah_timeline_save_svg(NULL, NULL, 0, "x.svg"), AH_EINPUT, "no timeline to draw");
     ah_timeline_free(timeline);
 }
@@ -137,8 +137,8 @@ static void same_time_scale(void **state)
         draw(slower ? fast : slow, slower ? slow : fast, 0);
         ends_of(ends);
         /* the slower one ends at the plot's right edge, the faster one before it, in proportion */
-        double share = (ends[!slower] - 148) / (ends[slower] - 148);
-        assert_true(ends[slower] == 1248);
+        double share = (ends[!slower] - 124) / (ends[slower] - 124);
+        assert_true(ends[slower] == 860);
         assert_true(share > 0.957 && share < 0.96);
     }
     ah_timeline_free(fast);

@@ -1,0 +1,64 @@
+/* autohete report: a training's folder as one HTML page. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/out.h"
+
+struct report_args {
+    const char *dir, *out;
+    bool json;
+};
+#define AT(field) offsetof(struct report_args, field)
+
+static const struct ah_arg options[] = {
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to write the page (default: report.html in the folder)", 0, 0,
+     false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+};
+
+static int save(const struct report_args *args, const char *path)
+{
+    int status = ah__out_check("out", args->out);
+    if (status == AH_OK)
+        status = ah_report_save(args->dir, path);
+    if (status != AH_OK)
+        return ah__out_fail(status);
+    fprintf(args->json ? stderr : stdout, "report: %s\n", path);
+    if (!args->json)
+        return 0;
+    printf("{\"report\": ");
+    ah__out_string(stdout, path);
+    printf("}\n");
+    return 0;
+}
+
+static int run(const void *given)
+{
+    static const char name[] = "report.html";
+    const struct report_args *args = given;
+    if (args->out)
+        return save(args, args->out);
+    size_t size = strlen(args->dir) + sizeof name + 1;
+    char *path = malloc(size);
+    if (!path)
+        return ah__out_fail(ah__out_fault("no memory for a path"));
+    snprintf(path, size, "%s/%s", args->dir, name);
+    int exit_status = save(args, path);
+    free(path);
+    return exit_status;
+}
+
+static struct report_args args;
+const struct ah_command ah__command_report = {
+    .name = "report",
+    .usage = "DIR [--out FILE]",
+    .summary = "Put a training's curves, plan, timeline and memory on one HTML page.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .word = AT(dir),
+    .word_meta = "DIR",
+    .run = run,
+};

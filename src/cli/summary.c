@@ -1,0 +1,147 @@
+#include "cli/summary.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "cli/out.h"
+
+/* "10.8 M", "812", "1.2 G" */
+static const char *count_text(char text[32], int64_t count)
+{
+    static const char units[] = " KMGT";
+    double value = (double)count;
+    int unit = 0;
+    for (; units[unit + 1] && value >= 999.95; unit++)
+        value /= 1000;
+    if (unit == 0)
+        snprintf(text, 32, "%lld", (long long)count);
+    else
+        snprintf(text, 32, value < 10 ? "%.2f %c" : "%.1f %c", value, units[unit]);
+    return text;
+}
+
+void ah__facts_print(FILE *to, const struct ah_train_facts *facts)
+{
+    char all[32], train[32], val[32];
+    const char *token = facts->text && facts->vocab_size <= 256 ? "byte" : "token";
+    fprintf(to, "model: %s, %d block%s, %s parameters, %lld %ss in its vocabulary\n", facts->model, facts->layers,
+            facts->layers == 1 ? "" : "s", count_text(all, facts->params), (long long)facts->vocab_size, token);
+    fprintf(to, "data: %s %ss: %s to train on, %s%s\n", count_text(all, facts->tokens), token,
+            count_text(train, facts->train_tokens), count_text(val, facts->val_tokens),
+            facts->held_out ? " held back for validation" : " of the same for validation: too few to hold back");
+    fprintf(to, "steps: %lld to %lld of %lld x %lld %ss, %.3g epoch%s in all\n", (long long)facts->first_step,
+            (long long)facts->steps, (long long)facts->batch, (long long)facts->seq, token, facts->epochs,
+            facts->epochs == 1 ? "" : "s");
+}
+
+static void print_peaks(FILE *to, const char *name, int64_t predicted, int64_t used)
+{
+    char first[32], second[32];
+    fprintf(to, "  %-14s %s used, %s predicted%s\n", name, ah_size_format(first, sizeof first, used),
+            ah_size_format(second, sizeof second, predicted), used == predicted ? " (equal to the byte)" : "");
+}
+
+static void print_places(FILE *to, const struct ah_train_options *train)
+{
+    const char *folder = train->out_dir ? train->out_dir : train->resume_dir;
+    char path[4096];
+    if (!folder) {
+        fprintf(to, "  %-14s nothing (--out DIR keeps model, metrics and timelines)\n", "saved");
+        return;
+    }
+    fprintf(to, "  %-14s %s\n", "saved", folder);
+    snprintf(path, sizeof path, "%s/timeline.svg", folder);
+    if (access(path, R_OK) == 0)
+        fprintf(to, "  %-14s timeline.svg and loss.svg there; timeline.json is for Perfetto\n", "pictures");
+    fprintf(to, "  %-14s autohete report %s\n", "on one page", folder);
+}
+
+/* Training is there to make the loss fall, below that of guessing. */
+static void print_trend(FILE *to, const struct ah_train_result *result)
+{
+    const char *how = "fell", *hint = "";
+    if (!isfinite(result->first_loss))
+        return;
+    if (result->last_loss >= result->first_loss) {
+        how = "did not fall";
+        hint = " (try a lower --lr)";
+    } else if (result->last_loss >= result->guess_loss) {
+        how = "did not fall enough";
+        hint = ", guessing costs less (try a lower --lr)";
+    }
+    fprintf(to, "  %-14s %s: %.4f in the first tenth of the steps, %.4f in the last%s\n", "mean loss", how,
+            result->first_loss, result->last_loss, hint);
+}
+
+static void print_step_time(FILE *to, const struct ah_train_result *result)
+{
+    if (result->step_ns_median <= 0)
+        return;
+    double measured = (double)result->step_ns_median, predicted = (double)result->step_ns_predicted;
+    double error = 100 * (predicted - measured) / measured;
+    fprintf(to, "  %-14s %.2f ms measured (median of %lld step%s), %.2f ms predicted (%+.1f%%)\n", "step time",
+            measured / 1e6, (long long)result->steps_timed, result->steps_timed == 1 ? "" : "s", predicted / 1e6,
+            error);
+    fprintf(to, "  %-14s %.0f tokens/s\n", "speed", result->tokens_per_s);
+    if (result->profile_kept_s >= 0 && fabs(error) > 25)
+        fprintf(to, "  %-14s the kept profile no longer fits this machine: --no-cache measures again\n", "note");
+}
+
+void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
+                       const char *unit)
+{
+    if (result->stopped && !result->saved && result->steps_timed == 0) {
+        fprintf(to, "\nstopped before the first step: nothing was written\n");
+        return;
+    }
+    fprintf(to, "\n%s after step %lld", result->stopped ? "stopped" : "done", (long long)result->steps_done);
+    if (isfinite(result->final_loss))
+        fprintf(to, ": loss %.4f", result->final_loss);
+    if (isfinite(result->val_loss))
+        fprintf(to, ", validation loss %.4f (%.3f bits per %s)", result->val_loss, result->val_loss / M_LN2, unit);
+    fputc('\n', to);
+    print_trend(to, result);
+    print_step_time(to, result);
+    print_peaks(to, "device memory", result->device_peak_bytes_predicted, result->device_peak_bytes_used);
+    print_peaks(to, "host memory", result->host_peak_bytes_predicted, result->host_peak_bytes_used);
+    print_places(to, train);
+}
+
+int ah__summary_json(const struct ah_train_result *result)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {
+        {"device_peak_bytes_predicted", result->device_peak_bytes_predicted},
+        {"device_peak_bytes_used", result->device_peak_bytes_used},
+        {"host_peak_bytes_predicted", result->host_peak_bytes_predicted},
+        {"host_peak_bytes_used", result->host_peak_bytes_used},
+        {"step_ns_predicted", result->step_ns_predicted},
+        {"step_ns_median", result->step_ns_median},
+        {"steps_timed", result->steps_timed},
+        {"profile_kept_s", result->profile_kept_s},
+        {"steps", result->steps_done},
+        {"micro_batch", result->micro_batch},
+        {"clipped_steps", result->clipped_steps},
+        {"skipped_steps", result->skipped_steps},
+        {"updates_redone", result->updates_redone},
+    };
+    printf("{\"final_loss\": ");
+    ah__out_number(stdout, result->final_loss);
+    printf(", \"val_loss\": ");
+    ah__out_number(stdout, result->val_loss);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        printf(", \"%s\": %lld", counts[i].key, (long long)counts[i].value);
+    printf(", \"device\": \"%s\", \"dtype\": \"%s\"", result->device, result->dtype);
+    printf(", \"clip\": ");
+    ah__out_number(stdout, result->clip);
+    printf(", \"tokens_per_s\": ");
+    ah__out_number(stdout, result->tokens_per_s);
+    printf(", \"stopped\": %s, \"policy\": ", result->stopped ? "true" : "false");
+    ah__out_string(stdout, result->plan.policy);
+    printf(", \"plan\": ");
+    int status = ah__out_plan(stdout, &result->plan);
+    printf("}\n");
+    return status;
+}

@@ -1,0 +1,154 @@
+/* Profiles kept in files, so that the same question has the same answer tomorrow. A file is named after everything that
+ * a profile depends on, and begins with a checksum of the rest; one that is damaged is measured again. */
+#include <inttypes.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "profile/profile.h"
+
+enum { HEAD = 17 }; /* 16 hex digits and a line break */
+static const size_t FILE_MOST = 1 << 20;
+
+/* ---- what a profile depends on ----------------------------------------------------------------------------------- */
+
+static uint64_t hash_file(const char *path, uint64_t seed)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return seed;
+    seed = ah__hash_int((uint64_t)info.st_size, seed);
+    seed = ah__hash_int((uint64_t)info.st_mtim.tv_sec, seed);
+    return ah__hash_int((uint64_t)info.st_mtim.tv_nsec, seed);
+}
+
+/* This library, a device's plugin, oneDNN, OpenMP and whatever else is loaded: any of them may be another build
+ * tomorrow. Summed up, since the order means nothing. */
+static int add_object(struct dl_phdr_info *object, size_t size, void *context)
+{
+    (void)size;
+    uint64_t *sum = context;
+    const char *path = object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
+    *sum += hash_file(path, ah__hash_text(path, 0));
+    return 0;
+}
+
+/* Variables that libraries read. */
+static uint64_t hash_environment(void)
+{
+    static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "MALLOC_", "GLIBC_", "CUDA_",
+                                           "CUBLAS", "CUDNN_"};
+    uint64_t sum = 0;
+    for (char **each = environ; each && *each; each++)
+        for (size_t i = 0; i < AH_LENGTH(prefixes); i++)
+            if (strncmp(*each, prefixes[i], strlen(prefixes[i])) == 0)
+                sum += ah__hash_text(*each, 0);
+    return sum;
+}
+
+static uint64_t key_make(const struct ah_partition *partition, const struct ah_dev_info *info)
+{
+    char machine[256] = "";
+    uint64_t objects = 0;
+    gethostname(machine, sizeof machine - 1);
+    dl_iterate_phdr(add_object, &objects);
+    uint64_t key = ah__hash_text(ah_version(), partition->signature);
+    key = ah__hash_int(info->signature, key);
+    key = ah__hash_text(info->arithmetic, key);
+    key = ah__hash_text(machine, key);
+    key = ah__hash_int(objects, key);
+    return ah__hash_int(hash_environment(), key);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static int entry_path(char **out, const char *folder, uint64_t key)
+{
+    return ah__sprintf(out, "%s/profile-%016" PRIx64 ".json", folder, key);
+}
+
+/* False: there is none, or none that can be used. */
+static bool entry_load(struct ah_profile **out, int64_t *age_s, const char *path, const struct ah_partition *partition,
+                       const struct ah_dev_info *info)
+{
+    struct stat file;
+    struct ah_profile *profile;
+    char *text, head[HEAD + 1];
+    size_t length;
+    if (stat(path, &file) != 0 || ah__file_read(&text, &length, path, FILE_MOST) != AH_OK)
+        return false;
+    bool whole = length > HEAD;
+    if (whole) {
+        snprintf(head, sizeof head, "%016" PRIx64 "\n", ah__hash(text + HEAD, length - HEAD, 0));
+        whole = memcmp(text, head, HEAD) == 0;
+    }
+    bool found = whole && ah__profile_parse(&profile, text + HEAD, length - HEAD, path) == AH_OK;
+    ah__free(text);
+    if (!found)
+        return false;
+    if (profile->partition_signature != partition->signature || profile->device_signature != info->signature) {
+        ah_profile_free(profile);
+        return false;
+    }
+    int64_t age = (int64_t)time(NULL) - (int64_t)file.st_mtim.tv_sec;
+    *age_s = age > 0 ? age : 0;
+    *out = profile;
+    return true;
+}
+
+/* Where nothing can be kept, nothing is. */
+static void entry_save(const struct ah_profile *profile, const char *folder, const char *path)
+{
+    char *text = NULL, *entry = NULL;
+    int status = ah__folder_make(folder);
+    if (status == AH_OK)
+        status = ah__profile_text(&text, profile);
+    if (status == AH_OK)
+        status = ah__sprintf(&entry, "%016" PRIx64 "\n%s", ah__hash(text, strlen(text), 0), text);
+    if (status == AH_OK)
+        ah__file_write(path, entry, strlen(entry));
+    ah__free(entry);
+    free(text);
+}
+
+/* ---- measuring, or not ------------------------------------------------------------------------------------------- */
+
+int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                             struct ah_dev *dev, const struct ah_profile *like,
+                             const struct ah_profile_options *options)
+{
+    struct ah_dev_info info;
+    char *path = NULL;
+    dev->ops->info(dev, &info);
+    *kept_s = -1;
+    if (options->cache)
+        AH_TRY(entry_path(&path, options->cache, key_make(partition, &info)));
+    int status = ah__profile_fits(partition, dev);
+    if (status == AH_OK && path && !options->renew && entry_load(out, kept_s, path, partition, &info)) {
+        ah__free(path);
+        return AH_OK;
+    }
+    if (status == AH_OK)
+        status = ah__profile_measure_like(out, partition, dev, like, options->stop);
+    if (status == AH_OK && path)
+        entry_save(*out, options->cache, path);
+    ah__free(path);
+    return status;
+}
+
+int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                            struct ah_dev *dev, const struct ah_profile_options *options)
+{
+    int64_t kept;
+    struct ah_profile *profile;
+    AH_TRY(ah__profile_measure_kept(&profile, &kept, partition, dev, NULL, options));
+    *out = profile;
+    if (kept_s)
+        *kept_s = kept;
+    return AH_OK;
+}

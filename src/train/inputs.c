@@ -292,8 +292,8 @@ void ah__session_facts(const struct ah_session *session)
         .batch = settings->batch,
         .seq = settings->seq,
         .first_step = session->resumed.step + 1,
-        .steps = settings->schedule.steps,
-        .epochs = (double)settings->schedule.steps * (double)settings->batch / (double)data->train_windows,
+        .steps = settings->steps,
+        .epochs = (double)settings->steps * (double)settings->batch / (double)data->train_windows,
     };
     if (options->on_facts)
         options->on_facts(&facts, options->context);

@@ -66,7 +66,7 @@ struct ah_loop {
 int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev);
 void ah__loop_fini(struct ah_loop *loop);
 
-/* Trains up to settings->schedule.steps, evaluating and saving on the way, or until told to stop (then saves and
+/* Trains up to settings->steps, evaluating and saving on the way, or until told to stop (then saves and
  * returns AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. Data that
  * cannot be read any more end it like a stop, but with their failure. */
 int ah__loop_run(struct ah_loop *loop, struct ah_run *run);

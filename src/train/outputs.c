@@ -27,14 +27,6 @@ static int save(const struct ah_session *session, const char *name,
     return status;
 }
 
-static int64_t parameters(const struct ah_partition *partition)
-{
-    int64_t sum = 0;
-    for (int g = 0; g < partition->group_count; g++)
-        sum += partition->groups[g].elements;
-    return sum;
-}
-
 /* The real paths of the model and of a plan's file, null for what is none. */
 static int recipe_paths(char **model, char **plan, const struct ah_train_options *options)
 {
@@ -70,7 +62,7 @@ static int save_recipe(const struct ah_session *session, const char *path)
     struct ah_recipe_facts facts = {
         .device = &session->device,
         .arithmetic = device.arithmetic,
-        .parameters = parameters(session->partition),
+        .parameters = ah__partition_params(session->partition),
         .step = session->resumed.step,
     };
     if (status == AH_OK)

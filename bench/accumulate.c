@@ -72,8 +72,10 @@ static void row_print(struct row *row, int rounds)
 int main(int argc, char **argv)
 {
     static struct row rows[COUNTS];
-    int rounds = argc > 2 && strcmp(argv[1], "--rounds") == 0 ? atoi(argv[2]) : 3, different = 0;
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    int rounds = 3, different = 0;
+    const struct bench_option options[] = {{"rounds", BENCH_COUNT, &rounds, "trainings of each kind, 16 at most"}};
+    BENCH_OPTIONS(argc, argv, "Tokens per second over the number of micro-batches in a step.", options);
+    rounds = bench_least(rounds, MOST_ROUNDS);
     bench_machine(stdout);
     printf("%d blocks of width %d, micro-batches of %lld x %lld tokens, link %.1f GB/s each way, 1 compute and 1 host "
            "thread, %d rounds of %d steps\n",

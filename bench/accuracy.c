@@ -99,10 +99,11 @@ int main(int argc, char **argv)
     static const int64_t links[] = {0, 4000000000, 1000000000};
     static struct tally tally;
     struct ah_dev_options dev = {.threads = 1, .host_threads = 1};
-    for (int i = 1; i + 1 < argc; i += 2) {
-        dev.threads = strcmp(argv[i], "--threads") == 0 ? atoi(argv[i + 1]) : dev.threads;
-        dev.host_threads = strcmp(argv[i], "--host-threads") == 0 ? atoi(argv[i + 1]) : dev.host_threads;
-    }
+    const struct bench_option options[] = {
+        {"threads", BENCH_COUNT, &dev.threads, "of the device"},
+        {"host-threads", BENCH_COUNT, &dev.host_threads, "of the host optimizer"},
+    };
+    BENCH_OPTIONS(argc, argv, "Predicted against measured step times over shapes, links, plans, policies.", options);
     bench_machine(stdout);
     printf("%d compute and %d host threads; link 0: unthrottled; ms per step\n", dev.threads, dev.host_threads);
     printf("blocks  tokens   GB/s  %-16s %-30s %9s %9s %8s  %s\n", "policy", "plan", "predicted", "measured", "error",

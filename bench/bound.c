@@ -54,11 +54,12 @@ static void draw_machine(struct ah_profile *profile, const struct ah_partition *
 int main(int argc, char **argv)
 {
     int layers = 48, machines = 60;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        layers = strcmp(argv[i], "--layers") == 0 ? atoi(argv[i + 1]) : layers;
-        machines = strcmp(argv[i], "--machines") == 0 ? atoi(argv[i + 1]) : machines;
-    }
-    machines = machines < 1 ? 1 : machines > MOST ? MOST : machines;
+    const struct bench_option options[] = {
+        {"layers", BENCH_COUNT, &layers, "blocks of the model"},
+        {"machines", BENCH_COUNT, &machines, "that are drawn, 1024 at most"},
+    };
+    BENCH_OPTIONS(argc, argv, "How close simulated plans come to their bound, and how long planning takes.", options);
+    machines = bench_least(machines, MOST);
     struct bench bench = {.layers = layers, .width = 1024, .heads = 16, .vocab = 50257, .batch = 4, .seq = 1024};
     static double seconds[MOST], ratio[MOST], gap[MOST];
     struct ah_profile profile;

@@ -136,11 +136,12 @@ int main(int argc, char **argv)
 {
     const char *hardware = "a100-40g";
     int rounds = 5;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        hardware = strcmp(argv[i], "--hardware") == 0 ? argv[i + 1] : hardware;
-        rounds = strcmp(argv[i], "--rounds") == 0 ? atoi(argv[i + 1]) : rounds;
-    }
+    const struct bench_option options[] = {
+        {"hardware", BENCH_TEXT, &hardware, "the machine that is simulated"},
+        {"rounds", BENCH_COUNT, &rounds, "trainings of each kind, 16 at most"},
+    };
+    BENCH_OPTIONS(argc, argv, "What exact clipping costs while nothing is clipped.", options);
     simulated_table(hardware);
-    real_table(rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds);
+    real_table(bench_least(rounds, MOST_ROUNDS));
     return 0;
 }

@@ -1,10 +1,12 @@
 /* How close the CPU kernels come to what the processor gives, on a GPT-2 124M block (768 channels, 12 heads).
  *
- *     kernels [--threads N]
+ *     kernels [--head] [--threads N]
  *
  * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run
  * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one
  * plain dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
+#include "bench.h"
+#include "block.h"
 #include "dev/cpu/cpu.h"
 #include "dev/host/isa.h"
 #include "dev/host/pages.h"
@@ -15,7 +17,6 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -23,13 +24,6 @@
 #endif
 
 enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9, HEAD_ROUNDS = 5 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -111,267 +105,48 @@ static double probe_flops(struct ah_pool *pool)
     double rate[5];
     for (int round = 0; round < 5; round++) {
         int threads = ah__pool_threads(pool);
-        double start = seconds();
+        double start = bench_seconds();
         ah__pool_run(pool, probe_piece, threads, pool);
-        rate[round] = 2.0 * PROBE_STEPS * PROBE_CHAINS * probe_lanes() * threads / (seconds() - start);
+        rate[round] = 2.0 * PROBE_STEPS * PROBE_CHAINS * probe_lanes() * threads / (bench_seconds() - start);
     }
     return median(rate, 5);
 }
 
-enum { SCALE_FLOATS = 64 << 20, SCALE_PIECE = 1 << 18 };
+enum { SCALE_FLOATS = 64 << 20 };
 
-static void scale_piece(void *context, int index, int worker)
-{
-    (void)worker;
-    float *x = (float *)context + (int64_t)index * SCALE_PIECE;
-    for (int i = 0; i < SCALE_PIECE; i++)
-        x[i] *= 1.0001F;
-}
-
-static double probe_bytes(struct ah_pool *pool, float *memory)
-{
-    double rate[5];
-    for (int round = 0; round < 5; round++) {
-        double start = seconds();
-        ah__pool_run(pool, scale_piece, SCALE_FLOATS / SCALE_PIECE, memory);
-        rate[round] = 2.0 * SCALE_FLOATS * sizeof(float) / (seconds() - start);
-    }
-    return median(rate, 5);
-}
-
-/* ---- the block's calls ------------------------------------------------------------------------------------------- */
-
-/* Tensors of the block: activations, parameters, gradients of activations, gradients of parameters, and those of the
- * ends.
- */
-enum tensor {
-    NONE,
-    X,
-    LN1,
-    MEAN1,
-    RSTD1,
-    QKV,
-    ATT,
-    LSE,
-    PROJ,
-    LN2,
-    MEAN2,
-    RSTD2,
-    FC,
-    ACT,
-    OUT,
-    W_LN,
-    B_LN,
-    W_QKV,
-    B_QKV,
-    W_PROJ,
-    B_PROJ,
-    W_FC,
-    B_FC,
-    W_OUT,
-    B_OUT,
-    D_OUT,
-    D_FC,
-    D_LN,
-    D_X,
-    D_ATT,
-    D_QKV,
-    G_WLN,
-    G_BLN,
-    G_WQKV,
-    G_BQKV,
-    G_WPROJ,
-    G_BPROJ,
-    G_WFC,
-    G_BFC,
-    G_WOUT,
-    G_BOUT,
-    LOGITS,
-    TARGETS,
-    LOSS,
-    TABLE,
-    TENSORS
-};
-
-struct row {
-    enum ah_op op;
-    enum tensor in[5], out[3];
-    unsigned acc;
-};
-
-static const struct row forward_rows[] = {
-    {AH_OP_LAYERNORM, {X, W_LN, B_LN}, {LN1, MEAN1, RSTD1}, 0},
-    {AH_OP_LINEAR, {LN1, W_QKV, B_QKV}, {QKV}, 0},
-    {AH_OP_ATTENTION, {QKV}, {ATT, LSE}, 0},
-    {AH_OP_LINEAR, {ATT, W_PROJ, B_PROJ}, {PROJ}, 0},
-    {AH_OP_ADD, {PROJ, X}, {PROJ}, 0},
-    {AH_OP_LAYERNORM, {PROJ, W_LN, B_LN}, {LN2, MEAN2, RSTD2}, 0},
-    {AH_OP_LINEAR, {LN2, W_FC, B_FC}, {FC}, 0},
-    {AH_OP_GELU, {FC}, {ACT}, 0},
-    {AH_OP_LINEAR, {ACT, W_OUT, B_OUT}, {OUT}, 0},
-    {AH_OP_ADD, {OUT, PROJ}, {OUT}, 0},
-};
-
-static const struct row backward_rows[] = {
-    {AH_OP_LINEAR_BWD_B, {D_OUT}, {G_BOUT}, 0},
-    {AH_OP_LINEAR_BWD_W, {D_OUT, ACT}, {G_WOUT}, 0},
-    {AH_OP_LINEAR_BWD_X, {D_OUT, W_OUT}, {D_FC}, 0},
-    {AH_OP_GELU_BWD, {D_FC, FC}, {D_FC}, 0},
-    {AH_OP_LINEAR_BWD_B, {D_FC}, {G_BFC}, 0},
-    {AH_OP_LINEAR_BWD_W, {D_FC, LN2}, {G_WFC}, 0},
-    {AH_OP_LINEAR_BWD_X, {D_FC, W_FC}, {D_LN}, 0},
-    {AH_OP_LAYERNORM_BWD, {D_LN, PROJ, W_LN, MEAN2, RSTD2}, {D_OUT, G_WLN, G_BLN}, 1},
-    {AH_OP_LINEAR_BWD_B, {D_OUT}, {G_BPROJ}, 0},
-    {AH_OP_LINEAR_BWD_W, {D_OUT, ATT}, {G_WPROJ}, 0},
-    {AH_OP_LINEAR_BWD_X, {D_OUT, W_PROJ}, {D_ATT}, 0},
-    {AH_OP_ATTENTION_BWD, {D_ATT, QKV, ATT, LSE}, {D_QKV}, 0},
-    {AH_OP_LINEAR_BWD_B, {D_QKV}, {G_BQKV}, 0},
-    {AH_OP_LINEAR_BWD_W, {D_QKV, LN1}, {G_WQKV}, 0},
-    {AH_OP_LINEAR_BWD_X, {D_QKV, W_QKV}, {D_LN}, 0},
-    {AH_OP_LAYERNORM_BWD, {D_LN, X, W_LN, MEAN1, RSTD1}, {D_OUT, G_WLN, G_BLN}, 1},
-};
-
-static const struct row other_rows[] = {
-    {AH_OP_EMBEDDING, {TABLE, TARGETS}, {X}, 0},
-    {AH_OP_EMBEDDING_BWD, {D_OUT, TARGETS}, {TABLE}, 1},
-    {AH_OP_CROSS_ENTROPY, {LOGITS, TARGETS}, {LOSS, LOGITS}, 0},
-};
-
-struct bench {
+struct measured {
     struct ah_pool *pool;
-    int64_t seq, offset[TENSORS], bytes;
-    struct ah_shape shape[TENSORS];
+    struct block block;
     char *base[AH_SPACE_COUNT];
     double peak_flops, peak_bytes, best_gemm;
     int rounds;
 };
 
-static void tensor_place(struct bench *b, enum tensor tensor, struct ah_shape shape)
-{
-    b->shape[tensor] = shape;
-    b->offset[tensor] = b->bytes;
-    b->bytes += (ah__shape_count(&shape) * 4 + 4095) / 4096 * 4096;
-}
-
-static void tensors_place(struct bench *b)
-{
-    static const int token_cols[TENSORS] = {
-        [X] = 1, [LN1] = 1, [QKV] = 3, [ATT] = 1, [PROJ] = 1, [LN2] = 1, [FC] = 4, [ACT] = 4, [OUT] = 1,
-        [D_OUT] = 1, [D_FC] = 4, [D_LN] = 1, [D_X] = 1, [D_ATT] = 1, [D_QKV] = 3,
-    };
-    static const struct {
-        enum tensor weight, bias;
-        int in, out;
-    } layers[] = {
-        {W_QKV, B_QKV, 1, 3},   {W_PROJ, B_PROJ, 1, 1},   {W_FC, B_FC, 1, 4},   {W_OUT, B_OUT, 4, 1},
-        {G_WQKV, G_BQKV, 1, 3}, {G_WPROJ, G_BPROJ, 1, 1}, {G_WFC, G_BFC, 1, 4}, {G_WOUT, G_BOUT, 4, 1},
-    };
-    for (int i = 0; i < TENSORS; i++)
-        if (token_cols[i])
-            tensor_place(b, (enum tensor)i, (struct ah_shape){3, {BATCH, b->seq, token_cols[i] * CHANNELS, 0}});
-    for (size_t i = 0; i < AH_LENGTH(layers); i++) {
-        tensor_place(b, layers[i].weight, ah_shape2(layers[i].in * CHANNELS, layers[i].out * CHANNELS));
-        tensor_place(b, layers[i].bias, ah_shape1(layers[i].out * CHANNELS));
-    }
-    for (enum tensor i = MEAN1; i <= RSTD2; i++)
-        if (i == MEAN1 || i == RSTD1 || i == MEAN2 || i == RSTD2)
-            tensor_place(b, i, ah_shape1(BATCH * b->seq));
-    tensor_place(b, LSE, (struct ah_shape){3, {BATCH, HEADS, b->seq, 0}});
-    tensor_place(b, W_LN, ah_shape1(CHANNELS));
-    tensor_place(b, B_LN, ah_shape1(CHANNELS));
-    tensor_place(b, G_WLN, ah_shape1(CHANNELS));
-    tensor_place(b, G_BLN, ah_shape1(CHANNELS));
-    tensor_place(b, LOGITS, (struct ah_shape){3, {BATCH, 128, VOCABULARY, 0}});
-    tensor_place(b, TARGETS, ah_shape2(BATCH, b->seq));
-    tensor_place(b, LOSS, ah_shape1(1));
-    tensor_place(b, TABLE, ah_shape2(VOCABULARY, CHANNELS));
-}
-
-static void tensors_fill(struct bench *b, char *memory)
-{
-    b->base[AH_SPACE_WORK] = memory;
-    uint32_t state = 1;
-    for (int64_t i = 0; i < b->bytes / 4; i++) {
-        state = state * 1664525U + 1013904223U;
-        ((float *)memory)[i] = ((float)(state >> 8) / (float)(1 << 24) - 0.5F) * 0.1F;
-    }
-    for (int64_t i = 0; i < BATCH * b->seq; i++)
-        ((int32_t *)(memory + b->offset[TARGETS]))[i] = (int32_t)(i * 7919 % VOCABULARY);
-}
-
-static struct ah_operand operand(const struct bench *b, enum tensor tensor)
-{
-    if (tensor == NONE)
-        return (struct ah_operand){0};
-    return (struct ah_operand){
-        AH_SPACE_WORK, b->offset[tensor], {tensor == TARGETS ? AH_I32 : AH_F32, b->shape[tensor]}};
-}
-
-static struct ah_call call_of(const struct bench *b, const struct row *row)
-{
-    struct ah_call call = {.op = row->op, .attr = {.heads = HEADS, .eps = 1e-5F, .acc = row->acc}};
-    for (int i = 0; i < 5; i++)
-        call.in[i] = operand(b, row->in[i]);
-    for (int i = 0; i < 3; i++)
-        call.out[i] = operand(b, row->out[i]);
-    return call;
-}
-
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
-static double call_flops(const struct ah_call *call)
-{
-    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        in[i] = call->in[i].meta;
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        out[i] = call->out[i].meta;
-    return ah__op_table[call->op]->flops(in, out, &call->attr);
-}
-
-/* What must move at least: every operand once, outputs that are also read twice; of a table only the rows in use. */
-static double call_bytes(const struct ah_call *call, const struct bench *b)
-{
-    double bytes = 0;
-    for (int i = 0; i < AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS; i++) {
-        const struct ah_operand *o = i < AH_OP_MAX_INPUTS ? &call->in[i] : &call->out[i - AH_OP_MAX_INPUTS];
-        bool table = o->offset == b->offset[TABLE];
-        int64_t count = table ? BATCH * b->seq * CHANNELS : ah__shape_count(&o->meta.shape);
-        if (o->space)
-            bytes +=
-                4.0 * (double)count * (i >= AH_OP_MAX_INPUTS && call->attr.acc >> (i - AH_OP_MAX_INPUTS) & 1U ? 2 : 1);
-    }
-    return bytes;
-}
-
-static bool is_product(enum ah_op op)
-{
-    return ah__op_table[op]->limit != AH_OP_LIMIT_MEMORY;
-}
-
-static double program_time(const struct bench *b, const struct ah_program *program)
+static double program_time(const struct measured *b, const struct ah_program *program)
 {
     double time[ROUNDS_MOST];
     struct ah_cpu_program *ready;
     check(ah__cpu_program_new(&ready, program, ah__pool_threads(b->pool)));
     for (int round = -1; round < b->rounds; round++) {
-        double start = seconds();
+        double start = bench_seconds();
         check(ah__cpu_program_run(ready, b->pool, b->base));
         if (round >= 0)
-            time[round] = seconds() - start;
+            time[round] = bench_seconds() - start;
     }
     ah__cpu_program_free(ready);
     return median(time, b->rounds);
 }
 
-static double call_time(const struct bench *b, const struct ah_call *call)
+static double call_time(const struct measured *b, const struct ah_call *call)
 {
     const struct ah_program program = {.count = 1, .calls = call};
     return program_time(b, &program);
 }
 
 /* The same product by one library call on as many threads. */
-static double plain_time(const struct bench *b, const struct ah_call *call)
+static double plain_time(const struct measured *b, const struct ah_call *call)
 {
     double time[ROUNDS_MOST];
     const struct ah_operand *x = call->op == AH_OP_LINEAR_BWD_W ? &call->in[1] : &call->in[0];
@@ -383,7 +158,7 @@ static double plain_time(const struct bench *b, const struct ah_call *call)
     float *to = (float *)(void *)(b->base[AH_SPACE_WORK] + call->out[0].offset);
     omp_set_num_threads(ah__pool_threads(b->pool));
     for (int round = -1; round < b->rounds; round++) {
-        double start = seconds();
+        double start = bench_seconds();
         dnnl_status_t status = call->op == AH_OP_LINEAR
                                    ? dnnl_sgemm('N', 'N', rows, out, in, 1, first, in, other, out, 0, to, out)
                                : call->op == AH_OP_LINEAR_BWD_X
@@ -392,22 +167,22 @@ static double plain_time(const struct bench *b, const struct ah_call *call)
         if (status != dnnl_success)
             exit(1);
         if (round >= 0)
-            time[round] = seconds() - start;
+            time[round] = bench_seconds() - start;
     }
     omp_set_num_threads(1);
     usleep(10000); /* until the library's threads have stopped spinning */
     return median(time, b->rounds);
 }
 
-static void row_print(struct bench *b, const struct row *row)
+static void row_print(struct measured *b, const struct block_row *row)
 {
-    struct ah_call call = call_of(b, row);
-    double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&call, b);
+    struct ah_call call = block_call(&b->block, row);
+    double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&b->block, &call);
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
     printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op]->name, ah__shape_format(text, sizeof text, shape),
            time * 1e3);
-    if (!is_product(row->op)) {
+    if (!op_is_product(row->op)) {
         printf(" %8.1f GB/s      %3.0f%% of peak\n", bytes / time * 1e-9, 100 * bytes / time / b->peak_bytes);
         return;
     }
@@ -421,14 +196,15 @@ static void row_print(struct bench *b, const struct row *row)
     printf("\n");
 }
 
-static double program_run(const struct bench *b, const struct row *rows, size_t count, double *floor, const char *name)
+static double program_run(const struct measured *b, const struct block_row *rows, size_t count, double *floor,
+                          const char *name)
 {
-    struct ah_call calls[AH_LENGTH(forward_rows) + AH_LENGTH(backward_rows)];
+    struct ah_call calls[BLOCK_FORWARD + BLOCK_BACKWARD];
     struct ah_program program = {.count = (int)count, .calls = calls};
     double flops = 0;
     for (size_t i = 0; i < count; i++) {
-        calls[i] = call_of(b, &rows[i]);
-        flops += is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
+        calls[i] = block_call(&b->block, &rows[i]);
+        flops += op_is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
     }
     double middle = program_time(b, &program), least = flops / b->best_gemm;
     printf("  block %-27s %9.3f ms %8.1f GFLOP/s   %3.0f%% of its products at %.1f GFLOP/s\n", name, middle * 1e3,
@@ -439,27 +215,26 @@ static double program_run(const struct bench *b, const struct row *rows, size_t 
 
 static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
 {
-    struct bench b = {.pool = pool, .seq = seq, .rounds = seq > 256 ? 5 : 9};
-    tensors_place(&b);
-    b.peak_bytes = probe_bytes(pool, (float *)(void *)memory);
+    struct measured b = {.pool = pool, .rounds = seq > 256 ? 5 : 9, .base[AH_SPACE_WORK] = memory};
+    b.block = (struct block){.batch = BATCH, .seq = seq, .channels = CHANNELS, .vocabulary = VOCABULARY,
+                             .loss_seq = 128, .heads = HEADS};
+    block_place(&b.block);
+    b.peak_bytes = bench_scale_rate(pool, (float *)(void *)memory, SCALE_FLOATS, 5);
     b.peak_flops = probe_flops(pool);
-    tensors_fill(&b, memory);
+    block_fill(&b.block, memory);
     printf("%d x %lld tokens: peak %.1f GFLOP/s in registers, %.1f GB/s in place\n", BATCH, (long long)seq,
            b.peak_flops * 1e-9, b.peak_bytes * 1e-9);
-    for (size_t i = 0; i < AH_LENGTH(forward_rows); i++)
-        row_print(&b, &forward_rows[i]);
-    for (size_t i = 0; i < AH_LENGTH(backward_rows); i++)
-        row_print(&b, &backward_rows[i]);
+    for (size_t i = 0; i < BLOCK_FORWARD; i++)
+        row_print(&b, &block_forward[i]);
+    for (size_t i = 0; i < BLOCK_BACKWARD; i++)
+        row_print(&b, &block_backward[i]);
     double floor = 0;
-    double time = program_run(&b, forward_rows, AH_LENGTH(forward_rows), &floor, "forward");
-    time += program_run(&b, backward_rows, AH_LENGTH(backward_rows), &floor, "backward");
+    double time = program_run(&b, block_forward, BLOCK_FORWARD, &floor, "forward");
+    time += program_run(&b, block_backward, BLOCK_BACKWARD, &floor, "backward");
     printf("  block %-27s %9.3f ms                    %3.0f%% of its products\n", "both", time * 1e3,
            100 * floor / time);
-    for (size_t i = 0; i < AH_LENGTH(other_rows) && seq <= 256; i++) {
-        if (other_rows[i].op == AH_OP_CROSS_ENTROPY)
-            b.shape[TARGETS] = ah_shape2(BATCH, 128);
-        row_print(&b, &other_rows[i]);
-    }
+    for (size_t i = 0; i < BLOCK_OTHER && seq <= 256; i++)
+        row_print(&b, &block_other[i]);
 }
 
 /* ---- the head: its loss and gradients by one operator, against four that hold all logits ------------------------- */
@@ -471,24 +246,35 @@ static struct ah_operand head_place(int64_t *end, enum ah_dtype dtype, struct ah
     return operand;
 }
 
+/* About 0.01 in random order: zeros would let the clock rise. */
+static void numbers_fill(char *memory, int64_t bytes)
+{
+    uint32_t state = 1;
+    for (int64_t i = 0; i < bytes / 4; i++) {
+        state = state * 1664525U + 1013904223U;
+        ((float *)(void *)memory)[i] = ((float)(state >> 8) / (float)(1 << 24) - 0.5F) * 0.1F;
+    }
+}
+
 static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
 {
     const struct ah_op_row *row = ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY];
-    struct bench b = {.pool = pool, .rounds = 1, .base[AH_SPACE_WORK] = memory};
+    struct measured b = {.pool = pool, .rounds = 1, .base[AH_SPACE_WORK] = memory};
+    int64_t end = 0;
     struct ah_attr attr = {0}, out_in = {.out_in = true};
-    struct ah_operand x = head_place(&b.bytes, AH_F32, (struct ah_shape){3, {BATCH, seq, CHANNELS, 0}});
-    struct ah_operand weight = head_place(&b.bytes, AH_F32, ah_shape2(VOCABULARY, CHANNELS));
-    tensors_fill(&b, memory);
-    struct ah_operand targets = head_place(&b.bytes, AH_I32, ah_shape2(BATCH, seq));
+    struct ah_operand x = head_place(&end, AH_F32, (struct ah_shape){3, {BATCH, seq, CHANNELS, 0}});
+    struct ah_operand weight = head_place(&end, AH_F32, ah_shape2(VOCABULARY, CHANNELS));
+    numbers_fill(memory, end);
+    struct ah_operand targets = head_place(&end, AH_I32, ah_shape2(BATCH, seq));
     for (int64_t i = 0; i < BATCH * seq; i++)
         ((int32_t *)(void *)(memory + targets.offset))[i] = (int32_t)(i * 7919 % VOCABULARY);
-    struct ah_operand logits = head_place(&b.bytes, AH_F32, (struct ah_shape){3, {BATCH, seq, VOCABULARY, 0}});
+    struct ah_operand logits = head_place(&end, AH_F32, (struct ah_shape){3, {BATCH, seq, VOCABULARY, 0}});
     struct ah_meta in[AH_OP_MAX_INPUTS] = {x.meta, weight.meta, targets.meta}, out[AH_OP_MAX_OUTPUTS];
     check(row->infer(out, in, &attr));
-    struct ah_operand loss = head_place(&b.bytes, AH_F32, out[0].shape);
+    struct ah_operand loss = head_place(&end, AH_F32, out[0].shape);
     struct ah_operand scratch = {AH_SPACE_WORK, logits.offset, out[1]};
-    struct ah_operand dx = head_place(&b.bytes, AH_F32, out[2].shape);
-    struct ah_operand dweight = head_place(&b.bytes, AH_F32, out[3].shape);
+    struct ah_operand dx = head_place(&end, AH_F32, out[2].shape);
+    struct ah_operand dweight = head_place(&end, AH_F32, out[3].shape);
     struct ah_call fused = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch, dx, dweight}};
     struct ah_call alone = {AH_OP_LINEAR_CROSS_ENTROPY, attr, {x, weight, targets}, {loss, scratch}};
     struct ah_call apart[] = {{AH_OP_LINEAR, out_in, {x, weight}, {logits}},
@@ -517,9 +303,9 @@ static double task_time(struct ah_pool *pool, int (*run)(struct ah_pool *pool, c
 {
     double time[5];
     for (int i = 0; i < 5; i++) {
-        double start = seconds();
+        double start = bench_seconds();
         check(run(pool, task));
-        time[i] = seconds() - start;
+        time[i] = bench_seconds() - start;
     }
     return median(time, 5);
 }
@@ -534,7 +320,7 @@ static void task_print(const char *name, double time, int64_t count, double byte
 static void optimizer_print(struct ah_pool *pool, float *memory)
 {
     enum { COUNT = SCALE_FLOATS / 4 };
-    double peak = probe_bytes(pool, memory), norm;
+    double peak = bench_scale_rate(pool, memory, SCALE_FLOATS, 5), norm;
     memset(memory, 0, (size_t)SCALE_FLOATS * sizeof *memory);
     struct ah_task adam = {.as.adam = {.p = memory,
                                        .m = memory + COUNT,
@@ -559,15 +345,11 @@ static void optimizer_print(struct ah_pool *pool, float *memory)
 
 int main(int argc, char **argv)
 {
-    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN), at = 1;
-    bool head_only = at < argc && strcmp(argv[at], "--head") == 0;
-    at += head_only;
-    if (at + 2 == argc && strcmp(argv[at], "--threads") == 0)
-        threads = atoi(argv[at + 1]);
-    else if (at != argc) {
-        fprintf(stderr, "usage: kernels [--head] [--threads N]\n");
-        return 2;
-    }
+    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    bool head_only = false;
+    const struct bench_option options[] = {{"head", BENCH_FLAG, &head_only, "only the head"},
+                                           {"threads", BENCH_COUNT, &threads, "that compute"}};
+    BENCH_OPTIONS(argc, argv, "How close the CPU kernels come to what the processor gives.", options);
     struct ah_pool *pool;
     check(ah__pool_new(&pool, threads, -1));
     ah__pool_enter(pool);

@@ -60,8 +60,10 @@ static const struct bench machines[] = {
 int main(int argc, char **argv)
 {
     static const char *const plans[] = {"c=0,p=0,o=12", "c=0,p=6,o=12", "c=12,p=0,o=12", "c=6,p=4,o=8", "c=0,p=0,o=4"};
-    int rounds = argc > 2 && strcmp(argv[1], "--rounds") == 0 ? atoi(argv[2]) : 5;
-    rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    int rounds = 5;
+    const struct bench_option options[] = {{"rounds", BENCH_COUNT, &rounds, "trainings of each kind, 32 at most"}};
+    BENCH_OPTIONS(argc, argv, "How well four lanes overlap, beside first in, first out and beside the bound.", options);
+    rounds = bench_least(rounds, MOST_ROUNDS);
     for (size_t m = 0; m < AH_LENGTH(machines); m++) {
         struct bench bench = machines[m];
         bench_open(&bench);

@@ -184,12 +184,8 @@ int main(int argc, char **argv)
 {
     const char *folder = "bench/results/paper";
     char path[512];
-    if (argc == 3 && strcmp(argv[1], "--out") == 0) {
-        folder = argv[2];
-    } else if (argc != 1) {
-        fprintf(stderr, "usage: paper [--out DIR]\n");
-        return 2;
-    }
+    const struct bench_option options[] = {{"out", BENCH_TEXT, &folder, "the folder it is written to"}};
+    BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
     BENCH(ah__folder_make(folder));
     for (int optimizer = 0; optimizer < PAPER_OPTIMIZERS; optimizer++) {
         run_models(optimizer);

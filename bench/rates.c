@@ -4,23 +4,16 @@
  *
  * Prints one JSON object: the best rate of GPT-2 124M's products of 1024 tokens (FLOP/s), and bytes read and written
  * per second by threads that scale arrays in place. */
+#include "bench.h"
 #include "dev/cpu/cpu.h"
 #include "dev/host/isa.h"
 #include "dev/host/pages.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TOKENS = 1024, CHANNELS = 768, ROUNDS = 9, MEMORY = 1 << 28, PIECE = 1 << 18 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+enum { TOKENS = 1024, CHANNELS = 768, ROUNDS = 9, MEMORY = 1 << 28 };
 
 static void check(int status)
 {
@@ -63,10 +56,10 @@ static double product_rate(struct ah_pool *pool, char *memory, enum ah_dtype dty
     check(ah__cpu_program_new(&ready, &program, ah__pool_threads(pool)));
     char *base[AH_SPACE_COUNT] = {[AH_SPACE_WORK] = memory, [AH_SPACE_WORKSPACE] = memory + (end + 63) / 64 * 64};
     for (int round = -1; round < ROUNDS; round++) {
-        double start = seconds();
+        double start = bench_seconds();
         check(ah__cpu_program_run(ready, pool, base));
         if (round >= 0)
-            rate[round] = 2.0 * TOKENS * (double)in * (double)out / (seconds() - start);
+            rate[round] = 2.0 * TOKENS * (double)in * (double)out / (bench_seconds() - start);
     }
     ah__cpu_program_free(ready);
     return median(rate);
@@ -83,35 +76,11 @@ static double best_rate(struct ah_pool *pool, char *memory, enum ah_dtype dtype)
     return best;
 }
 
-static void scale_piece(void *context, int index, int worker)
-{
-    (void)worker;
-    float *x = (float *)context + (int64_t)index * PIECE;
-    for (int i = 0; i < PIECE; i++)
-        x[i] *= 1.0001F;
-}
-
-static double scale_rate(struct ah_pool *pool, char *memory)
-{
-    double rate[ROUNDS];
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = seconds();
-        ah__pool_run(pool, scale_piece, MEMORY / (int)sizeof(float) / PIECE, memory);
-        rate[round] = 2.0 * MEMORY / (seconds() - start);
-    }
-    return median(rate);
-}
-
 int main(int argc, char **argv)
 {
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    bool given = argc == 3 && strcmp(argv[1], "--threads") == 0;
-    if (given)
-        threads = atoi(argv[2]);
-    if ((argc != 1 && !given) || threads < 1) {
-        fprintf(stderr, "usage: rates [--threads N]\n");
-        return 2;
-    }
+    const struct bench_option options[] = {{"threads", BENCH_COUNT, &threads, "that compute"}};
+    BENCH_OPTIONS(argc, argv, "The rates a step cannot beat on this machine, as JSON.", options);
     struct ah_pool *pool;
     struct ah_pages pages;
     check(ah__pool_new(&pool, threads, -1));
@@ -121,7 +90,8 @@ int main(int argc, char **argv)
     printf("{\"threads\": %d, \"isa\": \"%s\", ", threads, ah__host_isa_name());
     printf("\"fp32_flops\": %.4g, ", best_rate(pool, pages.base, AH_F32));
     printf("\"bf16_flops\": %.4g, ", best_rate(pool, pages.base, AH_BF16));
-    printf("\"scale_bytes\": %.4g}\n", scale_rate(pool, pages.base));
+    printf("\"scale_bytes\": %.4g}\n",
+           bench_scale_rate(pool, (float *)(void *)pages.base, MEMORY / (int)sizeof(float), ROUNDS));
     ah__pages_free(&pages);
     ah__pool_free(pool);
     return 0;

@@ -1,8 +1,10 @@
-"""A GPT-2 in plain PyTorch, the peer of bench/step: step_torch.py '{"layers": ...}' trains it on random tokens, and
-prints one JSON object with the seconds of every step.
+"""A GPT-2 in plain PyTorch, the peer of bench/step and bench/gpu_peer: step_torch.py '{"layers": ...}' trains it on
+random tokens, and prints one JSON object with the seconds of every step.
 
-Keys: layers, width, heads, vocabulary, batch, seq, steps, threads, dtype ("fp32", or "bf16" by autocast). AdamW with
-decay on matrices, gradients clipped to a global norm of 1, as autohete trains by default."""
+Keys: layers, width, heads, vocabulary, batch, seq, steps, threads, dtype ("fp32", or "bf16" by autocast); and, beside
+their defaults, device ("cpu", or "cuda") and mode: "eager", "compiled" by torch.compile, or "offload": FSDP2 of one
+rank whose parameters, gradients and optimizer live on the host. AdamW with decay on matrices, gradients clipped to a
+global norm of 1, as autohete trains by default."""
 import json
 import math
 import sys
@@ -63,26 +65,55 @@ def optimizer_of(model):
         return torch.optim.AdamW(groups, **settings), False
 
 
+def offloaded(model):
+    """The model sharded over one rank, its states on the host, fetched block by block in bf16."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+    dist.init_process_group("cpu:gloo,cuda:nccl", store=dist.HashStore(), rank=0, world_size=1)
+    torch.cuda.set_device(0)
+    how = {"offload_policy": CPUOffloadPolicy(pin_memory=True),
+           "mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)}
+    for block in model.blocks:
+        fully_shard(block, **how)
+    return fully_shard(model, **how)
+
+
+def prepared(job):
+    """The model as the mode wants it, where it trains."""
+    model, mode = Model(job), job.get("mode", "eager")
+    if mode == "offload":
+        return offloaded(model)
+    model = model.to(job.get("device", "cpu"))
+    return torch.compile(model) if mode == "compiled" else model
+
+
 def main():
     job = json.loads(sys.argv[1])
+    device = job.get("device", "cpu")
     torch.set_num_threads(job["threads"])
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
-    model = Model(job)
+    model = prepared(job)
     optimizer, fused = optimizer_of(model)
     seconds = []
     for _ in range(job["steps"]):
         ids, targets = torch.randint(job["vocabulary"], (2, job["batch"], job["seq"]))
         start = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=job["dtype"] == "bf16"):
+        ids, targets = ids.to(device), targets.to(device)
+        with torch.autocast(device, torch.bfloat16, enabled=job["dtype"] == "bf16" and job.get("mode") != "offload"):
             loss = model(ids, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
         value = loss.item()
+        if device == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    print(json.dumps({"seconds": seconds, "loss": value, "torch": torch.__version__, "fused": fused}))
+    found = {"seconds": seconds, "loss": value, "torch": torch.__version__, "fused": fused}
+    if device == "cuda":
+        found["device_bytes"] = torch.cuda.max_memory_allocated()
+    print(json.dumps(found))
 
 
 main()

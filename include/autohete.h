@@ -492,12 +492,12 @@ struct ah_train_options {
     const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
     const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
-    const char *like_dir;        /* a training's folder: what is not set here is as that one was started, model, data and
-                                  * budget included; null: nothing */
+    const char *like_dir;        /* a training's folder: what is not set here is as that one was started, model, data
+                                  * and budget included; null: nothing */
     int64_t save_every;          /* * steps between checkpoints; 0 (default): none are due by steps */
-    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 where save_every is set.
-                                  * They are written while the training goes on, when memory allows a copy of the states
-                                  * (12 bytes per parameter); the last one is always saved */
+    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 where save_every is
+                                  * set. They are written while the training goes on, when memory allows a copy of the
+                                  * states (12 bytes per parameter); the last one is always saved */
     int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */

@@ -110,8 +110,9 @@ int ah__file_read_at(int fd, void *to, size_t length, int64_t offset, const char
         if (got < 0)
             return fail_io(path, "read");
         if (got == 0)
-            return ah__fail(AH_EIO, "%s: found %lld bytes, expected more than that: it was cut short since it was opened",
-                            path, (long long)(offset + (int64_t)done));
+            return ah__fail(AH_EIO,
+                            "%s: found %lld bytes, expected more than that: it was cut short since it was opened", path,
+                            (long long)(offset + (int64_t)done));
         done += (size_t)got;
     }
     return AH_OK;

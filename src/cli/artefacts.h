@@ -43,11 +43,11 @@ int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefa
 int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 void ah__artefacts_free(struct ah_artefacts *artefacts);
 
-/* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; `initial` is null
- * for a command that must know whether an option was given. */
+/* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; a command that
+ * must know whether an option was given has no `initial` and tells the default as a `hint`. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
-#define AH_ARGS_DEVICE(at_device, at_dev, initial)                                                                     \
-    {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP, 0, 0, false},                              \
+#define AH_ARGS_DEVICE(at_device, at_dev, initial, hint)                                                               \
+    {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
      "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},            \
     {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
@@ -59,11 +59,11 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      "device memory that may be used, like 64MiB (default: no limit)", 0, 0, false},                                   \
     {"host-memory", kind, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                          \
      "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
-#define AH_ARGS_PLAN(at_plan, at_policy, at_profile, initial_plan, initial_policy)                                     \
-    {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},   \
+#define AH_ARGS_PLAN(at_plan, at_policy, at_profile, initial_plan, initial_policy, hint_plan, hint_policy)             \
+    {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan, 0, 0, \
+     false},                                                                                                           \
     {"policy", AH_ARG_TEXT, at_policy, "NAME", initial_policy,                                                         \
-     "the policy; `autohete simulate --policy all` lists them",                                                        \
-     0, 0, false},                                                                                                     \
+     "the policy; `autohete simulate --policy all` lists them" hint_policy, 0, 0, false},                              \
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure)", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}

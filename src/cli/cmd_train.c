@@ -26,9 +26,10 @@ static const struct ah_arg options[] = {
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "text (read as bytes) or an llm.c token file", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
-    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL),
+    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)"),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
-    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), NULL, NULL),
+    AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), NULL, NULL, " (default auto)",
+                 " (default autohete)"),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
@@ -297,8 +298,8 @@ static int run(const void *given)
     if (!train.data_path && !train.resume_dir && !train.like_dir)
         return missing("data");
     if (args->save_every && !parse_interval(&train, args->save_every))
-        return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, 10min "
-                                          "or 2h", args->save_every));
+        return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, "
+                                          "10min or 2h", args->save_every));
     enum ah_dtype dtype;
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)

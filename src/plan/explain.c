@@ -110,11 +110,13 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
     struct ah_search_report report;
     struct ah_plan best;
     AH_TRY(ah__plan_search(&best, &report, predictor, budget));
-    fprintf(to, "search: %lld candidates, %lld simulated; %s\n", (long long)report.candidates,
-            (long long)report.simulated,
-            report.open_bound_ns ? "stopped at its limit" : "all others have a lower bound that is no better");
+    fprintf(to, "search: %lld candidates; the fastest of %lld simulated plans, neighbours of the best among them\n",
+            (long long)report.candidates, (long long)report.simulated);
     if (report.open_bound_ns)
-        ah__fprintf(to, "        (the best one left out might reach %.2f ms)\n", (double)report.open_bound_ns / 1e6);
+        ah__fprintf(to, "        stopped at its limit: the best candidate left out might reach %.2f ms\n",
+                    (double)report.open_bound_ns / 1e6);
+    else
+        fprintf(to, "        no other candidate can be faster, by its lower bound\n");
     fprintf(to, "\n  %-24s %3s %3s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "p", "o", "slots", "ahead", "embed.",
             "head", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));

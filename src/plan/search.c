@@ -1,19 +1,23 @@
 /* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget
  * leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
- * the search ends when the next bound is no better than the best simulated time, so what is skipped could not have won.
+ * the visit ends when the next bound is no better than the best simulated time, so what is skipped could not have won,
+ * or at a limit.
  *
  * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
  * refetch distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a
- * schedule slightly longer), so thinning may cost a fraction of a percent; models of few layers are searched whole. */
+ * schedule longer), so what was thinned out may be better: from the best plan visited the search goes downhill over all
+ * switches (improve.c). How far it stays behind a random search is measured by bench/search. Models of few layers are
+ * searched whole. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "plan/improve.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 60000, SEARCH_WHOLE_LAYERS = 6 };
+enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 25000, SEARCH_WHOLE_LAYERS = 6 };
 enum { GATHERED_AHEAD = 2 };
-enum { TILES_TRIED = 8, TILES_MUST_GAIN = 500 }; /* a five-hundredth of the step, or the group stays whole */
+enum { IMPROVE_PARTITIONS = 30000, IMPROVE_MOST = 1200 };
 
 /* A plan that fits, and what no schedule of it can beat. */
 struct candidate {
@@ -32,7 +36,7 @@ struct candidates {
     struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
 };
 
-static int min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, partition, &ah__policy_autohete);
@@ -44,8 +48,8 @@ static int min_slots(const struct ah_switches *switches, const struct ah_partiti
 static int max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
-    int shared = switches->offload_optimizer < switches->layers ? min_slots(&on_device, partition) : 0;
-    int least = min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
+    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, partition) : 0;
+    int least = ah__plan_min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
     return most > least ? most : least;
 }
 
@@ -83,7 +87,7 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
     int most = max_slots(switches, partition);
-    switches->slots = min_slots(switches, partition);
+    switches->slots = ah__plan_min_slots(switches, partition);
     switches->spares = 0;
     measure(plan, partition);
     if (!ah__plan_within(plan, budget))
@@ -117,7 +121,8 @@ static int candidates_whole(struct candidates *candidates, const struct ah_plan 
     struct ah_plan plan = *fitted;
     struct ah_switches *switches = &plan.switches;
     int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
-    for (switches->slots = min_slots(switches, predictor->partition); switches->slots <= most; switches->slots++)
+    int least = ah__plan_min_slots(switches, predictor->partition);
+    for (switches->slots = least; switches->slots <= most; switches->slots++)
         for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
             AH_TRY(candidate_add(candidates, &plan, predictor));
     return AH_OK;
@@ -178,7 +183,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         switches->layers = predictor->partition->layers;
         switches->ranks = ah__predictor_ranks(predictor);
         switches->tiles = 1;
-        int least = min_slots(switches, predictor->partition);
+        int least = ah__plan_min_slots(switches, predictor->partition);
         if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
@@ -267,62 +272,6 @@ static int visit(struct ah_plan *best, struct ah_search_report *report, const st
     return AH_OK;
 }
 
-/* A simulated time for a neighbour of the best plan, which replaces it when faster. */
-static int try_neighbour(struct ah_plan *best, struct ah_plan plan, struct ah_search_report *report,
-                         const struct ah_predictor *predictor, const struct ah_budget *budget)
-{
-    int64_t step_ns;
-    plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
-    if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, budget))
-        return AH_OK;
-    AH_TRY(ah__plan_choose_overtaking(&step_ns, &plan, predictor));
-    report->simulated++;
-    if (step_ns >= best->step_ns)
-        return AH_OK;
-    *best = plan;
-    best->step_ns = step_ns;
-    return AH_OK;
-}
-
-/* When the visit reached its limit: from the best plan found downhill, one switch (or p and o together) at a time. */
-static int descend(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
-                   const struct ah_budget *budget)
-{
-    static const int moves[][3] = {{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1},
-                                   {0, 0, -1}, {0, 1, 1}, {0, -1, -1}, {1, 0, -1}, {-1, 0, 1}};
-    int64_t before;
-    do {
-        before = best->step_ns;
-        struct ah_plan from = *best;
-        for (size_t i = 0; i < AH_LENGTH(moves); i++)
-            for (int stride = 1; stride <= 4; stride *= 2) {
-                struct ah_plan plan = from;
-                plan.switches.checkpoint += stride * moves[i][0];
-                plan.switches.offload_params += stride * moves[i][1];
-                plan.switches.offload_optimizer += stride * moves[i][2];
-                AH_TRY(try_neighbour(best, plan, report, predictor, budget));
-            }
-    } while (best->step_ns < before);
-    return AH_OK;
-}
-
-/* Pieces that follow each other through link, host and link shorten a group's round trip; each costs its launches. */
-static int try_tiles(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor)
-{
-    int64_t step_ns;
-    struct ah_plan plan = *best;
-    for (plan.switches.tiles = 2; plan.switches.tiles <= TILES_TRIED && plan.switches.tiles <= AH_SCHED_MOST_TILES;
-         plan.switches.tiles *= 2) {
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        report->simulated++;
-        if (step_ns >= best->step_ns - best->step_ns / TILES_MUST_GAIN)
-            continue;
-        best->switches.tiles = plan.switches.tiles;
-        best->step_ns = step_ns;
-    }
-    return AH_OK;
-}
-
 /* The fewest spare sets without which the step would be a thousandth longer. */
 static int trim_spares(struct ah_plan *best, const struct ah_predictor *predictor)
 {
@@ -352,7 +301,7 @@ static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
     int64_t step_ns;
     struct ah_plan plan = *best;
     struct ah_switches *tried = &plan.switches, *kept = &best->switches;
-    int low = min_slots(kept, predictor->partition), high = kept->slots;
+    int low = ah__plan_min_slots(kept, predictor->partition), high = kept->slots;
     while (low < high) {
         tried->slots = (low + high) / 2;
         AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
@@ -442,6 +391,12 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return status;
 }
 
+static int64_t improvements(const struct ah_partition *partition)
+{
+    int64_t count = IMPROVE_PARTITIONS / (partition->layers + 2);
+    return count < IMPROVE_MOST ? count : IMPROVE_MOST;
+}
+
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
@@ -458,10 +413,9 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         qsort(candidates.list, candidates.count, sizeof *candidates.list, by_bound);
         status = visit(&best, report, &candidates, predictor);
     }
-    if (status == AH_OK)
-        status = report->open_bound_ns && !placed ? descend(&best, report, predictor, budget) : AH_OK;
     if (status == AH_OK && !placed)
-        status = try_tiles(&best, report, predictor);
+        status = ah__plan_improve(&best, &report->simulated, predictor, budget, candidates.list[0].bound_ns,
+                                  improvements(predictor->partition));
     if (status == AH_OK && !placed)
         status = trim(&best, predictor);
     if (status == AH_OK)

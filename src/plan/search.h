@@ -24,6 +24,9 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
  * slots, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
+/* The fewest slots with which the switches can run. */
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition);
+
 /* Whether both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
 

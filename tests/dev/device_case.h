@@ -24,8 +24,9 @@ static inline struct test_device test_device_open(const char *name)
     struct ah_dev_options options = {.threads = strcmp(name, "cpu") == 0 ? 2 : 0, .host_threads = 1};
     bool named = getenv("AUTOHETE_PLUGINS");
 #ifdef AH_TEST_EMULATION
+    const char *plugins = getenv("AH_TEST_CUDA_PLUGIN"); /* another build of the plugin on the emulated GPU */
     if (!named) {
-        setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+        setenv("AUTOHETE_PLUGINS", plugins ? plugins : AH_TEST_EMULATION, 1);
         setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
     }
 #endif

@@ -29,7 +29,8 @@ struct description {
     int kind;
     int32_t compute_type, scale_type, pointer_mode, trans_a, trans_b, bias_type;
     uint32_t epilogue;
-    const void *bias;
+    const void *bias, *aux;
+    int64_t aux_ld;
 };
 
 struct layout {
@@ -71,6 +72,8 @@ static const struct attribute description_attributes[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE, description, epilogue),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_POINTER, description, bias),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, description, bias_type),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, description, aux),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, description, aux_ld),
     {0}};
 static const struct attribute layout_attributes[] = {
     ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_TYPE, layout, type),
@@ -282,6 +285,8 @@ static bool epilogue_known(const struct description *desc, const struct layout *
 {
     if (desc->epilogue == CUBLASLT_EPILOGUE_DEFAULT)
         return true;
+    if (desc->epilogue == CUBLASLT_EPILOGUE_DGELU)
+        return desc->aux && desc->aux_ld % 8 == 0 && desc->aux_ld >= (int64_t)d->rows && d->batches == 1;
     return desc->epilogue == CUBLASLT_EPILOGUE_BIAS && (desc->bias_type == -1 || desc->bias_type == (int32_t)d->type);
 }
 
@@ -398,6 +403,15 @@ static cublasStatus_t product_make(struct product *out, const struct problem *pr
             return status;
     }
     const struct description *desc = problem->desc;
+    struct layout aux = *problem->d; /* of gelu's input: another distance between columns, D's type */
+    aux.ld = desc->aux_ld;
+    out->dgelu = desc->epilogue == CUBLASLT_EPILOGUE_DGELU;
+    if (out->dgelu) {
+        cublasStatus_t status = operand_check('X', desc->aux, &aux, algorithm->align[3]);
+        if (status != CUBLAS_STATUS_SUCCESS)
+            return status;
+        out->aux = matrix_of(desc->aux, &aux);
+    }
     bool bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS;
     out->bias_bf16 = problem->d->type == CUDA_R_16BF;
     if (bias && !emulation_is_device(desc->bias, (size_t)problem->m * (out->bias_bf16 ? 2 : 4)))

@@ -2,6 +2,7 @@
 #include "inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DRIVER_VERSION = CUDART_VERSION, DEVICES = 1, MULTIPROCESSORS = 4, BUS = 0x17 };
@@ -25,9 +26,12 @@ cudaError_t cudaGetDeviceCount(int *out)
     return *out ? cudaSuccess : emulation_failed(cudaErrorNoDevice);
 }
 
+/* Starts nothing, and comes before what gives back. */
 cudaError_t cudaSetDevice(int device)
 {
-    ENTER("cudaSetDevice");
+    int error = emulation_enter_release("cudaSetDevice");
+    if (error || (error = emulation_sticky()) != 0)
+        return emulation_failed((cudaError_t)error);
     if (device < 0 || device >= device_count())
         REFUSE(cudaErrorInvalidDevice, "cudaSetDevice: %d of %d", device, device_count());
     current = device;
@@ -136,6 +140,22 @@ cudaError_t cudaDeviceGetPCIBusId(char *out, int bytes, int device)
         REFUSE(cudaErrorInvalidValue, "cudaDeviceGetPCIBusId: of device %d into %d bytes", device, bytes);
     snprintf(out, (size_t)bytes, "0000:%02X:00.0", (unsigned)(BUS + device));
     return cudaSuccess;
+}
+
+/* ---- what the kernel says of a GPU's connection: the plugin on the emulated GPU is linked with --wrap=fopen */
+
+static const char pci_folder[] = "/sys/bus/pci/devices";
+
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    char other[512];
+    const char *folder = getenv("AUTOHETE_EMULATION_PCI");
+    if (!folder || strncmp(path, pci_folder, sizeof pci_folder - 1) != 0)
+        return fopen(path, mode);
+    snprintf(other, sizeof other, "%s%s", folder, path + sizeof pci_folder - 1);
+    return fopen(other, mode);
 }
 
 /* ---- what errors are called */

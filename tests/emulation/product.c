@@ -1,6 +1,7 @@
 /* Compiled without AddressSanitizer: it reads and writes device memory. */
 #include "product.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,13 @@ __attribute__((no_sanitize("thread"))) static void column_sum(float *restrict su
     }
 }
 
+static float gelu_slope(float x)
+{
+    double u = 0.79788456080286536 * ((double)x + 0.044715 * (double)x * (double)x * (double)x), t = tanh(u);
+    double inner = 0.79788456080286536 * (1 + 3 * 0.044715 * (double)x * (double)x);
+    return (float)(0.5 * (1 + t) + 0.5 * (double)x * (1 - t * t) * inner);
+}
+
 static void column_write(const struct product *product, const float *sum, int64_t column)
 {
     const struct product_matrix bias = {(char *)(uintptr_t)product->bias, product->bias_bf16, 0, 0};
@@ -64,6 +72,8 @@ static void column_write(const struct product *product, const float *sum, int64_
             value += product->beta * element_read(&product->c, column * product->c.ld + i);
         if (product->bias)
             value += element_read(&bias, i);
+        if (product->dgelu)
+            value *= gelu_slope(element_read(&product->aux, column * product->aux.ld + i));
         element_write(&product->d, column * product->d.ld + i, value);
     }
 }

@@ -12,12 +12,13 @@ struct product_matrix {
     int64_t ld, stride;
 };
 
-/* D = alpha op(A) op(B) + beta C + bias of each row, `batches` times; sums are fp32 in order of k, D rounds once. */
+/* D = alpha op(A) op(B) + beta C + bias of each row, `batches` times; with dgelu times the slope of gelu (by tanh) at
+ * `aux`, of one batch. Sums are fp32 in order of k, D rounds once. */
 struct product {
-    bool trans_a, trans_b;
+    bool trans_a, trans_b, dgelu;
     int64_t m, n, k, batches;
     float alpha, beta;
-    struct product_matrix a, b, c, d;
+    struct product_matrix a, b, c, d, aux;
     const char *bias; /* or null */
     bool bias_bf16;
     char *workspace; /* overwritten */

@@ -195,6 +195,47 @@ static void stale_and_unknown_are_refused(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
-AH_TEST_SUITE("plan/search", cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+/* Deep models are thinned: no plan drawn at random, with every switch open, is much better than the one chosen. */
+static void no_random_plan_of_a_deep_model_is_better(void **state)
+{
+    (void)state;
+    enum { WORLDS = 4, DRAWS = 300, ITERATIONS = 5 };
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan chosen;
+        int64_t least, most, chosen_ns, drawn_ns;
+        world_init(&world, 100 + seed, 12, "autohete");
+        struct fixture *f = &world.fixture;
+        smallest_and_largest(&least, &most, &f->partition);
+        struct ah_budget budget = {.device_bytes = fixture_draw(f, least, most)};
+        assert_ok(ah__plan_search(&chosen, &report, &world.predictor, &budget));
+        assert_ok(ah__plan_step_ns(&chosen_ns, &chosen, &world.predictor, ITERATIONS));
+        for (int i = 0; i < DRAWS; i++) {
+            struct ah_plan drawn = fixture_plan(f);
+            struct ah_switches *switches = &drawn.switches;
+            struct ah_sched_config config;
+            switches->spares = 0;
+            switches->tiles = 1 << fixture_draw(f, 0, 3);
+            int farthest = switches->offload_params ? switches->offload_optimizer + 1 : 1;
+            switches->refetch_ahead = (int)fixture_draw(f, 1, farthest);
+            ah__sched_config_of(&config, switches, &f->partition, world.predictor.policy);
+            int least_slots = ah__sched_min_slots(&config);
+            switches->slots = switches->slots < least_slots ? least_slots : switches->slots;
+            switches->overtaking = (int)fixture_draw(f, 0, switches->slots);
+            ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
+            if (drawn.device_peak_bytes > budget.device_bytes)
+                continue;
+            assert_ok(ah__plan_step_ns(&drawn_ns, &drawn, &world.predictor, ITERATIONS));
+            if (chosen_ns > drawn_ns + drawn_ns / 200)
+                fail_msg("world %d, draw %d: %lld ns, chosen: %lld", (int)seed, i, (long long)drawn_ns,
+                         (long long)chosen_ns);
+        }
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
+AH_TEST_SUITE("plan/search", cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
+              cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -24,7 +24,8 @@
  *   OPERATIONGRAPH_OPS                    BACKEND_DESCRIPTOR x operations
  *   ENGINEHEUR_OPERATION_GRAPH            BACKEND_DESCRIPTOR   graph
  *   ENGINEHEUR_MODE                       HEUR_MODE            CUDNN_HEUR_MODE_A
- *   EXECUTION_PLAN_ENGINE_CONFIG          BACKEND_DESCRIPTOR   engine configuration
+ *   EXECUTION_PLAN_ENGINE_CONFIG          BACKEND_DESCRIPTOR   engine configuration; the handle is its graph's: the
+ *                                                              plan's own attribute for it is for plans read from JSON
  *   VARIANT_PACK_UNIQUE_IDS               INT64 x tensors
  *   VARIANT_PACK_DATA_POINTERS            VOID_PTR x tensors   device memory; of by-value tensors host memory
  *   VARIANT_PACK_WORKSPACE                VOID_PTR

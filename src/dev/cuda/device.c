@@ -19,6 +19,14 @@ static int enter(const struct ah_cuda *cuda)
     return AH_OK;
 }
 
+/* To give something back: libraries do that on the thread's GPU. One that has failed may say so; it has nothing to
+ * lose. */
+static void enter_to_free(const struct ah_cuda *cuda)
+{
+    if (cudaSetDevice(cuda->ordinal) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static int region_refuse(const struct ah_cuda *cuda, int64_t bytes, size_t available)
@@ -115,6 +123,7 @@ static int cuda_memory_release(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
     AH_TRY(ah__lanes_settle(cuda->lanes));
+    enter_to_free(cuda);
     if (ah__cuda_streams_drain(cuda) != cudaSuccess)
         cuda->lost = true;
     memory_free(cuda);
@@ -137,7 +146,7 @@ static int cuda_prepare(struct ah_dev *dev, const struct ah_program *program, st
 
 static void cuda_prepared_free(struct ah_dev *dev, struct ah_prepared *prepared)
 {
-    (void)dev;
+    enter_to_free(cuda_of(dev));
     ah__cuda_program_free((struct ah_cuda_program *)prepared);
 }
 
@@ -278,6 +287,7 @@ static int lanes_open(struct ah_cuda *cuda)
 static void cuda_close(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
+    enter_to_free(cuda);
     (void)ah__cuda_streams_drain(cuda);
     ah__lanes_free(cuda->lanes);
     ah__pool_free(cuda->pool);

@@ -6,10 +6,18 @@
 
 #include "dev/cuda/device.h"
 
-/* C[m,n] (+)= op(A) op(B) + bias; A is [m,k], or [k,m] when trans_a; B is [k,n], or [n,k] when trans_b. A and B are of
- * `dtype`, C is of `c_dtype` (that or AH_F32), bias [n] is of `dtype`, which is then that of C, too. */
+/* What is done to a product before it is stored; the extra operand is of C's dtype. */
+enum ah_cuda_epilogue {
+    AH_CUDA_PLAIN,
+    AH_CUDA_BIAS,    /* + extra [n] */
+    AH_CUDA_GELU_BWD /* times the slope of gelu at extra [m,n], whose rows are as far apart as C's, a multiple of 8 */
+};
+
+/* C[m,n] (+)= op(A) op(B), with its epilogue; A is [m,k], or [k,m] when trans_a; B is [k,n], or [n,k] when trans_b. A
+ * and B are of `dtype`, C is of `c_dtype`: that, or AH_F32 without an epilogue. */
 struct ah_cuda_gemm_shape {
-    bool trans_a, trans_b, accumulate, bias;
+    bool trans_a, trans_b, accumulate;
+    enum ah_cuda_epilogue epilogue;
     enum ah_dtype dtype, c_dtype;
     int64_t m, n, k;
     int64_t lda, ldb, ldc; /* elements from one row to the next */
@@ -30,9 +38,23 @@ struct ah_cuda_gemm {
 int64_t ah__cuda_align(const struct ah_operand *const *operands, int count);
 /* AH_EDEVICE when the library has no algorithm for it, naming the shape; nothing is to be given back then. */
 int ah__cuda_gemm_init(struct ah_cuda_gemm *out, struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *shape);
+/* The same, but that the library has none is no failure: *found tells. */
+int ah__cuda_gemm_try(struct ah_cuda_gemm *out, bool *found, struct ah_cuda *cuda,
+                      const struct ah_cuda_gemm_shape *shape);
 void ah__cuda_gemm_fini(struct ah_cuda_gemm *gemm, struct ah_cuda *cuda); /* all zero is fine */
-/* Asynchronous. `bias` null unless the shape has one; `workspace` of workspace_bytes, 256-byte aligned. AH_EDEVICE. */
-int ah__cuda_gemm_enqueue(const struct ah_cuda_gemm *gemm, struct ah_cuda *cuda, cudaStream_t stream, const void *a,
-                          const void *b, const void *bias, void *c, void *workspace);
+/* What the library would choose from, its own choice first; *count 0: nothing. For a bench, which may put another one
+ * into a product. AH_EDEVICE. */
+int ah__cuda_gemm_choices(cublasLtMatmulHeuristicResult_t *out, int most, int *count, const struct ah_cuda_gemm *gemm,
+                          const struct ah_cuda *cuda);
+
+/* Addresses of a product's operands. */
+struct ah_cuda_gemm_at {
+    const void *a, *b, *extra; /* extra null without an epilogue */
+    void *c;
+    void *workspace; /* of workspace_bytes, 256-byte aligned */
+};
+/* Asynchronous. AH_EDEVICE. */
+int ah__cuda_gemm_enqueue(const struct ah_cuda_gemm *gemm, struct ah_cuda *cuda, cudaStream_t stream,
+                          const struct ah_cuda_gemm_at *at);
 
 #endif

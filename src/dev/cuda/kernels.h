@@ -115,13 +115,13 @@ struct ah_cuda_loss_scale {
 cudaError_t ah__cuda_loss_scale_enqueue(cudaStream_t stream, struct ah_cuda_loss_scale *scale, const float *given,
                                         const int32_t *targets, int64_t rows);
 /* Softmax cross-entropy of rows: what they lose goes to losses[rows], and their logits' gradients times the scale to
- * dlogits, which may be logits. Both [rows,cols]. */
+ * dlogits, which may be logits. Both [rows,cols], rows `stride` elements apart; what lies between is undefined. */
 struct ah_cuda_cross_entropy {
     void *dlogits;
     const void *logits;
     const int32_t *targets;
     double *losses;
-    int64_t rows, cols;
+    int64_t rows, cols, stride;
     bool may_ignore; /* AH_TARGET_IGNORED loses nothing and has no gradient; else it is no class */
     const struct ah_cuda_loss_scale *scale;
 };

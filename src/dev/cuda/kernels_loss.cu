@@ -25,7 +25,8 @@ static __device__ inline float warps_largest(float x, float *shared)
     return x;
 }
 
-/* All that is the thread's of a row. U packs are in flight at a time. */
+/* All that is the thread's of a row. U packs are in flight at a time. The last one may reach behind the columns, where
+ * nothing counts. */
 template <typename E, int N> static __device__ struct softmax softmax_part(const E *logits, int64_t cols)
 {
     constexpr int U = 2 * lanes16<E> / N;
@@ -38,7 +39,7 @@ template <typename E, int N> static __device__ struct softmax softmax_part(const
             pack<E, N> value = col < cols ? pack_load<E, N>(logits + col) : pack_zero<E, N>();
 #pragma unroll
             for (int u = 0; u < N; u++)
-                x[i * N + u] = col < cols ? wide(value.lane[u]) : -INFINITY;
+                x[i * N + u] = col + u < cols ? wide(value.lane[u]) : -INFINITY;
         }
 #pragma unroll
         for (int i = 0; i < U * N; i++)
@@ -90,8 +91,8 @@ static __global__ void __launch_bounds__(MOST_THREADS) cross_entropy(struct ah_c
     __shared__ float shared[2][MOST_THREADS / WARP];
     int64_t row = blockIdx.x;
     int target = job.targets[row];
-    const E *logits = (const E *)job.logits + row * job.cols;
-    E *to = (E *)job.dlogits + row * job.cols;
+    const E *logits = (const E *)job.logits + row * job.stride;
+    E *to = (E *)job.dlogits + row * job.stride;
     if (job.may_ignore && target == AH_TARGET_IGNORED) {
         zeros_write<E, N>(to, job.cols);
         if (threadIdx.x == 0)
@@ -124,7 +125,7 @@ static cudaError_t cross_entropy_launch(cudaStream_t stream, const struct ah_cud
 
 template <typename E> static cudaError_t cross_entropy_of(cudaStream_t stream, const struct ah_cuda_cross_entropy *job)
 {
-    if (job->cols % lanes16<E> == 0)
+    if (job->stride % lanes16<E> == 0)
         return cross_entropy_launch<E, lanes16<E>>(stream, job);
     return cross_entropy_launch<E, 1>(stream, job);
 }

@@ -2,8 +2,9 @@
  *
  * A row is shared by a team of whole warps and read once, into registers. Backward sums the gradients of weight and
  * bias beside it: a block goes over a run of rows, every thread keeps the sums of its own columns, and a second kernel
- * adds up what the blocks have. How many blocks there are follows from shape and dtype alone, as the order of sums
- * does. */
+ * adds up what the blocks have. Of rows above 16 KiB registers hold no such sums: there a kernel of its own makes them
+ * first, and reads both operands once more. How many blocks there are follows from shape and dtype alone, as the order
+ * of sums does. */
 #include "dev/cuda/element.cuh"
 #include "dev/cuda/kernels.h"
 
@@ -11,8 +12,8 @@
  * widest rows a processor holds one block only: there twice as many, so that the last ones leave few idle. */
 enum { WARPS = 8, MOST_WARPS = 16, FEW = 2, MANY = 8, RUNS = 216, SUM_LANES = 32, SUM_SLICES = 8 };
 
-/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. With MANY, for rows
- * above 16 KiB, not all that backward sums stays in registers. */
+/* How a row comes to its team: pack g of a thread begins at column (g * lanes + lane) * N. MANY is for rows above
+ * 16 KiB. */
 struct shape {
     int warps, teams; /* of a team, of a block */
     bool few;         /* FEW packs for a thread are enough, else MANY */
@@ -276,9 +277,117 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP)
         }
         r = next;
     }
-    if constexpr (PACKS * N == FEW * lanes16<E>)
-        sums_join(&s, &t, teams);
+    sums_join(&s, &t, teams);
     sums_store(&s, &t, job.partials + 2 * blockIdx.x * job.cols, job.cols);
+}
+
+/* ---- backward of wide rows --------------------------------------------------------------------------------------- */
+
+/* A block sums the columns of one warp's packs over a run of rows, its warps in turn. */
+template <typename E, int N>
+static __global__ void __launch_bounds__(WARP *WARPS) norm_columns(struct ah_cuda_norm_bwd job, int64_t each)
+{
+    __shared__ float shared[WARPS][2 * N][WARP];
+    int64_t col = ((int64_t)blockIdx.x * WARP + threadIdx.x) * N, first = blockIdx.y * each;
+    int64_t end = first + each < job.rows ? first + each : job.rows;
+    float sum[2 * N] = {}; /* of weights, of biases */
+    for (int64_t row = first + threadIdx.y; row < end && col < job.cols; row += WARPS) {
+        pack<E, N> dy = pack_load<E, N>((const E *)job.dy + row * job.cols + col);
+        pack<E, N> x = pack_load<E, N>((const E *)job.x + row * job.cols + col);
+        float centre = job.mean ? job.mean[row] : 0, scale = job.rstd[row];
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            sum[u] = fmaf(wide(dy.lane[u]), (wide(x.lane[u]) - centre) * scale, sum[u]);
+            sum[N + u] += wide(dy.lane[u]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * N; i++)
+        shared[threadIdx.y][i][threadIdx.x] = sum[i];
+    __syncthreads();
+    if (threadIdx.y > 0 || col >= job.cols)
+        return;
+    float *to = job.partials + 2 * blockIdx.y * job.cols + col;
+#pragma unroll
+    for (int i = 0; i < 2 * N; i++) {
+        for (int warp = 1; warp < WARPS; warp++)
+            sum[i] += shared[warp][i][threadIdx.x];
+        to[i / N * job.cols + i % N] = sum[i];
+    }
+}
+
+/* What a pack of columns from `col` on adds to the row's own sums; nothing behind the last one. */
+template <typename E, int N>
+static __device__ inline struct twin pack_sums(const struct ah_cuda_norm_bwd &job, const pack<E, N> &dy,
+                                               const pack<E, N> &x, const struct row *r, int64_t col)
+{
+    struct twin sum = {0, 0};
+    pack<E, N> weight = col < r->cols ? pack_load<E, N>((const E *)job.weight + col) : pack_zero<E, N>();
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        float slope = wide(dy.lane[u]) * wide(weight.lane[u]);
+        sum.a += slope;
+        sum.b = fmaf(slope, (wide(x.lane[u]) - r->centre) * r->scale, sum.b);
+    }
+    return sum;
+}
+
+/* `means`: of g, of g n. */
+template <typename E, int N>
+static __device__ inline void pack_gradient(const struct ah_cuda_norm_bwd &job, const pack<E, N> &dy,
+                                            const pack<E, N> &x, const struct row *r, int64_t col, struct twin means)
+{
+    E *to = (E *)job.dx + r->at + col;
+    if (col >= r->cols)
+        return;
+    pack<E, N> weight = pack_load<E, N>((const E *)job.weight + col), dx = pack_zero<E, N>();
+    if (job.add_x)
+        dx = pack_load<E, N>(to);
+#pragma unroll
+    for (int u = 0; u < N; u++) {
+        float normal = (wide(x.lane[u]) - r->centre) * r->scale;
+        float slope = wide(dy.lane[u]) * wide(weight.lane[u]) - means.a;
+        put(&dx.lane[u], fmaf(fmaf(normal, -means.b, slope), r->scale, wide(dx.lane[u])));
+    }
+    pack_store<E, N>(to, dx);
+}
+
+/* The input's gradient alone: a block has a row at a time, and the weight, which all rows read, in the caches. */
+template <typename E, int N, int PACKS>
+static __global__ void __launch_bounds__(MOST_WARPS *WARP) norm_bwd_wide(struct ah_cuda_norm_bwd job, int warps)
+{
+    __shared__ struct twin shared[2][MOST_WARPS];
+    struct team t = team_of(warps);
+    int turn = 0;
+    for (int64_t row = blockIdx.x; row < job.rows; row += gridDim.x, turn ^= 1) {
+        struct row r = row_at(job, row, job.rows);
+        struct twin sum = {0, 0};
+        pack<E, N> dy[PACKS], x[PACKS];
+        row_load<E, N, PACKS>(dy, (const E *)job.dy + r.at, &t, r.cols);
+        row_load<E, N, PACKS>(x, (const E *)job.x + r.at, &t, r.cols);
+#pragma unroll
+        for (int g = 0; g < PACKS; g++)
+            sum = sum + pack_sums(job, dy[g], x[g], &r, (int64_t)(g * t.lanes + t.lane) * N);
+        sum = team_sum(&t, shared[turn], sum);
+        sum.a = job.mean ? sum.a / (float)job.cols : 0;
+        sum.b /= (float)job.cols;
+#pragma unroll
+        for (int g = 0; g < PACKS; g++)
+            pack_gradient(job, dy[g], x[g], &r, (int64_t)(g * t.lanes + t.lane) * N, sum);
+    }
+}
+
+/* Sums come first: the gradient may be written over what they are made of. */
+template <typename E, int N>
+static cudaError_t norm_bwd_wide_launch(cudaStream_t stream, const struct ah_cuda_norm_bwd *job, const struct shape *s,
+                                        int64_t runs, int64_t each)
+{
+    constexpr int scale = lanes16<E> / N;
+    dim3 grid(blocks_for(job->cols, N * WARP), (unsigned)runs);
+    cudaError_t error = launch(norm_columns<E, N>, grid, dim3(WARP, WARPS), 0, stream, *job, each);
+    return error != cudaSuccess ? error
+                                : launch(norm_bwd_wide<E, N, MANY * scale>, dim3((unsigned)least(job->rows, 16 * RUNS)),
+                                         block_of(s), 0, stream, *job, s->warps);
 }
 
 /* ---- partial sums ------------------------------------------------------------------------------------------------ */
@@ -345,11 +454,10 @@ template <typename E, int N>
 static cudaError_t norm_bwd_launch(cudaStream_t stream, const struct ah_cuda_norm_bwd *job, const struct shape *s)
 {
     constexpr int scale = lanes16<E> / N;
-    int64_t each;
-    dim3 grid((unsigned)runs_of(s, job->rows, &each));
+    int64_t each, runs = runs_of(s, job->rows, &each);
     if (s->few)
-        return launch(norm_bwd<E, N, FEW * scale>, grid, block_of(s), 0, stream, *job, s->warps, each);
-    return launch(norm_bwd<E, N, MANY * scale>, grid, block_of(s), 0, stream, *job, s->warps, each);
+        return launch(norm_bwd<E, N, FEW * scale>, dim3((unsigned)runs), block_of(s), 0, stream, *job, s->warps, each);
+    return norm_bwd_wide_launch<E, N>(stream, job, s, runs, each);
 }
 
 template <typename E> static cudaError_t norm_bwd_of(cudaStream_t stream, const struct ah_cuda_norm_bwd *job)

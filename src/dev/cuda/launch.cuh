@@ -17,11 +17,4 @@ static inline cudaError_t launch(void (*kernel)(Params...), dim3 grid, dim3 bloc
     return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
 }
 
-/* Dynamic shared memory, 16-byte aligned: AH_SHARED(float, part); declares `float *part`. */
-#ifndef AH_SHARED
-#define AH_SHARED(type, name)                                                                                          \
-    extern __shared__ __align__(16) unsigned char ah_shared_bytes[];                                                   \
-    type *name = reinterpret_cast<type *>(ah_shared_bytes)
-#endif
-
 #endif

@@ -16,26 +16,29 @@ static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
+static void *library_load(const char **why, const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *why = library ? "" : dlerror();
+    return library;
+}
+
 /* A library in the first of the folders `named` (separated by ':') that has it; where none are named, where the system
  * looks. Null: `why` says why. A file that is there but does not load is not passed over for another. */
 static void *library_find(const char **why, const char *named, const char *name)
 {
     char path[4096];
-    void *library = NULL;
-    *why = "no such file in these folders";
+    if (!*named)
+        return library_load(why, name);
     for (const char *at = named; *at; at += *at == ':') {
         int length = (int)strcspn(at, ":");
         bool fits = length && snprintf(path, sizeof path, "%.*s/%s", length, at, name) < (int)sizeof path;
         at += length;
-        if (!fits || access(path, F_OK) != 0)
-            continue;
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        *why = library ? "" : dlerror();
-        return library;
+        if (fits && access(path, F_OK) == 0)
+            return library_load(why, path);
     }
-    if (!*named && !(library = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
-        *why = dlerror();
-    return library;
+    *why = "no such file in these folders";
+    return NULL;
 }
 
 static int symbol_find(void *out, void *library, const char *library_name, const char *name)

@@ -32,7 +32,6 @@
     X(cudnnSetStream)                                                                                                  \
     X(cudnnGetVersion)                                                                                                 \
     X(cudnnGetErrorString)                                                                                             \
-    X(cudnnGetLastErrorString)                                                                                         \
     X(cudnnBackendCreateDescriptor)                                                                                    \
     X(cudnnBackendDestroyDescriptor)                                                                                   \
     X(cudnnBackendSetAttribute)                                                                                        \
@@ -40,10 +39,9 @@
     X(cudnnBackendFinalize)                                                                                            \
     X(cudnnBackendExecute)
 
-/* Streams wait for, and write, a number in memory: events between a stream and a thread of the host. */
+/* Streams wait for a number in memory: events of a thread of the host. */
 #define AH_CUDA_DRIVER_LIST(X)                                                                                         \
-    X(cuStreamWaitValue64)                                                                                             \
-    X(cuStreamWriteValue64)
+    X(cuStreamWaitValue64)
 
 struct ah_cuda_library {
     void *cublaslt_library, *cudnn_library; /* dlopen's; cuDNN's is null where there is none */

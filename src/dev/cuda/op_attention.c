@@ -65,7 +65,6 @@ static struct ah_cuda_attention job_of(const struct ah_cuda_bound *bound)
     return ((const struct attention *)bound->call->owned)->job;
 }
 
-
 static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *job, bool backward)
 {
     const struct attention *attention = bound->call->owned;

@@ -1,5 +1,9 @@
 /* The head's product and its loss by chunks of tokens: logits, their gradients in the same memory, and what these give
- * to the input and to the weight. The sum over chunks that is the weight's gradient has the chunks' order. */
+ * to the input and to the weight. The sum over chunks that is the weight's gradient has the chunks' order.
+ *
+ * Rows of logits begin at multiples of 16 bytes whatever the vocabulary is (50257 is odd), for which cuBLASLt has its
+ * fast kernels and the loss's kernel its wide accesses; the room for it comes from chunks of somewhat fewer tokens than
+ * the operator's. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
@@ -11,6 +15,7 @@ enum product { LOGITS, DX, DWEIGHT, PRODUCTS };
 struct head {
     struct ah_cuda_gemm whole[PRODUCTS], rest[PRODUCTS]; /* of a whole chunk; of the last one, where it is shorter */
     int64_t rows, chunk, channels, vocab;
+    int64_t stride; /* elements from one row of logits to the next */
     int64_t losses_at, products_at; /* bytes of the workspace */
 };
 
@@ -46,11 +51,11 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     int64_t align = align_of(call, head), c = head->channels, v = head->vocab;
     const struct ah_cuda_gemm_shape shape[PRODUCTS] = {
         [LOGITS] = {.trans_b = true, .dtype = call->dtype, .c_dtype = call->dtype, .m = rows, .n = v, .k = c, .lda = c,
-                    .ldb = c, .ldc = v, .align_bytes = align},
-        [DX] = {.dtype = call->dtype, .c_dtype = call->dtype, .m = rows, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c,
-                .align_bytes = align},
-        [DWEIGHT] = {.trans_a = true, .dtype = call->dtype, .c_dtype = AH_F32, .m = v, .n = c, .k = rows, .lda = v,
-                     .ldb = c, .ldc = c, .align_bytes = align},
+                    .ldb = c, .ldc = head->stride, .align_bytes = align},
+        [DX] = {.dtype = call->dtype, .c_dtype = call->dtype, .m = rows, .n = c, .k = v, .lda = head->stride, .ldb = c,
+                .ldc = c, .align_bytes = align},
+        [DWEIGHT] = {.trans_a = true, .dtype = call->dtype, .c_dtype = AH_F32, .m = v, .n = c, .k = rows,
+                     .lda = head->stride, .ldb = c, .ldc = c, .align_bytes = align},
     };
     for (int i = 0; i < PRODUCTS; i++) {
         if (call->call->out[i + 1].space == AH_SPACE_NONE)
@@ -62,6 +67,22 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     return AH_OK;
 }
 
+/* Chunks of logits [chunk,vocab] with longer rows: as few as fit, nearly equal, in multiples of CHUNK_MULTIPLE. Where
+ * longer rows cost more than a 64th of the room they stay as they are. */
+static void chunks_choose(struct head *head, int64_t chunk, int64_t lanes)
+{
+    enum { CHUNK_MULTIPLE = 16, MOST_PART = 64 };
+    int64_t stride = (head->vocab + lanes - 1) / lanes * lanes, fits = chunk * head->vocab / stride;
+    head->stride = head->vocab;
+    head->chunk = chunk;
+    if (stride == head->vocab || (stride - head->vocab) * MOST_PART > head->vocab || fits < 1)
+        return;
+    int64_t count = (head->rows + fits - 1) / fits, each = (head->rows + count - 1) / count;
+    int64_t rounded = (each + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
+    head->stride = stride;
+    head->chunk = rounded <= fits ? rounded : each;
+}
+
 static int head_prepare(struct ah_cuda_call *call)
 {
     const struct ah_shape *x = &call->call->in[0].meta.shape, *logits = &call->call->out[1].meta.shape;
@@ -71,8 +92,8 @@ static int head_prepare(struct ah_cuda_call *call)
     call->release = head_release;
     head->rows = ah__shape_rows(x);
     head->channels = x->dim[2];
-    head->chunk = logits->dim[0];
     head->vocab = logits->dim[1];
+    chunks_choose(head, logits->dim[0], 16 / ah__dtype_bytes(call->dtype));
     head->losses_at = aligned(sizeof(struct ah_cuda_loss_scale));
     head->products_at = head->losses_at + aligned(head->rows * (int64_t)sizeof(double));
     call->workspace_bytes = head->products_at;
@@ -94,8 +115,8 @@ static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm 
                    void *c)
 {
     const struct head *head = bound->call->owned;
-    return ah__cuda_gemm_enqueue(gemm, bound->call->cuda, bound->stream, a, b, NULL, c,
-                                 bound->workspace + head->products_at);
+    const struct ah_cuda_gemm_at at = {a, b, NULL, c, bound->workspace + head->products_at};
+    return ah__cuda_gemm_enqueue(gemm, bound->call->cuda, bound->stream, &at);
 }
 
 /* Rows [from, from + rows). */
@@ -105,6 +126,7 @@ static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t
     const struct ah_cuda_cross_entropy job = {.dlogits = bound->out[1], .logits = bound->out[1],
                                               .targets = (const int32_t *)bound->in[2] + from,
                                               .losses = losses_of(bound) + from, .rows = rows, .cols = head->vocab,
+                                              .stride = head->stride,
                                               .may_ignore = true, .scale = scale_of(bound)};
     AH_CUDA_TRY(ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));
     return AH_OK;

@@ -1,4 +1,10 @@
-/* Linear layers: three products. (The column sum that is the bias's gradient is no product.) */
+/* Linear layers: three products. (The column sum that is the bias's gradient is no product.)
+ *
+ * Where gelu's backward comes right behind the product that makes its gradient, and writes over it, cuBLASLt does both
+ * at once: the gradient of the activation is never stored, nor rounded. Whether it does follows from dtype, shape, GPU
+ * and library, and a block has one backward program under every plan, so its bits do not depend on the plan. Its
+ * forward twin is not used: programs of one block place the activation over the product's inputs in some modes and not
+ * in others. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/program.h"
 
@@ -28,34 +34,39 @@ static int product_prepare(struct ah_cuda_call *call, struct ah_cuda_gemm_shape 
     const struct ah_operand *const operands[] = {&call->call->in[0], &call->call->in[1], &call->call->in[2],
                                                  &call->call->out[0]};
     struct ah_cuda_gemm *gemm;
+    bool fused = false;
     shape.dtype = call->dtype;
     shape.c_dtype = call->call->out[0].meta.dtype;
     shape.accumulate = call->adds[0];
     shape.align_bytes = ah__cuda_align(operands, (int)AH_LENGTH(operands));
-    AH_TRY(ah__new(&gemm, 1, sizeof *gemm));
-    int status = ah__cuda_gemm_init(gemm, call->cuda, &shape);
-    if (status != AH_OK) {
-        ah__free(gemm);
-        return status;
-    }
+    AH_TRY(ah__new(&gemm, 1, sizeof *gemm)); /* the call's from here on */
     call->owned = gemm;
     call->release = product_release;
+    if (shape.epilogue == AH_CUDA_GELU_BWD)
+        AH_TRY(ah__cuda_gemm_try(gemm, &fused, call->cuda, &shape));
+    call->takes_next = fused;
+    if (shape.epilogue == AH_CUDA_GELU_BWD)
+        shape.epilogue = AH_CUDA_PLAIN;
+    if (!fused)
+        AH_TRY(ah__cuda_gemm_init(gemm, call->cuda, &shape));
     call->workspace_bytes = gemm->workspace_bytes;
     return AH_OK;
 }
 
-static int product_enqueue(const struct ah_cuda_bound *bound, const void *a, const void *b, const void *bias)
+static int product_enqueue(const struct ah_cuda_bound *bound, const void *a, const void *b, const void *extra)
 {
     const struct ah_cuda_call *call = bound->call;
-    return ah__cuda_gemm_enqueue(call->owned, call->cuda, bound->stream, a, b, bias, bound->out[0], bound->workspace);
+    const struct ah_cuda_gemm_at at = {a, b, extra, bound->out[0], bound->workspace};
+    return ah__cuda_gemm_enqueue(call->owned, call->cuda, bound->stream, &at);
 }
 
 static int linear_prepare(struct ah_cuda_call *call)
 {
+    bool bias = call->call->in[2].space != AH_SPACE_NONE;
     struct sizes s = sizes_of(call, &call->call->in[0], &call->call->out[0]);
     return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in,
                                                              .lda = s.in, .ldb = s.weight_stride, .ldc = s.out,
-                                                             .bias = call->call->in[2].space != AH_SPACE_NONE});
+                                                             .epilogue = bias ? AH_CUDA_BIAS : AH_CUDA_PLAIN});
 }
 
 static int linear_enqueue(const struct ah_cuda_bound *bound)
@@ -65,16 +76,35 @@ static int linear_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_linear = {linear_prepare, linear_enqueue};
 
+static bool same_place(const struct ah_operand *a, const struct ah_operand *b)
+{
+    return a->space == b->space && a->offset == b->offset;
+}
+
+/* Whether gelu's backward can be done with the product. From Hopper on: on GPUs before it the fused product is known to
+ * be slower than both apart. */
+static bool is_fusible(const struct ah_cuda_call *call, const struct sizes *s)
+{
+    const struct ah_call *next = call->next;
+    const struct ah_operand *dx = &call->call->out[0];
+    if (!next || next->op != AH_OP_GELU_BWD || call->adds[0] || call->cuda->properties.major < 9)
+        return false;
+    return call->dtype == AH_BF16 && s->in % 8 == 0 && next->in[1].offset % 16 == 0 &&
+           same_place(&next->in[0], dx) && same_place(&next->out[0], dx);
+}
+
 static int linear_bwd_x_prepare(struct ah_cuda_call *call)
 {
     struct sizes s = sizes_of(call, &call->call->out[0], &call->call->in[0]);
+    enum ah_cuda_epilogue epilogue = is_fusible(call, &s) ? AH_CUDA_GELU_BWD : AH_CUDA_PLAIN;
     return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out,
-                                                             .lda = s.out, .ldb = s.weight_stride, .ldc = s.in});
+                                                             .lda = s.out, .ldb = s.weight_stride, .ldc = s.in,
+                                                             .epilogue = epilogue});
 }
 
 static int linear_bwd_x_enqueue(const struct ah_cuda_bound *bound)
 {
-    return product_enqueue(bound, bound->in[0], bound->in[1], NULL);
+    return product_enqueue(bound, bound->in[0], bound->in[1], bound->next_in[1]);
 }
 
 const struct ah_cuda_operator ah__cuda_linear_bwd_x = {linear_bwd_x_prepare, linear_bwd_x_enqueue};

@@ -21,6 +21,7 @@ static int cross_entropy_enqueue(const struct ah_cuda_bound *bound)
                                         .losses = (double *)(bound->workspace + SCALE_BYTES),
                                         .rows = ah__shape_rows(logits),
                                         .cols = logits->dim[2],
+                                        .stride = logits->dim[2],
                                         .scale = scale};
     AH_CUDA_TRY(ah__cuda_loss_scale_enqueue(bound->stream, scale, bound->in[2], NULL, job.rows));
     AH_CUDA_TRY(ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));

@@ -12,10 +12,11 @@ static const struct ah_cuda_operator *const operators[AH_OP_COUNT] = {
 
 /* ---- making ready ------------------------------------------------------------------------------------------------ */
 
-static int call_prepare(struct ah_cuda_call *out, struct ah_cuda *cuda, const struct ah_call *call)
+static int call_prepare(struct ah_cuda_call *out, struct ah_cuda *cuda, const struct ah_call *call,
+                        const struct ah_call *next)
 {
     const struct ah_cuda_operator *operator = operators[call->op];
-    *out = (struct ah_cuda_call){.enqueue = operator->enqueue, .call = call, .cuda = cuda};
+    *out = (struct ah_cuda_call){.enqueue = operator->enqueue, .call = call, .next = next, .cuda = cuda};
     out->dtype = call->in[0].meta.dtype;
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         out->adds[i] = call->attr.acc >> i & 1U;
@@ -24,9 +25,9 @@ static int call_prepare(struct ah_cuda_call *out, struct ah_cuda *cuda, const st
 
 static int calls_prepare(struct ah_cuda_program *out, struct ah_cuda *cuda, const struct ah_program *program)
 {
-    for (int i = 0; i < program->count; i++) {
+    for (int i = 0; i < program->count; i += out->calls[i].takes_next ? 2 : 1) {
         const struct ah_call *call = &program->calls[i];
-        int status = call_prepare(&out->calls[i], cuda, call);
+        int status = call_prepare(&out->calls[i], cuda, call, i + 1 < program->count ? call + 1 : NULL);
         if (status != AH_OK)
             return ah__fail_prefix(status, "cuda: call %d, %s", i, ah__op_table[call->op]->name);
         ah__prepared_workspace(&out->prepared, out->calls[i].workspace_bytes);
@@ -80,13 +81,15 @@ static int call_enqueue(const struct ah_cuda_call *call, cudaStream_t stream, ch
         bound.in[i] = address(&call->call->in[i], base);
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
         bound.out[i] = address(&call->call->out[i], base);
+    for (int i = 0; i < AH_OP_MAX_INPUTS && call->takes_next; i++)
+        bound.next_in[i] = address(&call->next->in[i], base);
     return call->enqueue(&bound);
 }
 
 int ah__cuda_program_enqueue(const struct ah_cuda_program *program, cudaStream_t stream,
                              char *const base[AH_SPACE_COUNT])
 {
-    for (int i = 0; i < program->count; i++) {
+    for (int i = 0; i < program->count; i += program->calls[i].takes_next ? 2 : 1) {
         const struct ah_call *call = program->calls[i].call;
         int status = call_enqueue(&program->calls[i], stream, base);
         if (status != AH_OK)

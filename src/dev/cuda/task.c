@@ -61,12 +61,11 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
         return ah__cuda_status("sqnorm", ah__cuda_sqnorm(stream->work, task, stream->partials));
     case AH_TASK_CLIP:
         return ah__cuda_status("clip", ah__cuda_clip(stream->work, task));
+    case AH_TASK_DELAY: /* refused by the check */
     case AH_TASK_COLLECTIVE:
-        return collective_enqueue(cuda->comm, task);
-    case AH_TASK_DELAY:
-        break; /* refused by the check */
+        break;
     }
-    return AH_OK;
+    return collective_enqueue(cuda->comm, task);
 }
 
 /* ---- the host lane ----------------------------------------------------------------------------------------------- */

@@ -6,7 +6,8 @@ void emulated_begin(void)
 {
     if (getenv("AH_TEST_GPU"))
         return;
-    setenv("AUTOHETE_PLUGINS", AH_TEST_EMULATION, 1);
+    const char *plugins = getenv("AH_TEST_CUDA_PLUGIN"); /* another build of it: tests/emulation/coverage */
+    setenv("AUTOHETE_PLUGINS", plugins ? plugins : AH_TEST_EMULATION, 1);
     setenv("AUTOHETE_CUDA_LIBRARIES", AH_TEST_EMULATION "/libraries", 1);
 }
 

@@ -15,6 +15,7 @@ static const struct op_case head_cases[] = {
     {"one chunk", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
     {"chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(5, 31, 9), S2(30011, 9), S2(5, 31)}, {0}, 30011},
     {"a scale", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 64, 8), S2(501, 8), S2(2, 64), S1(1)}, {0}, 501},
+    {"few tokens", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 5, 16), S2(509, 16), S2(1, 5)}, {0}, 509},
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
 };
 

@@ -1,0 +1,170 @@
+/* How far the planner's choice stays behind a random search over all switches together, which shares the simulator but
+ * none of the search: half of its draws are uniform, half change some switches of its best. Positive: the planner's
+ * plan is slower. Also how long planning took.
+ *     search [--hardware NAME] [--seconds S] [--model NAME] */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "plan/search.h"
+#include "sched/switches.h"
+
+enum { ITERATIONS = 5 };
+
+static uint64_t drawn;
+
+static int draw(int low, int high)
+{
+    return high <= low ? low : low + (int)(ah__random_bits(7, drawn++) % (uint64_t)(high - low + 1));
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Draws each switch anew with a chance of one in `rarely`. */
+static void draw_switches(struct ah_switches *switches, int rarely)
+{
+    int layers = switches->layers;
+    if (draw(1, rarely) == 1)
+        switches->checkpoint = draw(0, layers);
+    if (draw(1, rarely) == 1)
+        switches->offload_optimizer = draw(0, layers);
+    if (draw(1, rarely) == 1 || switches->offload_params > switches->offload_optimizer)
+        switches->offload_params = draw(0, switches->offload_optimizer);
+    if (draw(1, rarely) == 1)
+        switches->embedding_on_host = draw(0, 1);
+    if (draw(1, rarely) == 1)
+        switches->head_on_host = draw(0, 1);
+    if (draw(1, rarely) == 1)
+        switches->tiles = 1 << draw(0, 3);
+    if (draw(1, rarely) == 1)
+        switches->slots = 1 << draw(0, 7);
+    if (draw(1, rarely) == 1)
+        switches->slots += draw(-2, 8);
+    if (draw(1, rarely) == 1)
+        switches->overtaking = draw(0, 1) ? switches->slots : draw(0, switches->slots);
+    if (draw(1, rarely) == 1)
+        switches->refetch_ahead = draw(1, switches->offload_optimizer + 1);
+    if (draw(1, rarely) == 1 || switches->spares > switches->offload_optimizer)
+        switches->spares = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
+}
+
+/* Whether the plan can run and is within the budget; brings switches that depend on others within their range. */
+static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan->switches;
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
+    int least = ah__sched_min_slots(&config);
+    switches->slots = switches->slots < least ? least : switches->slots;
+    switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
+    if (!switches->offload_params)
+        switches->refetch_ahead = 1;
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, switches,
+                     plan->workspace_bytes);
+    return plan->device_peak_bytes <= budget->device_bytes && plan->host_peak_bytes <= budget->host_bytes;
+}
+
+/* The best of what fits into the time; step_ns 0: nothing fitted. */
+static struct ah_plan search_randomly(const struct ah_predictor *predictor, const struct ah_budget *budget,
+                                      double seconds, int64_t *count)
+{
+    struct ah_plan best = {.switches = {.layers = predictor->partition->layers, .ranks = 1, .tiles = 1, .slots = 2,
+                                        .refetch_ahead = 1},
+                           .workspace_bytes = predictor->profile->workspace_bytes};
+    double end = now_s() + seconds;
+    for (*count = 0; now_s() < end;) {
+        struct ah_plan plan = best;
+        int64_t step_ns;
+        draw_switches(&plan.switches, best.step_ns && draw(0, 1) ? 5 : 1);
+        if (!possible(&plan, predictor, budget))
+            continue;
+        BENCH(ah__plan_step_ns(&step_ns, &plan, predictor, ITERATIONS));
+        ++*count;
+        if (best.step_ns && step_ns >= best.step_ns)
+            continue;
+        best = plan;
+        best.step_ns = step_ns;
+    }
+    return best;
+}
+
+static void print_switches(const struct ah_plan *plan)
+{
+    const struct ah_switches *s = &plan->switches;
+    printf("  c=%d,p=%d,o=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,head=%s", s->checkpoint,
+           s->offload_params, s->offload_optimizer, s->slots, s->refetch_ahead, s->tiles, s->overtaking, s->spares,
+           s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device");
+}
+
+static void row(const char *name, const struct ah_hardware *hardware, double seconds)
+{
+    char path[64];
+    struct ah_hardware_info info;
+    struct ah_step_options step = {.clips = true};
+    struct ah_estimate_options options = {.ranks = 1};
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_profile *profile;
+    struct ah_predictor predictor;
+    struct ah_search_report report;
+    struct ah_plan chosen;
+    int64_t count, chosen_ns;
+    snprintf(path, sizeof path, "models/gpt-%s.json", name);
+    ah_hardware_get(&info, hardware);
+    struct ah_budget budget = {info.device_bytes, info.host_bytes};
+    BENCH(ah_model_load(&model, path));
+    BENCH(ah_model_record(&graph, model, 8, 1024, AH_BF16));
+    BENCH(ah_partition_new(&partition, graph, &step));
+    BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
+    BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
+    double start = now_s();
+    BENCH(ah__plan_search(&chosen, &report, &predictor, &budget));
+    double planning = now_s() - start;
+    BENCH(ah__plan_step_ns(&chosen_ns, &chosen, &predictor, ITERATIONS));
+    struct ah_plan best = search_randomly(&predictor, &budget, seconds, &count);
+    printf("%-4s %9.1f ms %9.1f ms %+6.2f%%  %6.3f s %6lld  %6lld", name, (double)chosen_ns / 1e6,
+           (double)best.step_ns / 1e6, 100 * ((double)chosen_ns / (double)best.step_ns - 1), planning,
+           (long long)report.simulated, (long long)count);
+    if (best.step_ns < chosen_ns) {
+        print_switches(&chosen);
+        printf("  <-");
+        print_switches(&best);
+    }
+    printf("\n");
+    fflush(stdout);
+    ah__predictor_fini(&predictor);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+    ah_graph_free(graph);
+    ah_model_free(model);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
+    const char *name = "a100-40g", *only = NULL;
+    double seconds = 10;
+    struct ah_hardware *hardware;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        name = strcmp(argv[i], "--hardware") == 0 ? argv[i + 1] : name;
+        only = strcmp(argv[i], "--model") == 0 ? argv[i + 1] : only;
+        seconds = strcmp(argv[i], "--seconds") == 0 ? atof(argv[i + 1]) : seconds;
+    }
+    BENCH(ah_hardware_load(&hardware, name));
+    printf("%s, bf16, batch 8 of 1024 tokens, clipping; %g s of random search each\n", name, seconds);
+    printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
+    for (size_t i = 0; i < AH_LENGTH(models); i++)
+        if (!only || strcmp(only, models[i]) == 0)
+            row(models[i], hardware, seconds);
+    ah_hardware_free(hardware);
+    return 0;
+}

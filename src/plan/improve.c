@@ -1,0 +1,178 @@
+#include "plan/improve.h"
+
+#include <limits.h>
+
+#include "base/hash.h"
+#include "plan/search.h"
+#include "sched/switches.h"
+
+enum { ITERATIONS = 5, STRIDE_MOST = 8, TILES_MOST = 8, TILES_MUST_GAIN = 500 };
+
+struct descent {
+    struct ah_plan *best;
+    int64_t *simulated, most;
+    const struct ah_predictor *predictor;
+    const struct ah_budget *budget;
+    uint64_t drawn;
+};
+
+/* As many slots as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
+static bool fit(struct ah_plan *plan, const struct descent *descent)
+{
+    struct ah_switches *switches = &plan->switches;
+    int wanted = switches->slots;
+    switches->spares = 0; /* fitting gives what there is room for */
+    if (!ah__switches_valid(switches) || !ah__plan_fit(plan, descent->predictor, descent->budget))
+        return false;
+    int most = switches->slots;
+    switches->slots = ah__plan_min_slots(switches, descent->predictor->partition);
+    switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
+    switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, descent->predictor->partition, switches,
+                     plan->workspace_bytes);
+    return ah__switches_valid(switches);
+}
+
+static int try_plan(struct descent *descent, struct ah_plan plan)
+{
+    int64_t step_ns, gain = 0;
+    if (*descent->simulated >= descent->most || !fit(&plan, descent))
+        return AH_OK;
+    ah__plan_bound(&plan, descent->predictor);
+    if (ah__plan_policy_bound(&plan, descent->predictor) >= descent->best->step_ns)
+        return AH_OK;
+    AH_TRY(ah__plan_step_ns(&step_ns, &plan, descent->predictor, ITERATIONS));
+    ++*descent->simulated;
+    if (plan.switches.tiles > descent->best->switches.tiles) /* each piece costs launches that no profile shows */
+        gain = descent->best->step_ns / TILES_MUST_GAIN;
+    if (step_ns >= descent->best->step_ns - gain)
+        return AH_OK;
+    plan.step_ns = step_ns;
+    *descent->best = plan;
+    return AH_OK;
+}
+
+/* c, p and o, alone and against each other, with the most slots that then fit. */
+static int try_blocks(struct descent *descent, const struct ah_plan *from)
+{
+    static const int moves[][3] = {{1, 0, 0},  {-1, 0, 0},  {0, 1, 0},  {0, -1, 0}, {0, 0, 1},   {0, 0, -1},
+                                   {0, 1, 1},  {0, -1, -1}, {1, 0, -1}, {-1, 0, 1}, {1, -1, -1}, {-1, 1, 1},
+                                   {1, -1, 0}, {-1, 1, 0}};
+    bool overtakes_all = from->switches.overtaking == from->switches.slots;
+    for (size_t i = 0; i < AH_LENGTH(moves); i++)
+        for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
+            struct ah_plan plan = *from;
+            struct ah_switches *switches = &plan.switches;
+            switches->checkpoint += stride * moves[i][0];
+            switches->offload_params += stride * moves[i][1];
+            switches->offload_optimizer += stride * moves[i][2];
+            switches->slots = INT_MAX;
+            switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+            switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
+            AH_TRY(try_plan(descent, plan));
+        }
+    return AH_OK;
+}
+
+static int try_places(struct descent *descent, const struct ah_plan *from)
+{
+    for (int flips = 1; flips < 4; flips++) {
+        struct ah_plan plan = *from;
+        plan.switches.embedding_on_host ^= (flips & 1) != 0;
+        plan.switches.head_on_host ^= (flips & 2) != 0;
+        plan.switches.slots = INT_MAX;
+        AH_TRY(try_plan(descent, plan));
+        for (int more = -2; more <= 2; more++) { /* what that frees or takes is worth a block or two */
+            struct ah_plan other = plan;
+            other.switches.offload_optimizer += more;
+            other.switches.refetch_ahead = ah__plan_farthest_refetch(&other.switches);
+            if (more)
+                AH_TRY(try_plan(descent, other));
+        }
+    }
+    return AH_OK;
+}
+
+/* Pieces, how far a ready fetch may overtake, and fewer slots: more room can make a list schedule longer. */
+static int try_order(struct descent *descent, const struct ah_plan *from)
+{
+    for (int tiles = 1; tiles <= TILES_MOST && tiles <= AH_SCHED_MOST_TILES; tiles *= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.tiles = tiles;
+        AH_TRY(try_plan(descent, plan));
+    }
+    for (int slots = from->switches.slots; descent->predictor->policy->overtakes && slots >= 0; slots = slots / 2) {
+        struct ah_plan plan = *from;
+        plan.switches.overtaking = slots;
+        AH_TRY(try_plan(descent, plan));
+        if (slots == 0)
+            break;
+    }
+    for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.slots -= fewer;
+        AH_TRY(try_plan(descent, plan));
+    }
+    return AH_OK;
+}
+
+static int draw(struct descent *descent, int low, int high)
+{
+    return low + (int)(ah__random_bits(1, descent->drawn++) % (uint64_t)(high - low + 1));
+}
+
+/* Several switches at once, as no single step would change them: out of what is lowest only nearby. */
+static struct ah_plan leap(struct descent *descent)
+{
+    struct ah_plan plan = *descent->best;
+    struct ah_switches *switches = &plan.switches;
+    int *const blocks[] = {&switches->checkpoint, &switches->offload_params, &switches->offload_optimizer};
+    for (size_t i = 0; i < AH_LENGTH(blocks); i++)
+        if (draw(descent, 0, 2))
+            *blocks[i] += draw(descent, -3, 3);
+    if (!draw(descent, 0, 3))
+        switches->tiles = 1 << draw(descent, 0, 3);
+    if (!draw(descent, 0, 7))
+        switches->head_on_host = !switches->head_on_host;
+    if (!draw(descent, 0, 7))
+        switches->embedding_on_host = !switches->embedding_on_host;
+    switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
+    if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
+        switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
+    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    return plan;
+}
+
+static int descend(struct descent *descent)
+{
+    struct ah_plan *best = descent->best;
+    int64_t before;
+    do {
+        before = best->step_ns;
+        struct ah_plan from = *best;
+        AH_TRY(try_order(descent, &from));
+        from = *best;
+        AH_TRY(try_blocks(descent, &from));
+        from = *best;
+        AH_TRY(try_places(descent, &from));
+    } while (best->step_ns < before && *descent->simulated < descent->most);
+    return AH_OK;
+}
+
+int ah__plan_improve(struct ah_plan *best, int64_t *simulated, const struct ah_predictor *predictor,
+                     const struct ah_budget *budget, int64_t floor_ns, int64_t most)
+{
+    enum { MUST_GAIN = 2000 };
+    int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
+    struct descent descent = {best, simulated, *simulated + most, predictor, budget, 0};
+    uint64_t leaps = 0, leaps_most = (uint64_t)most; /* many fall outside, and most of the others are bounded away */
+    if (best->step_ns > enough_ns)
+        AH_TRY(descend(&descent));
+    while (best->step_ns > enough_ns && *simulated < descent.most && leaps++ < leaps_most) {
+        int64_t before = best->step_ns;
+        AH_TRY(try_plan(&descent, leap(&descent)));
+        if (best->step_ns < before)
+            AH_TRY(descend(&descent));
+    }
+    return AH_OK;
+}

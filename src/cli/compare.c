@@ -360,7 +360,7 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
         ah__evaluation_foot(text, compare->policies);
     bool whole = !kept || ferror(kept) == 0;
     whole = (!kept || fclose(kept) == 0) && whole;
-    if (status == AH_OK && !whole)
+    if (status == AH_OK && (!whole || (json && !line))) /* closing shrinks it, which takes memory, too */
         status = no_memory();
     if (status == AH_OK && line)
         fprintf(json, "%s%s}\n", line, compare->sweep.name ? "]" : "");

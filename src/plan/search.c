@@ -23,6 +23,7 @@ enum { IMPROVE_PARTITIONS = 30000, IMPROVE_MOST = 1200 };
 struct candidate {
     struct ah_plan plan;
     int64_t bound_ns;
+    size_t number; /* in the order in which they were found */
 };
 
 struct candidates {
@@ -107,6 +108,7 @@ static int candidate_add(struct candidates *candidates, const struct ah_plan *pl
     AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
     struct candidate *added = &candidates->list[candidates->count++];
     added->plan = *plan;
+    added->number = candidates->count;
     ah__plan_bound(&added->plan, predictor);
     added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
     return AH_OK;
@@ -222,7 +224,9 @@ static int by_bound(const void *left, const void *right)
     if (a->bound_ns != b->bound_ns)
         return a->bound_ns < b->bound_ns ? -1 : 1;
     int64_t a_bytes = a->plan.device_peak_bytes, b_bytes = b->plan.device_peak_bytes;
-    return a_bytes < b_bytes ? -1 : a_bytes > b_bytes;
+    if (a_bytes != b_bytes)
+        return a_bytes < b_bytes ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number); /* sorting keeps no order where memory is short */
 }
 
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -152,15 +152,16 @@ int main(int argc, char **argv)
 {
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
     const char *name = "a100-40g", *only = NULL;
-    double seconds = 10;
+    int seconds = 10;
     struct ah_hardware *hardware;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        name = strcmp(argv[i], "--hardware") == 0 ? argv[i + 1] : name;
-        only = strcmp(argv[i], "--model") == 0 ? argv[i + 1] : only;
-        seconds = strcmp(argv[i], "--seconds") == 0 ? atof(argv[i + 1]) : seconds;
-    }
+    const struct bench_option options[] = {
+        {"hardware", BENCH_TEXT, &name, "the machine that is simulated"},
+        {"seconds", BENCH_COUNT, &seconds, "of random search for each model"},
+        {"model", BENCH_TEXT, &only, "only this one, like 4b"},
+    };
+    BENCH_OPTIONS(argc, argv, "How far the planner's choice stays behind a random search over all switches.", options);
     BENCH(ah_hardware_load(&hardware, name));
-    printf("%s, bf16, batch 8 of 1024 tokens, clipping; %g s of random search each\n", name, seconds);
+    printf("%s, bf16, batch 8 of 1024 tokens, clipping; %d s of random search each\n", name, seconds);
     printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
     for (size_t i = 0; i < AH_LENGTH(models); i++)
         if (!only || strcmp(only, models[i]) == 0)

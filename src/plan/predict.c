@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/format.h"
+
 enum { PREDICT_ITERATIONS = 8 };
 
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
@@ -264,7 +266,7 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
     ah__plan_bound(plan, predictor);
     ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, &plan->switches,
                      plan->workspace_bytes);
-    snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
+    ah__snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
     plan->signature = predictor->partition->signature;
     return AH_OK;
 }
@@ -279,7 +281,7 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
-    snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy,
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy,
              plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
              plan->switches.slots);
 }
@@ -289,7 +291,7 @@ static void caption_make(char text[200], const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
     int micro_batches = ah__micro_batches(partition);
-    snprintf(text, 200, "%d blocks, %.3g M parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
+    ah__snprintf(text, 200, "%d blocks, %.3g M parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
              (double)ah__partition_params(partition) * 1e-6, (long long)(micro_batches * partition->batch),
              (long long)partition->seq, ah__dtype_word(partition->compute), predictor->profile->device);
 }

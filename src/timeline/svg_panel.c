@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/format.h"
+
 /* Pixels, from the top of a panel. */
 enum { LANES = 68, ROW = 28, PITCH = 36, MEMORY_GAP = 18, MEMORY = 108, AXIS = 32 };
 
@@ -85,7 +87,7 @@ struct ah_svg_unit ah__svg_memory_unit(int64_t bytes)
 
 char *ah__svg_figure(char text[24], double value)
 {
-    snprintf(text, 24, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
+    ah__snprintf(text, 24, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
     return text;
 }
 
@@ -94,9 +96,9 @@ char *ah__svg_figure(char text[24], double value)
 static void item_name(char *text, size_t size, const struct ah_item *item, int layers)
 {
     if (item->partition == 0 || item->partition == layers + 1)
-        snprintf(text, size, "%s", item->partition ? "head" : "emb");
+        ah__snprintf(text, size, "%s", item->partition ? "head" : "emb");
     else
-        snprintf(text, size, "%d", item->partition);
+        ah__snprintf(text, size, "%d", item->partition);
 }
 
 static void item_label(struct ah_buf *buf, const struct ah_span *span, int layers, double x, double width, int y)

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/json.h"
 
 /* A number of a line; null and missing ones are not finite. */
@@ -55,7 +56,9 @@ static int file_read(const char *folder, const char *name, const struct column *
     if (ah__path_exists(path)) {
         status = ah__file_read(&text, &length, path, most_bytes);
         if (status == AH_OK) {
+            locale_t before = ah__locale_begin();
             status = text_read(text, length, columns, count);
+            ah__locale_end(before);
             ah__free(text);
         }
     }
@@ -88,13 +91,13 @@ void ah__curves_loss(struct ah_buf *buf, const struct ah_curves *curves, const c
     double guessed = vocab_size > 1 ? log((double)vocab_size) : NAN;
     if (curves->loss.count > 0) {
         size_t last = curves->loss.count - 1;
-        int used = snprintf(title, sizeof title, "Loss after %.15g steps: %.3f", curves->loss.step[last],
+        int used = ah__snprintf(title, sizeof title, "Loss after %.15g steps: %.3f", curves->loss.step[last],
                             ah__series_smoothed(&curves->loss));
         if (curves->val_loss.count > 0)
-            snprintf(title + used, sizeof title - (size_t)used, ", validation %.3f",
+            ah__snprintf(title + used, sizeof title - (size_t)used, ", validation %.3f",
                      curves->val_loss.value[curves->val_loss.count - 1]);
     }
-    snprintf(guess, sizeof guess, "a guess among %lld tokens: %.2f", (long long)vocab_size, guessed);
+    ah__snprintf(guess, sizeof guess, "a guess among %lld tokens: %.2f", (long long)vocab_size, guessed);
     struct ah_chart chart = {.title = title, .note = caption, .name = "training", .main = &curves->loss,
                              .dots_name = "validation", .dots = &curves->val_loss, .reference = guessed,
                              .reference_name = guess, .height = 380};

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
+
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
@@ -21,7 +23,7 @@ static int read_ahead(struct ah_loop *loop, int64_t step)
     if (loop->data_status == AH_OK)
         loop->next_step = step;
     else
-        snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
+        ah__snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
     return loop->data_status;
 }
 
@@ -114,7 +116,7 @@ static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
     if (loop->above_guess < STEPS_PATIENCE)
         return;
     loop->above_guess = -1;
-    snprintf(line, sizeof line,
+    ah__snprintf(line, sizeof line,
              "step %" PRId64 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
              "be too high", number, FAR * guess, STEPS_PATIENCE, guess);
     if (loop->options->on_note)
@@ -276,7 +278,7 @@ static int evaluate_or_stop(struct ah_loop *loop)
     if (status != AH_EIO)
         return status;
     loop->data_status = status;
-    snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
+    ah__snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
     return AH_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "train/pictures.h"
 
 #include "base/file.h"
+#include "base/format.h"
 #include "train/curve.h"
 
 /* Enough for two iterations in full swing. */
@@ -14,10 +15,11 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
     char link[32] = "", micro[48] = "";
     session->dev->ops->info(session->dev, &info);
     if (info.link_bytes_per_s)
-        snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
+        ah__snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
     if (settings->micro_batch != settings->batch)
-        snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
-    snprintf(text, CAPTION_SIZE, "%s, %d blocks, %.3g M parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
+        ah__snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
+    ah__snprintf(text, CAPTION_SIZE,
+             "%s, %d blocks, %.3g M parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
              ah_model_get(session->model)->name, session->partition->layers,
              (double)ah__partition_params(session->partition) * 1e-6, (long long)settings->batch, micro,
              (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "io/folder.h"
 #include "plan/plan_internal.h"
@@ -142,13 +143,13 @@ static void loss_tiles(struct ah_buf *buf, const struct report *report)
     const struct ah_series *loss = &report->curves.loss, *val = &report->curves.val_loss;
     if (loss->count == 0)
         return;
-    snprintf(figure, sizeof figure, "%.4f", ah__series_smoothed(loss));
-    snprintf(words, sizeof words, "training loss after step %.15g", loss->step[loss->count - 1]);
+    ah__snprintf(figure, sizeof figure, "%.4f", ah__series_smoothed(loss));
+    ah__snprintf(words, sizeof words, "training loss after step %.15g", loss->step[loss->count - 1]);
     tile(buf, figure, words);
     if (val->count == 0)
         return;
-    snprintf(figure, sizeof figure, "%.4f", val->value[val->count - 1]);
-    snprintf(words, sizeof words, "validation loss after step %.15g", val->step[val->count - 1]);
+    ah__snprintf(figure, sizeof figure, "%.4f", val->value[val->count - 1]);
+    ah__snprintf(words, sizeof words, "validation loss after step %.15g", val->step[val->count - 1]);
     tile(buf, figure, words);
 }
 
@@ -158,20 +159,20 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
     const struct ah_timeline *timeline = best_timeline(report);
     if (timeline && timeline->step_ns > 0) {
         const struct ah_svg_unit unit = ah__svg_time_unit(timeline->step_ns);
-        snprintf(figure, sizeof figure, "%s %s", ah__svg_figure(text, (double)timeline->step_ns / unit.size),
+        ah__snprintf(figure, sizeof figure, "%s %s", ah__svg_figure(text, (double)timeline->step_ns / unit.size),
                  unit.name);
-        snprintf(words, sizeof words, "a step, %s", timeline->predicted ? "predicted" : "measured");
+        ah__snprintf(words, sizeof words, "a step, %s", timeline->predicted ? "predicted" : "measured");
         if (report->measured && report->predicted && report->predicted->step_ns > 0)
-            snprintf(words, sizeof words, "a step; %s %s predicted",
+            ah__snprintf(words, sizeof words, "a step; %s %s predicted",
                      ah__svg_figure(text, (double)report->predicted->step_ns / unit.size), unit.name);
         tile(buf, figure, words);
     }
     if (!report->planned)
         return;
     ah_size_format(peak, sizeof peak, report->plan.device_peak_bytes);
-    snprintf(words, sizeof words, "of device memory, no limit given");
+    ah__snprintf(words, sizeof words, "of device memory, no limit given");
     if (timeline && timeline->device_budget_bytes)
-        snprintf(words, sizeof words, "of device memory; budget %s",
+        ah__snprintf(words, sizeof words, "of device memory; budget %s",
                  ah_size_format(budget, sizeof budget, timeline->device_budget_bytes));
     tile(buf, peak, words);
     tile(buf, ah_size_format(peak, sizeof peak, report->plan.host_peak_bytes), "of host memory");

@@ -52,7 +52,7 @@ const char *const paper_notes_causes =
     "  the paper saw. ZeRO-Offload at 22B fits in host memory here: 14 bytes a parameter, where DeepSpeed's pinned "
     "buffers (fp32\n"
     "  gradients, sizes rounded up) need 18 and more.\n"
-    "- **ZeRO-Offload fits more.** Larger batches and 14B: memory here is one region without fragments, attention "
+    "- **ZeRO-Offload takes larger batches.** Memory here is one region without fragments, attention "
     "keeps no\n"
     "  matrix of scores, and logits are one half-precision copy, overwritten by their gradient. In fp32 with a "
     "separate gradient\n"

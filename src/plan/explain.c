@@ -1,6 +1,7 @@
 /* Why this plan: the integer program's answer and the neighbours, all under the same simulator. */
 #include "base/format.h"
 #include "plan/cost.h"
+#include "plan/fit.h"
 #include "plan/search.h"
 
 struct row {

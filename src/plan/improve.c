@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "base/hash.h"
-#include "plan/search.h"
+#include "plan/fit.h"
 #include "sched/switches.h"
 
 enum { ITERATIONS = 5, STRIDE_MOST = 8, TILES_MOST = 8, TILES_MUST_GAIN = 500 };

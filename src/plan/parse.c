@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "plan/fit.h"
 #include "plan/search.h"
 
 static int over_budget(const struct ah_plan *plan, const struct ah_budget *budget)

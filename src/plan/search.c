@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "plan/fit.h"
 #include "plan/improve.h"
 #include "plan/search.h"
 #include "sched/switches.h"
@@ -35,72 +36,6 @@ struct candidates {
     struct ah_plan least_host;   /* the one with the least host memory */
     struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
 };
-
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
-{
-    struct ah_sched_config config;
-    ah__sched_config_of(&config, switches, partition, &ah__policy_autohete);
-    return ah__sched_min_slots(&config);
-}
-
-/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
- * few. */
-static int max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
-{
-    struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
-    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, partition) : 0;
-    int least = ah__plan_min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
-    return most > least ? most : least;
-}
-
-int ah__plan_farthest_refetch(const struct ah_switches *switches)
-{
-    return switches->offload_params ? switches->offload_optimizer + 1 : 1;
-}
-
-static void measure(struct ah_plan *plan, const struct ah_partition *partition)
-{
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
-                     plan->workspace_bytes);
-}
-
-bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
-{
-    return (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
-           (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
-}
-
-/* Where updates wait for the norm, as many spare sets as could serve and host memory has room for. */
-static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
-{
-    struct ah_switches *switches = &plan->switches;
-    int64_t spares = switches->offload_optimizer;
-    int64_t set_bytes = ah__layout_set_bytes(partition, switches);
-    if (budget->host_bytes && spares > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
-        spares = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
-    switches->spares = (int)spares;
-    plan->host_peak_bytes += spares * set_bytes;
-}
-
-bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
-{
-    const struct ah_partition *partition = predictor->partition;
-    struct ah_switches *switches = &plan->switches;
-    int most = max_slots(switches, partition);
-    switches->slots = ah__plan_min_slots(switches, partition);
-    switches->spares = 0;
-    measure(plan, partition);
-    if (!ah__plan_within(plan, budget))
-        return false;
-    if (partition->step.clips && !predictor->no_spares)
-        spares_fit(plan, partition, budget);
-    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
-    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
-        more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
-    switches->slots += (int)more;
-    plan->device_peak_bytes += more * slot_bytes;
-    return true;
-}
 
 static int candidate_add(struct candidates *candidates, const struct ah_plan *plan,
                          const struct ah_predictor *predictor)
@@ -166,7 +101,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
         slots_before = switches->slots;
         switches->refetch_ahead = ah__plan_farthest_refetch(switches);
         AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (switches->slots >= max_slots(switches, predictor->partition))
+        if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
     }
     return AH_OK;
@@ -187,7 +122,7 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        measure(&plan, predictor->partition);
+        ah__plan_measure(&plan, predictor->partition);
         if (!ah__plan_within(&plan, budget))
             note_least(candidates, &plan, budget);
         else if (!predictor->policy->first_fit || !found[switches->checkpoint > 0]) {

@@ -20,22 +20,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
  * ranks matter. */
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
-/* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest
- * slots, when not even those fit. */
-bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
-
-/* The fewest slots with which the switches can run. */
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition);
-
-/* Whether both predicted peaks are within the budget. */
-bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
-
 /* The simulated step time of a plan with its better rule for overtaking: as many slots as it has, or none; sets
  * plan->switches.overtaking. */
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor);
-
-/* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that
- * refetches. */
-int ah__plan_farthest_refetch(const struct ah_switches *switches);
 
 #endif

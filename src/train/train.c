@@ -1,20 +1,8 @@
 /* ah_train: from options to a trained model on one screen. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "train/pictures.h"
-
-void ah__session_note(const struct ah_session *session, const char *format, ...)
-{
-    char line[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (session->options->on_note)
-        session->options->on_note(line, session->options->context);
-}
 
 /* Asked to stop before anything was trained: there is nothing to write. */
 static bool stop_wanted(struct ah_session *session)

@@ -1,0 +1,67 @@
+#include "plan/fit.h"
+
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
+{
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, switches, partition, &ah__policy_autohete);
+    return ah__sched_min_slots(&config);
+}
+
+/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
+ * few. */
+int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
+{
+    struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
+    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, partition) : 0;
+    int least = ah__plan_min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
+    return most > least ? most : least;
+}
+
+int ah__plan_farthest_refetch(const struct ah_switches *switches)
+{
+    return switches->offload_params ? switches->offload_optimizer + 1 : 1;
+}
+
+void ah__plan_measure(struct ah_plan *plan, const struct ah_partition *partition)
+{
+    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                     plan->workspace_bytes);
+}
+
+bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    return (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&
+           (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
+}
+
+/* Where updates wait for the norm, as many spare sets as could serve and host memory has room for. */
+static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan->switches;
+    int64_t spares = switches->offload_optimizer;
+    int64_t set_bytes = ah__layout_set_bytes(partition, switches);
+    if (budget->host_bytes && spares > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
+        spares = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
+    switches->spares = (int)spares;
+    plan->host_peak_bytes += spares * set_bytes;
+}
+
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    const struct ah_partition *partition = predictor->partition;
+    struct ah_switches *switches = &plan->switches;
+    int most = ah__plan_max_slots(switches, partition);
+    switches->slots = ah__plan_min_slots(switches, partition);
+    switches->spares = 0;
+    ah__plan_measure(plan, partition);
+    if (!ah__plan_within(plan, budget))
+        return false;
+    if (partition->step.clips && !predictor->no_spares)
+        spares_fit(plan, partition, budget);
+    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
+    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
+        more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
+    switches->slots += (int)more;
+    plan->device_peak_bytes += more * slot_bytes;
+    return true;
+}

@@ -1,0 +1,25 @@
+/* What fits: slots and spare sets of a plan within a budget, and the peaks that follow. Knows no times. */
+#ifndef AH_PLAN_FIT_H
+#define AH_PLAN_FIT_H
+
+#include "plan/predict.h"
+
+/* The fewest slots with which the switches can run, and the most that could serve. */
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition);
+int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_partition *partition);
+
+/* Both peaks of a plan whose switches are set. */
+void ah__plan_measure(struct ah_plan *plan, const struct ah_partition *partition);
+
+/* Whether both predicted peaks are within the budget. */
+bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
+
+/* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest
+ * slots, when not even those fit. */
+bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
+
+/* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that
+ * refetches. */
+int ah__plan_farthest_refetch(const struct ah_switches *switches);
+
+#endif

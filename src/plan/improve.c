@@ -28,9 +28,8 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->slots = ah__plan_min_slots(switches, descent->predictor->partition);
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, descent->predictor->partition, switches,
-                     plan->workspace_bytes);
-    return ah__switches_valid(switches);
+    ah__plan_measure(plan, descent->predictor->partition);
+    return true;
 }
 
 static int try_plan(struct descent *descent, struct ah_plan plan)
@@ -101,12 +100,10 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         plan.switches.tiles = tiles;
         AH_TRY(try_plan(descent, plan));
     }
-    for (int slots = from->switches.slots; descent->predictor->policy->overtakes && slots >= 0; slots = slots / 2) {
+    for (int slots = 2 * from->switches.slots; descent->predictor->policy->overtakes && slots > 0; slots /= 2) {
         struct ah_plan plan = *from;
-        plan.switches.overtaking = slots;
+        plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
-        if (slots == 0)
-            break;
     }
     for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
         struct ah_plan plan = *from;

@@ -284,9 +284,10 @@ static int evaluate_or_stop(struct ah_loop *loop)
 
 static int save(struct ah_loop *loop, bool last)
 {
-    if (loop->saved_step == loop->step && !last)
+    if (loop->saved_step == loop->step && (loop->saved_last || !last))
         return AH_OK;
     loop->saved_step = loop->step;
+    loop->saved_last = last;
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
     return loop->save(loop->step, loop->loss, last, loop->context);
 }

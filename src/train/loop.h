@@ -34,6 +34,7 @@ struct ah_loop {
     double val_loss; /* NaN: never evaluated */
     bool stopped;    /* by the stop flag or on_step */
     int64_t saved_step; /* the last that was given to save; -1: none */
+    bool saved_last;    /* as the last, so it is on disk */
     int64_t clipped_steps, skipped_steps;
 
     /* Private. */

@@ -289,12 +289,8 @@ static int note(const struct ah_run_result *result, void *context)
 static void parameters_fill(struct ah_run *run, const struct ah_partition *partition)
 {
     enum { COUNT = 1 << 20 };
-    int64_t most = 0;
+    int64_t most = ah__partition_largest(partition);
     float *values;
-    for (int i = 0; i < partition->param_count; i++) {
-        int64_t count = ah__shape_count(&partition->params[i].shape);
-        most = count > most ? count : most;
-    }
     BENCH(ah__new(&values, (size_t)most, sizeof *values));
     for (int64_t i = 0; i < most; i++) {
         int32_t bits = i < COUNT ? (int32_t)ah__random_bits(3, (uint64_t)i) : 0;

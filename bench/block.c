@@ -143,16 +143,6 @@ struct ah_call block_call(const struct block *b, const struct block_row *row)
     return call;
 }
 
-double call_flops(const struct ah_call *call)
-{
-    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        in[i] = call->in[i].meta;
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        out[i] = call->out[i].meta;
-    return ah__op_table[call->op]->flops(in, out, &call->attr);
-}
-
 double call_bytes(const struct block *b, const struct ah_call *call)
 {
     double bytes = 0;

@@ -81,7 +81,6 @@ void block_fill(const struct block *block, char *memory);
 /* All operands lie in AH_SPACE_WORK. */
 struct ah_call block_call(const struct block *block, const struct block_row *row);
 
-double call_flops(const struct ah_call *call);
 /* What must move at least: every operand once, outputs that are also read twice; of a table only the rows in use. */
 double call_bytes(const struct block *block, const struct ah_call *call);
 /* Whether its time is that of its arithmetic, not of its memory. */

@@ -29,7 +29,7 @@ static void row_print(struct measured *m, const struct block_row *row)
 {
     struct ah_call call = block_call(&m->block, row);
     const struct ah_program program = {.count = 1, .calls = &call};
-    double time = on_device_program(&m->d, &program, 0), flops = call_flops(&call);
+    double time = on_device_program(&m->d, &program, 0), flops = ah__call_flops(&call);
     double bytes = call_bytes(&m->block, &call), share = flops / time / m->matrix_flops;
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
@@ -63,7 +63,7 @@ static double program_print(struct measured *m, const struct block_row *rows, in
     const struct ah_program program = {.count = calls_of(calls, &m->block, rows, count), .calls = calls};
     double flops = 0, time = on_device_program(&m->d, &program, 0);
     for (int i = 0; i < count; i++)
-        flops += op_is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
+        flops += op_is_product(rows[i].op) ? ah__call_flops(&calls[i]) : 0;
     printf("  block %-29s %9.3f ms %9.2f TFLOP/s  %5.1f%% of products\n", name, time * 1e3, flops / time * 1e-12,
            100 * flops / time / m->matrix_flops);
     return time;

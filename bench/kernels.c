@@ -177,7 +177,7 @@ static double plain_time(const struct measured *b, const struct ah_call *call)
 static void row_print(struct measured *b, const struct block_row *row)
 {
     struct ah_call call = block_call(&b->block, row);
-    double time = call_time(b, &call), flops = call_flops(&call), bytes = call_bytes(&b->block, &call);
+    double time = call_time(b, &call), flops = ah__call_flops(&call), bytes = call_bytes(&b->block, &call);
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
     printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op]->name, ah__shape_format(text, sizeof text, shape),
@@ -204,7 +204,7 @@ static double program_run(const struct measured *b, const struct block_row *rows
     double flops = 0;
     for (size_t i = 0; i < count; i++) {
         calls[i] = block_call(&b->block, &rows[i]);
-        flops += op_is_product(rows[i].op) ? call_flops(&calls[i]) : 0;
+        flops += op_is_product(rows[i].op) ? ah__call_flops(&calls[i]) : 0;
     }
     double middle = program_time(b, &program), least = flops / b->best_gemm;
     printf("  block %-27s %9.3f ms %8.1f GFLOP/s   %3.0f%% of its products at %.1f GFLOP/s\n", name, middle * 1e3,
@@ -284,7 +284,7 @@ static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
     const struct ah_program programs[] = {{.count = (int)AH_LENGTH(apart), .calls = apart},
                                           {.count = 1, .calls = &fused}, {.count = 1, .calls = &alone}};
     static const char *const names[] = {"by four operators", "linear_cross_entropy", "its loss alone"};
-    double time[AH_LENGTH(programs)][HEAD_ROUNDS], middle[AH_LENGTH(programs)], flops = call_flops(&fused);
+    double time[AH_LENGTH(programs)][HEAD_ROUNDS], middle[AH_LENGTH(programs)], flops = ah__call_flops(&fused);
     for (int round = 0; round < HEAD_ROUNDS; round++) /* in turn, so that a busy machine is busy for all */
         for (size_t i = 0; i < AH_LENGTH(programs); i++)
             time[i][round] = program_time(&b, &programs[i]);

@@ -1,4 +1,4 @@
-#include "op/op.h"
+#include "op/program.h"
 
 #include <string.h>
 
@@ -109,4 +109,14 @@ double ah__op_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_met
     for (int i = 0; i < row->outputs; i++)
         bytes += (double)ah__meta_bytes(&out[i]) * (attr->acc >> i & 1 ? 2 : 1);
     return bytes;
+}
+
+double ah__call_flops(const struct ah_call *call)
+{
+    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
+    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
+        in[i] = call->in[i].meta;
+    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
+        out[i] = call->out[i].meta;
+    return ah__op_table[call->op]->flops(in, out, &call->attr);
 }

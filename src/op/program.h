@@ -42,6 +42,9 @@ struct ah_call {
     struct ah_operand out[AH_OP_MAX_OUTPUTS];
 };
 
+/* Floating-point operations of a call, by its operator's row. */
+double ah__call_flops(const struct ah_call *call);
+
 struct ah_program {
     int count;
     const struct ah_call *calls;

@@ -221,16 +221,6 @@ static struct ah_operand operand(const struct compiling *c, int value)
     return (struct ah_operand){at->space, at->offset, c->section->graph->values[value].meta};
 }
 
-static double call_flops(const struct ah_call *call)
-{
-    struct ah_meta in[AH_OP_MAX_INPUTS], out[AH_OP_MAX_OUTPUTS];
-    for (int i = 0; i < AH_OP_MAX_INPUTS; i++)
-        in[i] = call->in[i].meta;
-    for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)
-        out[i] = call->out[i].meta;
-    return ah__op_table[call->op]->flops(in, out, &call->attr);
-}
-
 static int emit_program(struct compiling *c, struct ah_program *program, enum mode mode)
 {
     struct ah_call *calls;
@@ -245,7 +235,7 @@ static int emit_program(struct compiling *c, struct ah_program *program, enum mo
             calls[i].in[j] = operand(c, node->in[j]);
         for (int j = 0; j < AH_OP_MAX_OUTPUTS; j++)
             calls[i].out[j] = operand(c, node->out[j]);
-        program->flops += call_flops(&calls[i]);
+        program->flops += ah__call_flops(&calls[i]);
     }
     program->calls = calls;
     return AH_OK;

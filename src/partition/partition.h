@@ -95,6 +95,17 @@ static inline int64_t ah__partition_params(const struct ah_partition *partition)
     return elements;
 }
 
+/* Elements of the largest parameter. */
+static inline int64_t ah__partition_largest(const struct ah_partition *partition)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < partition->param_count; i++) {
+        int64_t count = ah__shape_count(&partition->params[i].shape);
+        largest = count > largest ? count : largest;
+    }
+    return largest;
+}
+
 /* Tokens of a step, of all its micro-batches. */
 static inline int64_t ah__step_tokens(const struct ah_partition *partition)
 {

@@ -79,16 +79,6 @@ static int entries_init(struct entries *out, int which, const struct ah_partitio
     return AH_OK;
 }
 
-int64_t ah__checkpoint_buffer(const struct ah_partition *partition)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < partition->param_count; i++) {
-        int64_t count = ah__shape_count(&partition->params[i].shape);
-        largest = count > largest ? count : largest;
-    }
-    return largest;
-}
-
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 /* A checkpoint that holds infinities would replace one that is of use. */
@@ -122,7 +112,7 @@ static int append_all(struct ah_safetensors_writer *writer, const struct entries
         AH_TRY(check_finite(exact, count, entry->name));
         const void *values = exact;
         if (entries->dtype == AH_BF16) {
-            uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__checkpoint_buffer(partition));
+            uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__partition_largest(partition));
             ah__bf16_narrow(rounded, exact, (int64_t)count);
             values = rounded;
         }
@@ -274,7 +264,7 @@ int ah__checkpoint_load(const struct ah_checkpoint *checkpoint, const struct ah_
 {
     bool rounded = checkpoint->settings.save_dtype != AH_F32; /* the masters are beside the moments */
     float *buffer;
-    AH_TRY(ah__new(&buffer, (size_t)ah__checkpoint_buffer(partition), sizeof *buffer));
+    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(partition), sizeof *buffer));
     int status = AH_OK;
     for (int i = training && rounded ? PART_OPTIMIZER : PART_MODEL;
          status == AH_OK && i <= (training ? PART_OPTIMIZER : PART_MODEL); i++)

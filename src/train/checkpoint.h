@@ -53,11 +53,9 @@ struct ah_states {
 struct ah_states ah__run_states_of(struct ah_run *run);
 
 /* Writes DIR's next step folder. Until it is durable and in place the previous ones stay; then all but the newest
- * settings.keep go. `state` needs all but the folders. `buffer`: ah__checkpoint_buffer floats, twice (the second is for
+ * settings.keep go. `state` needs all but the folders. `buffer`: ah__partition_largest floats, twice (the second is for
  * what is rounded). AH_EIO; AH_ENUMERIC when a value is not finite. */
 int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
                         const struct ah_partition *partition, const struct ah_states *states, float *buffer);
-/* Elements of the largest parameter. */
-int64_t ah__checkpoint_buffer(const struct ah_partition *partition);
 
 #endif

@@ -5,7 +5,7 @@
 int ah__saver_init(struct ah_saver *saver)
 {
     int count = saver->partition->param_count;
-    AH_TRY(ah__new(&saver->buffer, 2 * (size_t)ah__checkpoint_buffer(saver->partition), sizeof *saver->buffer));
+    AH_TRY(ah__new(&saver->buffer, 2 * (size_t)ah__partition_largest(saver->partition), sizeof *saver->buffer));
     AH_TRY(ah__new(&saver->offsets, (size_t)count, sizeof *saver->offsets));
     for (int p = 0; p < count; p++) {
         saver->offsets[p] = saver->elements;

@@ -78,13 +78,8 @@ static int load_one(float *buffer, const struct ah_safetensors *file, const char
 static int load_all(const struct ah_safetensors *file, const char *path, const struct ah_partition *partition,
                     struct ah_run *run)
 {
-    int64_t most = 1;
     float *buffer;
-    for (int p = 0; p < partition->param_count; p++) {
-        int64_t count = ah__shape_count(&partition->params[p].shape);
-        most = count > most ? count : most;
-    }
-    AH_TRY(ah__new(&buffer, (size_t)most, sizeof *buffer));
+    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(partition), sizeof *buffer));
     int status = AH_OK;
     for (int p = 0; p < partition->param_count && status == AH_OK; p++) {
         status = load_one(buffer, file, path, &partition->params[p]);

@@ -22,27 +22,27 @@ static void slurp(char *text, size_t size, const char *path)
     fclose(file);
 }
 
-void program_run(const char *format, ...)
+void run(const char *format, ...)
 {
     char words[2048], line[8192], path[256];
-    const char *folder = ah_test_folder();
+    const char *into = ah_test_folder();
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    snprintf(line, sizeof line, "'%s' %s >%s/out 2>%s/err", program(), words, folder, folder);
+    snprintf(line, sizeof line, "'%s' %s >%s/out 2>%s/err", program(), words, into, into);
     int status = system(line);
     ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    snprintf(path, sizeof path, "%s/out", folder);
+    snprintf(path, sizeof path, "%s/out", into);
     slurp(ran.out, sizeof ran.out, path);
-    snprintf(path, sizeof path, "%s/err", folder);
+    snprintf(path, sizeof path, "%s/err", into);
     slurp(ran.err, sizeof ran.err, path);
 }
 
-static void write_text(const char *folder, const char *name, void (*fill)(FILE *to))
+static void write_text(const char *into, const char *name, void (*fill)(FILE *to))
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", into, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fill(file);
@@ -61,7 +61,7 @@ static void fill_text(FILE *to)
         fprintf(to, "%d little words in a row. ", i * 7919 % 1000);
 }
 
-const char *program_folder(void)
+const char *folder(void)
 {
     static char path[128];
     if (path[0])

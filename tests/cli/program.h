@@ -14,9 +14,9 @@ extern struct program_ran ran;
 /* AH_BIN, else the program built beside this test. */
 const char *program(void);
 /* Runs it with these words, through a shell. */
-void program_run(const char *format, ...) AH_PRINTF(1, 2);
+void run(const char *format, ...) AH_PRINTF(1, 2);
 /* A folder with a small model (model.json) and some text (text); the same for all tests. */
-const char *program_folder(void);
+const char *folder(void);
 /* A whole file, in a room that the next call uses again. */
 const char *program_file(const char *format, ...) AH_PRINTF(1, 2);
 

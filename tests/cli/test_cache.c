@@ -16,22 +16,22 @@
 /* Points the program at a cache of this test's own. */
 static const char *fresh_cache(void)
 {
-    static char folder[128];
-    snprintf(folder, sizeof folder, "%s", ah_test_folder());
-    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
-    return folder;
+    static char path[128];
+    snprintf(path, sizeof path, "%s", ah_test_folder());
+    assert_int_equal(setenv("XDG_CACHE_HOME", path, 1), 0);
+    return path;
 }
 
 /* How many profiles the cache holds; the path of the last one. */
 static int entries(char path[512], const char *cache)
 {
-    char folder[256];
+    char dir_path[256];
     int count = 0;
-    snprintf(folder, sizeof folder, "%s/autohete", cache);
-    DIR *dir = opendir(folder);
+    snprintf(dir_path, sizeof dir_path, "%s/autohete", cache);
+    DIR *dir = opendir(dir_path);
     for (const struct dirent *each; dir && (each = readdir(dir));)
         if (strncmp(each->d_name, "profile-", 8) == 0) {
-            snprintf(path, 512, "%s/%s", folder, each->d_name);
+            snprintf(path, 512, "%s/%s", dir_path, each->d_name);
             count++;
         }
     if (dir)
@@ -44,18 +44,18 @@ static void plan_and_train_agree(void **state)
     (void)state;
     char path[512];
     static char first[1 << 16];
-    const char *at = program_folder(), *cache = fresh_cache();
+    const char *at = folder(), *cache = fresh_cache();
     const char *flags = "--batch 2 --seq 32 --threads 1 --device-memory 700KiB --json";
-    program_run("plan --model %s/model.json %s", at, flags);
+    run("plan --model %s/model.json %s", at, flags);
     assert_ran(0);
     assert_null(strstr(ran.err, "profile: kept"));
     snprintf(first, sizeof first, "%s", ran.out);
     assert_int_equal(entries(path, cache), 1);
-    program_run("plan --model %s/model.json %s", at, flags);
+    run("plan --model %s/model.json %s", at, flags);
     assert_ran(0);
     assert_says(ran.err, "ago (--no-cache measures again)\n");
     assert_string_equal(ran.out, first);
-    program_run("train --model %s/model.json --data %s/text --steps 2 %s", at, at, flags);
+    run("train --model %s/model.json --data %s/text --steps 2 %s", at, at, flags);
     assert_ran(0);
     assert_says(ran.err, "profile: kept from ");
     cJSON *planned = cJSON_Parse(first), *trained = cJSON_Parse(ran.out);
@@ -63,7 +63,7 @@ static void plan_and_train_agree(void **state)
     cJSON_Delete(planned);
     cJSON_Delete(trained);
     assert_int_equal(entries(path, cache), 1);
-    program_run("plan --model %s/model.json %s --no-cache", at, flags);
+    run("plan --model %s/model.json %s --no-cache", at, flags);
     assert_ran(0);
     assert_null(strstr(ran.err, "profile: kept"));
     assert_int_equal(entries(path, cache), 1);
@@ -80,19 +80,19 @@ static void other_questions_have_other_entries(void **state)
                                         "--batch 2 --threads 1 --host-threads 2"};
     enum { FLAGS = sizeof flags / sizeof flags[0] };
     char path[512];
-    const char *at = program_folder(), *cache = fresh_cache();
+    const char *at = folder(), *cache = fresh_cache();
     for (int i = 0; i < FLAGS; i++) {
-        program_run("plan --model %s/model.json %s", at, flags[i]);
+        run("plan --model %s/model.json %s", at, flags[i]);
         assert_ran(0);
         assert_null(strstr(ran.out, "profile: kept"));
         assert_int_equal(entries(path, cache), i + 1);
     }
     assert_int_equal(setenv("OMP_WAIT_POLICY", "passive", 1), 0); /* libraries read it */
-    program_run("plan --model %s/model.json %s", at, flags[0]);
+    run("plan --model %s/model.json %s", at, flags[0]);
     unsetenv("OMP_WAIT_POLICY");
     assert_ran(0);
     assert_int_equal(entries(path, cache), FLAGS + 1);
-    program_run("plan --model %s/model.json %s", at, flags[0]);
+    run("plan --model %s/model.json %s", at, flags[0]);
     assert_says(ran.out, "profile: kept");
 }
 
@@ -101,12 +101,12 @@ static void damaged_entries_are_measured_again(void **state)
 {
     (void)state;
     char path[512];
-    const char *at = program_folder(), *cache = fresh_cache(), *flags = "--batch 2 --seq 32 --threads 1";
+    const char *at = folder(), *cache = fresh_cache(), *flags = "--batch 2 --seq 32 --threads 1";
     for (int damage = 0; damage < 5; damage++) {
-        program_run("plan --model %s/model.json %s", at, flags);
+        run("plan --model %s/model.json %s", at, flags);
         assert_ran(0);
         assert_null(strstr(ran.out, "profile: kept"));
-        program_run("plan --model %s/model.json %s", at, flags);
+        run("plan --model %s/model.json %s", at, flags);
         assert_says(ran.out, "profile: kept");
         assert_int_equal(entries(path, cache), 1);
         struct stat info;
@@ -127,10 +127,10 @@ static void damaged_entries_are_measured_again(void **state)
 static void no_cache_no_harm(void **state)
 {
     (void)state;
-    const char *at = program_folder();
+    const char *at = folder();
     assert_int_equal(setenv("XDG_CACHE_HOME", "/dev/null/nowhere", 1), 0);
     for (int i = 0; i < 2; i++) {
-        program_run("plan --model %s/model.json --batch 2 --seq 32 --threads 1", at);
+        run("plan --model %s/model.json --batch 2 --seq 32 --threads 1", at);
         assert_ran(0);
         assert_string_equal(ran.err, "");
         assert_null(strstr(ran.out, "profile: kept"));
@@ -143,10 +143,10 @@ static void bad_plans_cost_no_profile(void **state)
     (void)state;
     static const char *const plans[] = {"c=9,p=0,o=0", "c=0,p=0", "c=1,p=2,o=1", "c=x,p=0,o=0", "/no/such/plan.json"};
     char path[512];
-    const char *at = program_folder(), *cache = fresh_cache();
+    const char *at = folder(), *cache = fresh_cache();
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         for (int trains = 0; trains < 2; trains++) {
-            program_run("%s --model %s/model.json %s%s%s --plan %s", trains ? "train" : "plan", at,
+            run("%s --model %s/model.json %s%s%s --plan %s", trains ? "train" : "plan", at,
                         trains ? "--data " : "", trains ? at : "", trains ? "/text" : "", plans[i]);
             assert_ran(2);
             assert_int_equal(entries(path, cache), 0);
@@ -158,7 +158,7 @@ static void stopped_while_profiling(void **state)
 {
     (void)state;
     char out[256], text[256], model[256];
-    const char *at = program_folder(), *cache = fresh_cache();
+    const char *at = folder(), *cache = fresh_cache();
     snprintf(out, sizeof out, "%s/stopped", at);
     snprintf(model, sizeof model, "%s/model.json", at);
     snprintf(text, sizeof text, "%s/text", at);

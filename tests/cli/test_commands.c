@@ -10,55 +10,10 @@
 
 #include <cjson/cJSON.h>
 
-#include "test.h"
+#include "cli/program.h"
 
 static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
-
-/* AH_BIN, else the program built beside this test. */
-static const char *program(void)
-{
-    const char *given = getenv("AH_BIN");
-    return given ? given : AH_TEST_PROGRAM;
-}
-
-/* What one run of the program left. */
-static struct {
-    char out[1 << 20], err[1 << 20];
-    int status;
-} ran;
-
-static void slurp(char *text, size_t size, const char *folder, const char *name)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = 0;
-    fclose(file);
-}
-
-static void run(const char *format, ...) AH_PRINTF(1, 2);
-static void run(const char *format, ...)
-{
-    char words[2048], line[8192];
-    const char *folder = ah_test_folder();
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
-    snprintf(line, sizeof line, "'%s' %s >%s/out 2>%s/err", program(), words, folder, folder);
-    int status = system(line);
-    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    slurp(ran.out, sizeof ran.out, folder, "out");
-    slurp(ran.err, sizeof ran.err, folder, "err");
-}
-
-#define assert_ran(expected)                                                                                           \
-    do {                                                                                                               \
-        if (ran.status != (expected))                                                                                  \
-            fail_msg("exit status %d, expected %d\n%s\n%s", ran.status, (expected), ran.out, ran.err);                 \
-    } while (0)
 
 /* One line on standard error that holds `words`, nothing on standard output. */
 static void assert_refused(const char *words)
@@ -68,30 +23,6 @@ static void assert_refused(const char *words)
     if (strncmp(ran.err, "autohete: ", 10) != 0 || !strstr(ran.err, words) ||
         strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
         fail_msg("found \"%s\", expected one line with \"%s\"", ran.err, words);
-}
-
-/* A folder with a small model and some text; the same for all tests. */
-static const char *folder(void)
-{
-    static char path[128];
-    if (path[0])
-        return path;
-    char name[160];
-    snprintf(path, sizeof path, "%s", ah_test_folder());
-    snprintf(name, sizeof name, "%s/model.json", path);
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    fputs("{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, \"n_layer\": 3, "
-          "\"n_head\": 2}\n",
-          file);
-    fclose(file);
-    snprintf(name, sizeof name, "%s/text", path);
-    file = fopen(name, "w");
-    assert_non_null(file);
-    for (int i = 0; i < 2000; i++)
-        fprintf(file, "%d little words in a row. ", i * 7919 % 1000);
-    fclose(file);
-    return path;
 }
 
 static cJSON *last_line_object(void)
@@ -305,7 +236,7 @@ static void file_size_limit(void **state)
     int status = system(line);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
-    slurp(ran.err, sizeof ran.err, folder(), "err");
+    snprintf(ran.err, sizeof ran.err, "%s", program_file("%s/err", folder()));
     assert_non_null(strstr(ran.err, "cannot write: File too large\n"));
     snprintf(line, sizeof line, "%s/limited/checkpoint", folder());
     assert_int_not_equal(access(line, F_OK), 0);
@@ -511,7 +442,7 @@ static void signal_saves_and_exits(void **state)
         assert_int_equal(WEXITSTATUS(status), 0);
         char name[32];
         snprintf(name, sizeof name, "stop-%zu.out", i);
-        slurp(ran.out, sizeof ran.out, folder(), name);
+        snprintf(ran.out, sizeof ran.out, "%s", program_file("%s/%s", folder(), name));
         cJSON *tree = last_line_object();
         assert_true(cJSON_IsTrue(cJSON_GetObjectItem(tree, "stopped")));
         int64_t steps = (int64_t)number(tree, "steps");
@@ -532,15 +463,14 @@ static void streams_that_are_gone_end_nothing(void **state)
 {
     (void)state;
     static const char *const gone[] = {"<&- >&- 2>&-", "2>/dev/null | head -c 1 >/dev/null"};
-    char line[8192], text[65536];
+    char line[8192];
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
         int lines = 0;
         snprintf(line, sizeof line,
                  "rm -rf %s/gone; '%s' train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 3 "
                  "--threads 1 --out %s/gone %s", folder(), program(), folder(), folder(), folder(), gone[i]);
         assert_int_equal(system(line), 0);
-        slurp(text, sizeof text, folder(), "gone/metrics.jsonl");
-        for (const char *at = text; *at; at = strchr(at, '\n') + 1, lines++)
+        for (const char *at = program_file("%s/gone/metrics.jsonl", folder()); *at; at = strchr(at, '\n') + 1, lines++)
             assert_true(*at == '{');
         assert_int_equal(lines, 3);
     }

@@ -11,7 +11,7 @@ static char script[512];
 static void written(const char *shell)
 {
     snprintf(script, sizeof script, "%s/completion", ah_test_folder());
-    program_run("completion %s", shell);
+    run("completion %s", shell);
     assert_ran(0);
     FILE *file = fopen(script, "w");
     assert_non_null(file);
@@ -61,7 +61,7 @@ static void shells_take_it(void **state)
         int status = system(line);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
-    program_run("completion tcsh");
+    run("completion tcsh");
     assert_ran(2);
     assert_says(ran.err, "expected bash, zsh or fish");
 }

@@ -15,9 +15,9 @@
 static const char *trained(const char *name, const char *more)
 {
     static char dir[256];
-    const char *at = program_folder();
+    const char *at = folder();
     snprintf(dir, sizeof dir, "%s/%s", at, name);
-    program_run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --threads 1 --out %s %s", at, at, dir,
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --threads 1 --out %s %s", at, at, dir,
                 more);
     return dir;
 }
@@ -105,7 +105,7 @@ static void report_page(void **state)
     assert_says(ran.out, "on one page    autohete report ");
     assert_says(program_file("%s/loss.svg", dir), "Loss after 12 steps: ");
     assert_says(program_file("%s/loss.svg", dir), "<circle");
-    program_run("report %s", dir);
+    run("report %s", dir);
     assert_ran(0);
     const char *page = program_file("%s/report.html", dir);
     static const char *const words[] = {"<!DOCTYPE html>", "class=\"chart\"", "class=\"timeline\"", "Learning rate",
@@ -116,13 +116,13 @@ static void report_page(void **state)
     assert_null(strstr(page, "src="));
     assert_null(strstr(page, "href="));
     assert_null(strstr(page, "<script"));
-    program_run("report %s --out %s/other.html --json", dir, dir);
+    run("report %s --out %s/other.html --json", dir, dir);
     assert_ran(0);
     assert_says(ran.out, "other.html\"}");
-    program_run("report %s", ah_test_folder());
+    run("report %s", ah_test_folder());
     assert_ran(2);
     assert_says(ran.err, "found no training there");
-    program_run("report");
+    run("report");
     assert_ran(2);
     assert_says(ran.err, "DIR is missing");
 }
@@ -158,8 +158,8 @@ static void a_loss_that_does_not_fall(void **state)
 static void simulate_table(void **state)
 {
     (void)state;
-    const char *at = program_folder();
-    program_run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
+    const char *at = folder();
+    run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
                 "--policy all", at, ah_test_source());
     assert_ran(0);
     assert_narrow(ran.out, 100);
@@ -177,7 +177,7 @@ static void simulate_table(void **state)
     step = ours / other_step; /* the slower policy has less than 1 */
     assert_true(other_step < ours || relative <= 1);
     assert_true(relative > step - 0.3 && relative < step + 0.3);
-    program_run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
+    run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
                 "--sweep batch=8:16:8", at, ah_test_source());
     assert_ran(0);
     assert_says(ran.out, "\nbatch 16\n");
@@ -220,7 +220,7 @@ static void control_bytes_are_shown(void **state)
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at < 32 && !strchr("\r\n\t", *at))
             fail_msg("byte %d reached the terminal", *at);
-    program_run("%s", words); /* elsewhere bytes are bytes */
+    run("%s", words); /* elsewhere bytes are bytes */
     assert_ran(0);
     assert_null(strstr(ran.out, "\\x1b"));
 }

@@ -43,7 +43,7 @@ static void fixture_init(struct fixture *f, int offload)
                                         .embedding_on_host = offload > 0, .slots = 3, .refetch_ahead = 1},
                            .policy = "autohete"};
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
-    f->buffer = calloc(2 * (size_t)ah__checkpoint_buffer(f->partition), sizeof *f->buffer);
+    f->buffer = calloc(2 * (size_t)ah__partition_largest(f->partition), sizeof *f->buffer);
 }
 
 static void fixture_fini(struct fixture *f)

@@ -1,0 +1,72 @@
+/* Version, statuses and messages, sizes. */
+#ifndef AUTOHETE_BASE_H
+#define AUTOHETE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AH_VERSION_MAJOR 0
+#define AH_VERSION_MINOR 1
+#define AH_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define AH_API __attribute__((visibility("default")))
+#define AH_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define AH_API
+#define AH_PRINTF(fmt, args)
+#endif
+
+/* "0.1.0" */
+AH_API const char *ah_version(void);
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+/* name, value, the fault is in the input (exit status 2) rather than in the run (exit status 1), description */
+#define AH_STATUS_TABLE(X)                                                                                             \
+    X(AH_OK, 0, false, "success")                                                                                      \
+    X(AH_EINPUT, -1, true, "the input is wrong")                                                                       \
+    X(AH_EBUDGET, -2, true, "the memory budget is too small")                                                          \
+    X(AH_ESTALE, -3, true, "the artefact was made from something else")                                                \
+    X(AH_ECORRUPT, -4, true, "the file is damaged")                                                                    \
+    X(AH_ENOMEM, -5, false, "out of host memory")                                                                      \
+    X(AH_EIO, -6, false, "reading or writing failed")                                                                  \
+    X(AH_EDEVICE, -7, false, "the device failed")                                                                      \
+    X(AH_ENUMERIC, -8, false, "a loss or gradient is not finite")                                                      \
+    X(AH_EINTERNAL, -9, false, "a defect in AutoHete")                                                                 \
+    X(AH_ESTOP, -10, false, "stopped as asked")
+
+enum ah_status {
+#define AH_STATUS_ENUM(name, value, input, text) name = value,
+    AH_STATUS_TABLE(AH_STATUS_ENUM)
+#undef AH_STATUS_ENUM
+    AH_STATUS_LAST = AH_ESTOP /* no comma before the brace, for old C++ */
+};
+
+/* The message of the last failure on this thread: one line, no newline, valid until the next failure on this thread. */
+AH_API const char *ah_error(void);
+/* "AH_EINPUT", or "unknown status". */
+AH_API const char *ah_status_name(int status);
+/* Whether the fault lies in what the user gave (a program exits with 2), not in the run (1). */
+AH_API bool ah_status_is_input(int status);
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+/* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB, K M G T) and decimal (kB KB MB GB TB) suffixes,
+ * "B" or none. AH_EINPUT when malformed, negative or beyond int64_t; zero is the caller's to refuse. */
+AH_API int ah_size_parse(int64_t *bytes, const char *text);
+/* "4GB/s", "500MiB/s" -> bytes per second; the "/s" is required. */
+AH_API int ah_rate_parse(int64_t *bytes_per_s, const char *text);
+/* 67108864 -> "64.0 MiB" into text[size]; returns text. */
+AH_API char *ah_size_format(char *text, size_t size, int64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/* Models as graphs of operators on fake tensors: recorded by a program, or loaded from config.json. */
+#ifndef AUTOHETE_GRAPH_H
+#define AUTOHETE_GRAPH_H
+
+#include "autohete/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- recording a model on fake tensors --------------------------------------------------------------------------- */
+
+enum ah_dtype { AH_F32 = 0, AH_BF16, AH_F16, AH_I32, AH_DTYPE_COUNT };
+
+/* "fp32" -> AH_F32, "bf16" -> AH_BF16: what trainings may compute in. AH_EINPUT. */
+AH_API int ah_dtype_parse(enum ah_dtype *out, const char *text);
+
+enum { AH_MAX_RANK = 4 };
+struct ah_shape {
+    int rank;
+    int64_t dim[AH_MAX_RANK];
+};
+
+/* A value in a graph: shape and dtype, no data. id < 0 after a failed recording call; passing it on is harmless. */
+struct ah_tensor {
+    int32_t id;
+};
+
+enum ah_init { AH_INIT_ZEROS, AH_INIT_ONES, AH_INIT_NORMAL };
+
+struct ah_graph;
+
+/* A recorded graph must be closed by ah_graph_finish(). The first wrong call is remembered and reported there, so
+ * recording code needs no checks in between. `compute` is the dtype of parameters and activations: AH_F32, AH_BF16, or
+ * AH_F16 for estimates (no device computes in it). */
+AH_API int ah_graph_new(struct ah_graph **out, enum ah_dtype compute);
+AH_API void ah_graph_free(struct ah_graph *graph);
+
+/* Scopes name what is recorded inside them: "h.3", "attn". Top-level scopes named NAME.0, NAME.1, ... are the
+ * blocks. */
+AH_API void ah_graph_scope_push(struct ah_graph *graph, const char *format, ...) AH_PRINTF(2, 3);
+AH_API void ah_graph_scope_pop(struct ah_graph *graph);
+
+/* The token ids [batch, seq] and the targets [batch, seq], int32: each exactly once in a graph. */
+AH_API struct ah_tensor ah_graph_tokens(struct ah_graph *graph, int64_t batch, int64_t seq);
+AH_API struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t seq);
+/* A parameter; its name in checkpoints is the scopes and `name` joined by '.'. `std` is the deviation of
+ * AH_INIT_NORMAL. A parameter used in two partitions (a tied embedding) belongs to the first. Rank >= 2 takes part in
+ * weight decay. */
+AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name, struct ah_shape shape,
+                                       enum ah_init init, float std);
+
+/* table [V, C], ids [B, T] -> [B, T, C] */
+AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
+/* x [B, T, C] += table [>= T, C] by position; in place on x */
+AH_API struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table);
+/* x [..., C], weight [C], bias [C] or id -1 -> same shape as x */
+AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                           struct ah_tensor bias, float eps);
+/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x */
+AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                         float eps);
+/* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
+AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
+                                        struct ah_tensor bias, bool weight_is_out_in);
+/* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
+ * -> [B, T, C] */
+AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads);
+/* The same of q [B, T, C], k and v [B, T, C / heads * kv_heads] -> [B, T, C]; kv_heads divides heads, and
+ * heads / kv_heads heads of q in a row share one of k and v */
+AH_API struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
+                                               struct ah_tensor v, int heads, int kv_heads);
+/* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
+ * t * theta^(-2 i / dims) at position t; dims 0: all channels. In place on x */
+AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims);
+/* GELU, tanh form (Hugging Face's "gelu_new") */
+AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
+AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
+/* gate / (1 + e^-gate) * up, same shapes (SwiGLU's product) */
+AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
+/* a + b, same shapes; written over a, so nothing may read a afterwards */
+AH_API struct ah_tensor ah_graph_add_inplace(struct ah_graph *graph, struct ah_tensor a, struct ah_tensor b);
+/* Mean over all tokens of -log softmax(logits [B, T, V])[target]; the logits are overwritten by their
+ * gradient. -> scalar */
+AH_API struct ah_tensor ah_graph_cross_entropy(struct ah_graph *graph, struct ah_tensor logits,
+                                               struct ah_tensor targets);
+/* The same of the logits x [B, T, C] weight^T, weight [V, C], which are made and used up a few tokens at a time: they
+ * never lie in memory as a whole. The mean is over the tokens whose target is not -100. -> scalar */
+AH_API struct ah_tensor ah_graph_linear_cross_entropy(struct ah_graph *graph, struct ah_tensor x,
+                                                      struct ah_tensor weight, struct ah_tensor targets);
+
+/* Closes the recording. AH_EINPUT with the first wrong recording call. */
+AH_API int ah_graph_finish(struct ah_graph *graph, struct ah_tensor loss);
+/* One line per operator: outputs, inputs, shapes, bytes, flops, scope. */
+AH_API int ah_graph_print(const struct ah_graph *graph, FILE *to);
+
+static inline struct ah_shape ah_shape1(int64_t a)
+{
+    struct ah_shape shape = {1, {a, 0, 0, 0}};
+    return shape;
+}
+
+static inline struct ah_shape ah_shape2(int64_t a, int64_t b)
+{
+    struct ah_shape shape = {2, {a, b, 0, 0}};
+    return shape;
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+struct ah_model;
+
+/* A model definition: records itself for a batch, with no word about memory. */
+struct ah_model_def {
+    const char *name;   /* for messages and signatures */
+    const char *config; /* JSON text saved as config.json in checkpoints and part of the signature; null: "{}" */
+    int64_t vocab_size; /* tokens must be below it */
+    int64_t max_seq;    /* longest sequence it can take */
+    int layers;         /* number of blocks */
+    /* Up to and with ah_graph_finish(). */
+    int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context);
+    void *context;      /* handed to record; must outlive the model */
+};
+
+/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json.
+ * AH_EINPUT / AH_EIO. */
+AH_API int ah_model_load(struct ah_model **out, const char *path);
+/* From a user's own definition; strings are copied. */
+AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
+AH_API void ah_model_free(struct ah_model *model);
+/* Records the model for batch x seq. The caller frees *out. */
+AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
+                           enum ah_dtype compute);
+AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -59,6 +59,7 @@ struct ah_train_options {
     int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
     const char *schedule;        /* * "cosine" (default), "linear", "constant" */
     double clip;                 /* * limit of the global gradient norm, default 1; 0: none */
+    const char *log;             /* * beside metrics.jsonl: "csv", "tensorboard", "csv,tensorboard"; default "none" */
     const char *nonfinite;       /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */

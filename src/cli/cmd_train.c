@@ -71,6 +71,8 @@ static const struct ah_arg options[] = {
      "steps between validations (default: only at the end)", 0, 1e12, false},
     {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL,
      "batches in a validation (default 8; 0: never)", 0, 1e12, false},
+    {"log", AH_ARG_TEXT, AT_OPTION(log), "WHAT", NULL,
+     "beside metrics.jsonl: csv, tensorboard, csv,tensorboard (default none)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
     {"quiet", AH_ARG_FLAG, AT(quiet), NULL, NULL, "say nothing but errors", 0, 0, false},

@@ -119,7 +119,7 @@ static int find_folder(struct ah_session *session)
                      session->out.dir);
     ah__metrics_close(&session->metrics);
     AH_TRY(save(session, "run.json", save_recipe));
-    return ah__metrics_open(&session->metrics, session->out.dir, session->loop.step);
+    return ah__metrics_open(&session->metrics, session->out.dir, session->settings.logs, session->loop.step);
 }
 
 /* One that cannot be written on the way is told and made up for by the next; but numbers that are not finite stay. */
@@ -181,7 +181,7 @@ int ah__session_open_outputs(struct ah_session *session)
     AH_TRY(save(session, "run.json", save_recipe));
     AH_TRY(save(session, "profile.json", save_profile));
     AH_TRY(save(session, "plan.json", save_plan));
-    AH_TRY(ah__metrics_open(&session->metrics, session->out.dir, session->resumed.step));
+    AH_TRY(ah__metrics_open(&session->metrics, session->out.dir, session->settings.logs, session->resumed.step));
     session->loop.metrics = &session->metrics;
     session->loop.save = save_checkpoint;
     session->loop.save_ready = save_ready;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "train/metrics.h"
 
 /* One row per number: its name in messages and in state.json, where it is in the options and in the settings, what
  * holds when nobody says (integers: AH_UNSET where that depends on other settings), the range, and whether a resume
@@ -156,6 +157,13 @@ static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_opti
     return AH_OK;
 }
 
+static int resolve_logs(struct ah_settings *out, const struct ah_train_options *options,
+                        const struct ah_settings *saved)
+{
+    out->logs = saved ? saved->logs : 0;
+    return options->log ? ah__log_parse(&out->logs, options->log) : AH_OK;
+}
+
 /* The dtype is kept; what is written of it may change. */
 static int resolve_dtypes(struct ah_settings *out, const struct ah_train_options *options,
                           const struct ah_settings *saved, bool resumed)
@@ -203,6 +211,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     if (options->schedule)
         AH_TRY(ah__decay_find(&settings.schedule.decay, options->schedule));
     AH_TRY(resolve_nonfinite(&settings, options, saved));
+    AH_TRY(resolve_logs(&settings, options, saved));
     if (settings.seq == AH_UNSET)
         settings.seq = max_seq < 256 ? max_seq : 256;
     if (settings.seq > max_seq)
@@ -229,6 +238,7 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
     AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
+    AH_TRY(ah__json_add_string(object, "log", ah__log_words(settings->logs)));
     return ah__json_add_hash(object, "seed", settings->seed);
 }
 
@@ -239,6 +249,16 @@ static int load_dtype(enum ah_dtype *out, const struct ah_json *json, const char
     if (ah_dtype_parse(out, word) != AH_OK)
         return ah__fail_prefix(AH_EINPUT, "%s: key '%s'", json->path, key);
     return AH_OK;
+}
+
+static int load_logs(int *out, const struct ah_json *json)
+{
+    const char *words;
+    *out = 0;
+    if (!ah__json_has(json, "log")) /* the first format of state.json */
+        return AH_OK;
+    AH_TRY(ah__json_string(&words, json, "log"));
+    return ah__log_parse(out, words) == AH_OK ? AH_OK : ah__fail_prefix(AH_EINPUT, "%s", json->path);
 }
 
 static int load_count(struct ah_settings *out, const struct count_row *row, const struct ah_json *json)
@@ -274,6 +294,7 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
     AH_TRY(load_dtype(&settings.save_dtype, json, "save_dtype"));
+    AH_TRY(load_logs(&settings.logs, json));
     AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;
     return AH_OK;

@@ -11,6 +11,7 @@ struct ah_settings {
     int64_t batch, seq;
     enum ah_dtype dtype;      /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype; /* of model.safetensors */
+    int logs;                 /* AH_LOG_ bits: what is written beside the JSON lines */
     int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
     uint64_t seed;
     int64_t steps;               /* of the training in all */

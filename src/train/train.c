@@ -120,7 +120,7 @@ static void fill_stopped(struct ah_train_result *result, const struct ah_session
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
 {
-    struct ah_session session = {.asked = *options, .out.fd = -1, .metrics = {.step_fd = -1, .val_fd = -1}};
+    struct ah_session session = {.asked = *options, .out.fd = -1};
     session.options = &session.asked;
     int status = session_run(&session);
     if (status == AH_OK)

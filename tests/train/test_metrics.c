@@ -1,9 +1,12 @@
 #include "train/metrics.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -38,7 +41,7 @@ static void lines_round_trip(void **state)
     struct ah_step in = {
         .step = 1, .loss = 0.1 + 0.2, .grad_norm = 1e-300 / 3, .clip_factor = 1.0 / 3, .lr = 3e-4,
         .tokens_per_s = 12345678.9 / 7};
-    assert_ok(ah__metrics_open(&metrics, folder, 0));
+    assert_ok(ah__metrics_open(&metrics, folder, 0, 0));
     assert_ok(ah__metrics_step(&metrics, &in));
     assert_ok(ah__metrics_val(&metrics, 1, 5.0 / 3));
     assert_ok(ah__metrics_sync(&metrics));
@@ -81,7 +84,7 @@ static void resume_drops_later_lines(void **state)
         const char *folder = ah_test_folder();
         put_text(folder, "metrics.jsonl", rows[i].before);
         struct ah_metrics metrics;
-        assert_ok(ah__metrics_open(&metrics, folder, rows[i].keep));
+        assert_ok(ah__metrics_open(&metrics, folder, 0, rows[i].keep));
         expect_text(folder, "metrics.jsonl", rows[i].after);
         struct ah_step step = {.step = 4, .loss = 0.5, .grad_norm = 1, .lr = 2, .tokens_per_s = 3};
         assert_ok(ah__metrics_step(&metrics, &step));
@@ -102,7 +105,7 @@ static void a_new_start_keeps_the_old_aside(void **state)
     struct ah_metrics metrics;
     for (int i = 0; i < 2; i++) {
         put_text(folder, "metrics.jsonl", i ? "second" : three);
-        assert_ok(ah__metrics_open(&metrics, folder, 0));
+        assert_ok(ah__metrics_open(&metrics, folder, 0, 0));
         ah__metrics_close(&metrics);
     }
     expect_text(folder, "metrics.jsonl", "");
@@ -110,26 +113,111 @@ static void a_new_start_keeps_the_old_aside(void **state)
     expect_text(folder, "metrics.jsonl.2", "second");
 }
 
+#define HEADER "step,loss,grad_norm,clip_factor,lr,tokens_per_s\n"
+
+/* The same figures as the JSON lines, cut where those are cut; a file that is none of ours is not kept. */
+static void csv_beside_the_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t keep;
+        const char *before, *after;
+    } rows[] = {
+        {2, HEADER "1,3,,,,\n2,2,,,,\n3,1,,,,\n", HEADER "1,3,,,,\n2,2,,,,\n"},
+        {9, HEADER "1,3,,,,\n2,2,,", HEADER "1,3,,,,\n"},
+        {9, "x,y\n1,2\n", HEADER},
+        {0, "x,y\n1,2\n", HEADER},
+        {9, "", HEADER},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        const char *folder = ah_test_folder();
+        struct ah_metrics metrics;
+        struct ah_step step = {.step = 4, .loss = 0.1, .grad_norm = NAN, .clip_factor = 1, .lr = 2, .tokens_per_s = 3};
+        char expected[256];
+        put_text(folder, "metrics.csv", rows[i].before);
+        assert_ok(ah__metrics_open(&metrics, folder, AH_LOG_CSV, rows[i].keep));
+        expect_text(folder, "metrics.csv", rows[i].after);
+        assert_ok(ah__metrics_step(&metrics, &step));
+        assert_ok(ah__metrics_val(&metrics, 4, 0.5));
+        ah__metrics_close(&metrics);
+        snprintf(expected, sizeof expected, "%s4,0.10000000000000001,,1,2,3\n", rows[i].after);
+        expect_text(folder, "metrics.csv", expected);
+        expect_text(folder, "val.csv", "step,val_loss\n4,0.5\n");
+    }
+}
+
+/* How many event files a folder has, and their bytes in all. */
+static int event_files(const char *folder, int64_t *bytes)
+{
+    int count = 0;
+    char path[512];
+    struct stat info;
+    DIR *dir = opendir(folder);
+    *bytes = 0;
+    for (const struct dirent *each; dir && (each = readdir(dir));)
+        if (strncmp(each->d_name, "events.out.tfevents.", 20) == 0) {
+            snprintf(path, sizeof path, "%s/%s", folder, each->d_name);
+            assert_int_equal(stat(path, &info), 0);
+            *bytes += info.st_size;
+            count++;
+        }
+    assert_non_null(dir);
+    closedir(dir);
+    return count;
+}
+
+/* Each start has a file of its own, also within one second. */
+static void an_event_file_each_start(void **state)
+{
+    (void)state;
+    const char *folder = ah_test_folder();
+    const struct ah_step step = {.step = 1, .loss = 1};
+    int64_t bytes, before = 0;
+    for (int i = 1; i <= 3; i++) {
+        struct ah_metrics metrics;
+        assert_ok(ah__metrics_open(&metrics, folder, AH_LOG_TENSORBOARD, i - 1));
+        assert_ok(ah__metrics_step(&metrics, &step));
+        ah__metrics_close(&metrics);
+        assert_int_equal(event_files(folder, &bytes), i);
+        assert_true(bytes > before + 2 * 16 + 5 * 10);
+        before = bytes;
+    }
+}
+
+static void words_of_logs(void **state)
+{
+    (void)state;
+    for (int logs = 0; logs <= (AH_LOG_CSV | AH_LOG_TENSORBOARD); logs++) {
+        int found = -1;
+        assert_ok(ah__log_parse(&found, ah__log_words(logs)));
+        assert_int_equal(found, logs);
+    }
+    int untouched = 7;
+    assert_fails(ah__log_parse(&untouched, "wandb"), AH_EINPUT, "log: found 'wandb', expected csv");
+    assert_int_equal(untouched, 7);
+}
+
 static void missing_folder(void **state)
 {
     (void)state;
     char path[256];
-    struct ah_metrics metrics = {.step_fd = 77};
-    assert_fails(ah__metrics_open(&metrics, in_folder(path, ah_test_folder(), "none"), 0), AH_EIO,
+    struct ah_metrics metrics = {.files[0].fd = 77};
+    assert_fails(ah__metrics_open(&metrics, in_folder(path, ah_test_folder(), "none"), 0, 0), AH_EIO,
                  "metrics.jsonl: No such file");
-    assert_int_equal(metrics.step_fd, 77);
+    assert_int_equal(metrics.files[0].fd, 77);
 }
 
 static void full_disk(void **state)
 {
     (void)state;
     char path[] = "val.jsonl";
-    struct ah_metrics metrics = {.val_path = path, .val_fd = open("/dev/full", O_WRONLY)};
-    assert_true(metrics.val_fd >= 0);
+    struct ah_metrics metrics = {.files[AH_METRICS_VALS] = {path, open("/dev/full", O_WRONLY)}};
+    assert_true(metrics.files[AH_METRICS_VALS].fd >= 0);
     assert_fails(ah__metrics_val(&metrics, 1, 1.0), AH_EIO, "val.jsonl: cannot write: No space left");
-    close(metrics.val_fd);
+    close(metrics.files[AH_METRICS_VALS].fd);
 }
 
 AH_TEST_SUITE("train/metrics", cmocka_unit_test(lines_round_trip), cmocka_unit_test(resume_drops_later_lines),
-              cmocka_unit_test(a_new_start_keeps_the_old_aside),
+              cmocka_unit_test(a_new_start_keeps_the_old_aside), cmocka_unit_test(csv_beside_the_lines),
+              cmocka_unit_test(an_event_file_each_start), cmocka_unit_test(words_of_logs),
               cmocka_unit_test(missing_folder), cmocka_unit_test(full_disk))

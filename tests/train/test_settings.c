@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "train/metrics.h"
 
 static const struct ah_settings defaults = {
     .batch = 8,
@@ -30,6 +31,7 @@ static const struct ah_settings saved = {
     .adamw = {0, 0.5, 1e-3, 0},
     .clip = 1e30 / 3,
     .skip_nonfinite = true,
+    .logs = AH_LOG_CSV,
     .save_every = 5,
     .keep = 3,
     .val_every = 7,

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dev/host/cgroup.h"
 #include "dev/host/machine.h"
 
 /* Large pages keep the address translation of a big region cheap. */
@@ -15,8 +16,9 @@ int64_t ah__pages_available(void)
     char text[64];
     long long kib = 0;
     if (!ah__host_line(text, sizeof text, "/proc/meminfo", "MemAvailable") || sscanf(text, "%lld kB", &kib) != 1)
-        return INT64_MAX;
-    return (int64_t)kib * 1024;
+        kib = INT64_MAX / 1024;
+    int64_t machine = (int64_t)kib * 1024, granted = ah__cgroup_memory_left("");
+    return granted < machine ? granted : machine;
 }
 
 /* Faults every page in now, so that no step pays for it. */

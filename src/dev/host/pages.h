@@ -16,7 +16,8 @@ struct ah_pages {
  * available. */
 int ah__pages_new(struct ah_pages *out, int64_t bytes, const char *what);
 void ah__pages_free(struct ah_pages *pages); /* of zeros is fine */
-/* What the kernel says can be had without swapping; INT64_MAX when it does not say. */
+/* What can be had without swapping: of the machine, as the kernel says, and of what the control groups of this process
+ * leave it. INT64_MAX when nobody says. */
 int64_t ah__pages_available(void);
 
 #endif

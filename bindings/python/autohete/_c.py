@@ -1,0 +1,414 @@
+"""Made by bindings/python/generate from include/autohete/*.h; not to be edited."""
+from ctypes import *
+
+AH_VERSION_MAJOR = 0
+AH_VERSION_MINOR = 1
+AH_VERSION_PATCH = 0
+AH_NO_LIMIT = (1 << 63) - 1
+AH_UNSET = -(1 << 63)
+AH_OK = 0
+AH_EINPUT = -1
+AH_EBUDGET = -2
+AH_ESTALE = -3
+AH_ECORRUPT = -4
+AH_ENOMEM = -5
+AH_EIO = -6
+AH_EDEVICE = -7
+AH_ENUMERIC = -8
+AH_EINTERNAL = -9
+AH_ESTOP = -10
+AH_F32 = 0
+AH_BF16 = 1
+AH_F16 = 2
+AH_I32 = 3
+AH_DTYPE_COUNT = 4
+AH_MAX_RANK = 4
+AH_INIT_ZEROS = 0
+AH_INIT_ONES = 1
+AH_INIT_NORMAL = 2
+AH_LANE_COMPUTE = 0
+AH_LANE_H2D = 1
+AH_LANE_D2H = 2
+AH_LANE_HOST = 3
+AH_LANE_COMM = 4
+AH_LANE_COUNT = 5
+AH_MICRO_BATCH_WHOLE = 0
+AH_MICRO_BATCH_AUTO = -1
+
+
+class ah_generate_options(Structure):
+    _fields_ = [
+        ("model_dir", c_char_p),
+        ("prompt", c_char_p),
+        ("tokens", c_int64),
+        ("temperature", c_double),
+        ("top_k", c_int),
+        ("seed", c_uint64),
+        ("device", c_char_p),
+        ("threads", c_int),
+        ("on_token", CFUNCTYPE(c_int, c_int, POINTER(c_char), c_size_t, c_void_p)),
+        ("context", c_void_p),
+    ]
+
+
+class ah_shape(Structure):
+    _fields_ = [
+        ("rank", c_int),
+        ("dim", c_int64 * AH_MAX_RANK),
+    ]
+
+
+class ah_tensor(Structure):
+    _fields_ = [
+        ("id", c_int32),
+    ]
+
+
+class ah_model_def(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("config", c_char_p),
+        ("vocab_size", c_int64),
+        ("max_seq", c_int64),
+        ("layers", c_int),
+        ("record", CFUNCTYPE(c_int, c_void_p, c_int64, c_int64, c_void_p)),
+        ("context", c_void_p),
+    ]
+
+
+class ah_step_options(Structure):
+    _fields_ = [
+        ("clips", c_bool),
+        ("infers", c_bool),
+        ("micro_batches", c_int),
+    ]
+
+
+class ah_dev_options(Structure):
+    _fields_ = [
+        ("ordinal", c_int),
+        ("threads", c_int),
+        ("host_threads", c_int),
+        ("link_bytes_per_s", c_int64),
+        ("jitter_seed", c_uint64),
+    ]
+
+
+class ah_device(Structure):
+    _fields_ = [
+        ("name", c_char * 32),
+        ("model", c_char * 96),
+        ("units", c_int),
+        ("host_threads", c_int),
+        ("memory_bytes", c_int64),
+        ("free_bytes", c_int64),
+        ("link", c_char * 32),
+        ("h2d_bytes_per_s", c_int64),
+        ("d2h_bytes_per_s", c_int64),
+        ("why", c_char * 256),
+    ]
+
+
+class ah_profile_options(Structure):
+    _fields_ = [
+        ("cache", c_char_p),
+        ("renew", c_bool),
+        ("stop", POINTER(c_int)),
+    ]
+
+
+class ah_switches(Structure):
+    _fields_ = [
+        ("layers", c_int),
+        ("ranks", c_int),
+        ("checkpoint", c_int),
+        ("offload_params", c_int),
+        ("offload_optimizer", c_int),
+        ("embedding_on_host", c_bool),
+        ("head_on_host", c_bool),
+        ("tiles", c_int),
+        ("slots", c_int),
+        ("overtaking", c_int),
+        ("refetch_ahead", c_int),
+        ("spares", c_int),
+    ]
+
+
+class ah_plan(Structure):
+    _fields_ = [
+        ("switches", ah_switches),
+        ("workspace_bytes", c_int64),
+        ("device_peak_bytes", c_int64),
+        ("host_peak_bytes", c_int64),
+        ("step_ns", c_int64),
+        ("bound_ns", c_int64),
+        ("bound_lane_ns", c_int64),
+        ("bound_cycle_ns", c_int64),
+        ("bound_lane", c_int),
+        ("resident_ns", c_int64),
+        ("policy", c_char * 24),
+        ("signature", c_uint64),
+    ]
+
+
+class ah_budget(Structure):
+    _fields_ = [
+        ("device_bytes", c_int64),
+        ("host_bytes", c_int64),
+    ]
+
+
+class ah_micro_batch_options(Structure):
+    _fields_ = [
+        ("model", c_void_p),
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("compute", c_int),
+        ("step", ah_step_options),
+        ("dev", c_void_p),
+        ("budget", ah_budget),
+        ("plan", c_char_p),
+        ("policy", c_char_p),
+        ("profile", ah_profile_options),
+    ]
+
+
+class ah_micro_batch(Structure):
+    _fields_ = [
+        ("size", c_int64),
+        ("graph", c_void_p),
+        ("partition", c_void_p),
+        ("profile", c_void_p),
+        ("profile_kept_s", c_int64),
+        ("plan", ah_plan),
+    ]
+
+
+class ah_hardware_info(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("description", c_char_p),
+        ("devices", c_int),
+        ("device_bytes", c_int64),
+        ("host_bytes", c_int64),
+        ("peak_flops_per_s", c_double),
+    ]
+
+
+class ah_estimate_options(Structure):
+    _fields_ = [
+        ("ranks", c_int),
+        ("optimizer", c_char_p),
+    ]
+
+
+class ah_evaluation(Structure):
+    _fields_ = [
+        ("policy", c_char * 24),
+        ("fits", c_bool),
+        ("reason", c_char * 160),
+        ("over_bytes", c_int64),
+        ("plan", ah_plan),
+        ("tflops_model", c_double),
+        ("tflops_hardware", c_double),
+        ("tokens_per_s", c_double),
+        ("lane_busy", c_double * AH_LANE_COUNT),
+    ]
+
+
+class ah_step(Structure):
+    _fields_ = [
+        ("step", c_int64),
+        ("steps", c_int64),
+        ("loss", c_double),
+        ("grad_norm", c_double),
+        ("clip_factor", c_double),
+        ("lr", c_double),
+        ("tokens_per_s", c_double),
+        ("eta_s", c_double),
+        ("lane_busy", c_double * AH_LANE_COUNT),
+    ]
+
+
+class ah_train_facts(Structure):
+    _fields_ = [
+        ("model", c_char_p),
+        ("layers", c_int),
+        ("text", c_bool),
+        ("held_out", c_bool),
+        ("params", c_int64),
+        ("vocab_size", c_int64),
+        ("tokens", c_int64),
+        ("train_tokens", c_int64),
+        ("val_tokens", c_int64),
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("first_step", c_int64),
+        ("steps", c_int64),
+        ("epochs", c_double),
+    ]
+
+
+class ah_train_options(Structure):
+    _fields_ = [
+        ("model_path", c_char_p),
+        ("model", c_void_p),
+        ("init", c_char_p),
+        ("data_path", c_char_p),
+        ("device", c_char_p),
+        ("dev", ah_dev_options),
+        ("budget", ah_budget),
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("dtype", c_char_p),
+        ("save_dtype", c_char_p),
+        ("micro_batch", c_int64),
+        ("steps", c_int64),
+        ("lr_steps", c_int64),
+        ("seed", c_uint64),
+        ("lr", c_double),
+        ("min_lr_ratio", c_double),
+        ("warmup_steps", c_int64),
+        ("schedule", c_char_p),
+        ("clip", c_double),
+        ("log", c_char_p),
+        ("nonfinite", c_char_p),
+        ("beta1", c_double),
+        ("beta2", c_double),
+        ("eps", c_double),
+        ("weight_decay", c_double),
+        ("plan", c_char_p),
+        ("policy", c_char_p),
+        ("profile_path", c_char_p),
+        ("profile", ah_profile_options),
+        ("out_dir", c_char_p),
+        ("resume_dir", c_char_p),
+        ("like_dir", c_char_p),
+        ("save_every", c_int64),
+        ("save_seconds", c_double),
+        ("keep", c_int64),
+        ("val_every", c_int64),
+        ("val_batches", c_int64),
+        ("on_plan", CFUNCTYPE(c_int, POINTER(ah_plan), POINTER(ah_budget), c_void_p)),
+        ("on_device", CFUNCTYPE(None, POINTER(ah_device), c_void_p)),
+        ("on_micro_batch", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
+        ("on_facts", CFUNCTYPE(None, POINTER(ah_train_facts), c_void_p)),
+        ("on_profile", CFUNCTYPE(None, c_int64, c_void_p)),
+        ("on_step", CFUNCTYPE(c_int, POINTER(ah_step), c_void_p)),
+        ("on_val", CFUNCTYPE(c_int, c_int64, c_double, c_void_p)),
+        ("on_note", CFUNCTYPE(None, c_char_p, c_void_p)),
+        ("context", c_void_p),
+        ("stop", POINTER(c_int)),
+    ]
+
+
+class ah_train_result(Structure):
+    _fields_ = [
+        ("steps_done", c_int64),
+        ("stopped", c_bool),
+        ("saved", c_bool),
+        ("final_loss", c_double),
+        ("val_loss", c_double),
+        ("first_loss", c_double),
+        ("last_loss", c_double),
+        ("guess_loss", c_double),
+        ("profile_kept_s", c_int64),
+        ("tokens_per_s", c_double),
+        ("device_peak_bytes_predicted", c_int64),
+        ("device_peak_bytes_used", c_int64),
+        ("host_peak_bytes_predicted", c_int64),
+        ("host_peak_bytes_used", c_int64),
+        ("device", c_char * 32),
+        ("dtype", c_char_p),
+        ("micro_batch", c_int64),
+        ("clip", c_double),
+        ("clipped_steps", c_int64),
+        ("skipped_steps", c_int64),
+        ("updates_redone", c_int64),
+        ("step_ns_predicted", c_int64),
+        ("step_ns_median", c_int64),
+        ("steps_timed", c_int64),
+        ("plan", ah_plan),
+    ]
+
+
+# name: (result, arguments)
+FUNCTIONS = {
+    "ah_version": (c_char_p, []),
+    "ah_error": (c_char_p, []),
+    "ah_status_name": (c_char_p, [c_int]),
+    "ah_status_is_input": (c_bool, [c_int]),
+    "ah_size_parse": (c_int, [POINTER(c_int64), c_char_p]),
+    "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
+    "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
+    "ah_generate": (c_int, [POINTER(ah_generate_options)]),
+    "ah_dtype_parse": (c_int, [POINTER(c_int), c_char_p]),
+    "ah_graph_new": (c_int, [POINTER(c_void_p), c_int]),
+    "ah_graph_free": (None, [c_void_p]),
+    "ah_graph_scope_push": (None, [c_void_p, c_char_p]),
+    "ah_graph_scope_pop": (None, [c_void_p]),
+    "ah_graph_tokens": (ah_tensor, [c_void_p, c_int64, c_int64]),
+    "ah_graph_targets": (ah_tensor, [c_void_p, c_int64, c_int64]),
+    "ah_graph_param": (ah_tensor, [c_void_p, c_char_p, ah_shape, c_int, c_float]),
+    "ah_graph_embedding": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_add_position": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_layernorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_float]),
+    "ah_graph_rmsnorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_float]),
+    "ah_graph_linear": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_bool]),
+    "ah_graph_attention": (ah_tensor, [c_void_p, ah_tensor, c_int]),
+    "ah_graph_attention_qkv": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_int, c_int]),
+    "ah_graph_rotary": (ah_tensor, [c_void_p, ah_tensor, c_int, c_float, c_int]),
+    "ah_graph_gelu": (ah_tensor, [c_void_p, ah_tensor]),
+    "ah_graph_relu": (ah_tensor, [c_void_p, ah_tensor]),
+    "ah_graph_silu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_add_inplace": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_linear_cross_entropy": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor]),
+    "ah_graph_finish": (c_int, [c_void_p, ah_tensor]),
+    "ah_graph_print": (c_int, [c_void_p, c_void_p]),
+    "ah_model_load": (c_int, [POINTER(c_void_p), c_char_p]),
+    "ah_model_new": (c_int, [POINTER(c_void_p), POINTER(ah_model_def)]),
+    "ah_model_free": (None, [c_void_p]),
+    "ah_model_record": (c_int, [POINTER(c_void_p), c_void_p, c_int64, c_int64, c_int]),
+    "ah_model_get": (POINTER(ah_model_def), [c_void_p]),
+    "ah_partition_new": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_step_options)]),
+    "ah_partition_free": (None, [c_void_p]),
+    "ah_partition_print": (c_int, [c_void_p, c_void_p]),
+    "ah_partition_save": (c_int, [c_void_p, c_char_p]),
+    "ah_lane_name": (c_char_p, [c_int]),
+    "ah_dev_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(ah_dev_options)]),
+    "ah_dev_close": (None, [c_void_p]),
+    "ah_dev_get": (None, [POINTER(ah_device), c_void_p]),
+    "ah_devices": (c_int, [POINTER(ah_device), POINTER(c_int)]),
+    "ah_profile_measure": (c_int, [POINTER(c_void_p), c_void_p, c_void_p]),
+    "ah_profile_measure_with": (c_int, [POINTER(c_void_p), POINTER(c_int64), c_void_p, c_void_p, POINTER(ah_profile_options)]),
+    "ah_profile_load": (c_int, [POINTER(c_void_p), c_char_p]),
+    "ah_profile_save": (c_int, [c_void_p, c_char_p]),
+    "ah_profile_print": (c_int, [c_void_p, c_void_p]),
+    "ah_profile_free": (None, [c_void_p]),
+    "ah_plan_search": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_plan_parse": (c_int, [POINTER(ah_plan), c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_plan_check": (c_int, [c_char_p, c_int]),
+    "ah_plan_save": (c_int, [POINTER(ah_plan), c_char_p]),
+    "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),
+    "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
+    "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
+    "ah_micro_batch_advise": (c_int, [POINTER(ah_micro_batch_options), c_int64]),
+    "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
+    "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
+    "ah_timeline_free": (None, [c_void_p]),
+    "ah_timeline_print": (c_int, [c_void_p, c_void_p]),
+    "ah_timeline_save": (c_int, [c_void_p, c_char_p]),
+    "ah_timeline_save_svg": (c_int, [c_void_p, c_void_p, c_int64, c_char_p]),
+    "ah_hardware_load": (c_int, [POINTER(c_void_p), c_char_p]),
+    "ah_hardware_free": (None, [c_void_p]),
+    "ah_hardware_get": (None, [POINTER(ah_hardware_info), c_void_p]),
+    "ah_hardware_print": (c_int, [c_void_p, c_void_p]),
+    "ah_profile_estimate": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(ah_estimate_options)]),
+    "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_policy_names": (POINTER(c_char_p), []),
+    "ah_policy_description": (c_char_p, [c_char_p]),
+    "ah_train_options_init": (None, [POINTER(ah_train_options)]),
+    "ah_train": (c_int, [POINTER(ah_train_result), POINTER(ah_train_options)]),
+    "ah_report_save": (c_int, [c_char_p, c_char_p]),
+}

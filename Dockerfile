@@ -7,12 +7,13 @@
 FROM debian:12-slim AS build
 COPY . /src
 WORKDIR /src
-RUN apt-get update && sh -c '. cmake/packages.sh && packages_install "$packages_build"'
+RUN apt-get update && apt-get install -y --no-install-recommends dpkg-dev
+RUN sh -c '. cmake/packages.sh && packages_install "$packages_build"'
 RUN cmake --preset release && cmake --build --preset release
 RUN cd build/release && cpack -G DEB -B /out
 
 FROM debian:12-slim
-COPY --from=build /out/*.deb /tmp/
+COPY --from=build /out/libautohete0_*.deb /out/autohete_*.deb /tmp/
 RUN apt-get update && apt-get install -y --no-install-recommends /tmp/*.deb && rm -rf /tmp/*.deb /var/lib/apt/lists/*
 WORKDIR /work
 ENTRYPOINT ["autohete"]

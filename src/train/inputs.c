@@ -26,6 +26,18 @@ static int open_model(struct ah_session *session)
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
 }
 
+/* Also where what lies there could not be read. */
+static int tell_random(const struct ah_session *session)
+{
+    const char *folder = session->options->model ? NULL : session->options->model_path;
+    char *path = NULL;
+    int status = folder ? ah__weights_find(&path, folder) : AH_OK;
+    if (path || status == AH_EINPUT)
+        ah__session_note(session, "starting from random parameters, as asked, and not from the weights in %s", folder);
+    ah__free(path);
+    return status == AH_EINPUT ? AH_OK : status;
+}
+
 /* What a new training starts from. Weights that lie there are used, or it is said that they are not. */
 static int find_weights(struct ah_session *session)
 {
@@ -37,8 +49,10 @@ static int find_weights(struct ah_session *session)
     if (word && session->resumed.folder)
         return ah__fail(AH_EINPUT, "init: found %s beside a training to resume, expected nothing: it has its own",
                         word);
-    if (random || session->resumed.folder)
+    if (session->resumed.folder)
         return AH_OK;
+    if (random)
+        return tell_random(session);
     if (options->model_path && !options->model)
         AH_TRY(ah__weights_find(&session->weights, options->model_path));
     if (session->weights)
@@ -329,7 +343,11 @@ int ah__session_load(struct ah_session *session)
         tell_arithmetic(session);
     if (session->resumed.folder)
         return ah__checkpoint_load(&session->resumed, session->partition, session->run, true);
-    if (session->weights)
-        return ah__weights_load(session->weights, session->partition, session->run);
-    return ah__run_init(session->run, session->settings.seed);
+    if (!session->weights)
+        return ah__run_init(session->run, session->settings.seed);
+    char note[AH_WEIGHTS_NOTE_SIZE];
+    AH_TRY(ah__weights_load(note, session->weights, session->partition, session->run));
+    if (note[0])
+        ah__session_note(session, "%s", note);
+    return AH_OK;
 }

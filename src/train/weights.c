@@ -1,100 +1,261 @@
 #include "train/weights.h"
 
+#include <dirent.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "io/safetensors.h"
+#include "io/shards.h"
 #include "op/bf16.h"
+#include "op/f16.h"
 
-static const char weights_file[] = "model.safetensors";
+/* ---- which file -------------------------------------------------------------------------------------------------- */
+
+/* Weights in other forms. Whoever has them wants them used, so random parameters need a word. */
+static const struct {
+    const char *pattern, *what;
+} other_forms[] = {
+    {"pytorch_model*.bin*", "pickled weights, which are not read since a pickle may run any code; expected "
+                            AH_SHARDS_FILE ", as Python makes of it by AutoModelForCausalLM.from_pretrained(FOLDER)"
+                            ".save_pretrained(FOLDER)"},
+    {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
+    {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
+    {"flax_model*.msgpack*", "weights of Flax, expected " AH_SHARDS_FILE},
+    {"*.gguf", "weights in GGUF, expected " AH_SHARDS_FILE},
+};
+
+static const char *other_form(const char *name)
+{
+    for (size_t i = 0; i < AH_LENGTH(other_forms); i++)
+        if (fnmatch(other_forms[i].pattern, name, 0) == 0)
+            return other_forms[i].what;
+    return NULL;
+}
+
+/* AH_OK too for what is no folder. */
+static int others_check(const char *folder)
+{
+    DIR *list = opendir(folder);
+    int status = AH_OK;
+    if (!list)
+        return AH_OK;
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));) {
+        const char *what = other_form(entry->d_name);
+        if (what)
+            status = ah__fail(AH_EINPUT, "%s/%s: found %s, or that random parameters are asked for", folder,
+                              entry->d_name, what);
+    }
+    closedir(list);
+    return status;
+}
 
 int ah__weights_find(char **path, const char *model_path)
 {
-    static const struct {
-        const char *name, *what;
-    } others[] = {
-        {"model.safetensors.index.json", "weights in several files, which are not read yet; expected one"},
-        {"pytorch_model.bin", "pickled weights, which are not read: a pickle may run any code; expected"},
-        {"pytorch_model.bin.index.json", "pickled weights, which are not read: a pickle may run any code; expected"},
-    };
+    static const char *const names[] = {AH_SHARDS_FILE, AH_SHARDS_INDEX};
     *path = NULL;
-    AH_TRY(ah__sprintf(path, "%s/%s", model_path, weights_file));
-    if (access(*path, F_OK) == 0)
-        return AH_OK;
-    ah__free(*path);
-    *path = NULL;
-    for (size_t i = 0; i < AH_LENGTH(others); i++) {
-        char *other;
-        AH_TRY(ah__sprintf(&other, "%s/%s", model_path, others[i].name));
-        bool there = access(other, F_OK) == 0;
-        int status = there ? ah__fail(AH_EINPUT, "%s: found %s %s, or that random parameters are asked for", other,
-                                      others[i].what, weights_file)
-                           : AH_OK;
-        ah__free(other);
-        AH_TRY(status);
+    for (size_t i = 0; i < AH_LENGTH(names); i++) {
+        AH_TRY(ah__sprintf(path, "%s/%s", model_path, names[i]));
+        if (access(*path, F_OK) == 0)
+            return AH_OK;
+        ah__free(*path);
+        *path = NULL;
     }
-    return AH_OK;
+    return others_check(model_path);
 }
 
-static bool has_param(const struct ah_partition *partition, const char *name)
+/* ---- what is what ------------------------------------------------------------------------------------------------ */
+
+struct source {
+    const char *path;
+    struct ah_shards *shards;
+    const struct ah_partition *partition;
+    size_t cut;       /* bytes at the start of parameters' names that tensors lack */
+    const char *head; /* a tied head that is there once more; null: it is not */
+    size_t buffers;   /* left out */
+    const char *buffer;
+};
+
+/* Constants of the computation that older programs saved as if they were weights. */
+static const char *const buffer_patterns[] = {
+    "*.attn.bias",          "*.attn.masked_bias",    "*.attention.bias",
+    "*.attention.masked_bias", "*.rotary_emb.inv_freq",
+};
+static const char *const head_names[] = {"lm_head.weight", "embed_out.weight"};
+
+static const char *name_of(const struct source *source, const struct ah_param *param)
 {
+    size_t cut = source->cut;
+    return cut && strncmp(param->name, source->partition->params[0].name, cut) == 0 ? param->name + cut : param->name;
+}
+
+static const struct ah_param *param_of(const struct source *source, const char *tensor)
+{
+    const struct ah_partition *partition = source->partition;
     for (int p = 0; p < partition->param_count; p++)
-        if (strcmp(partition->params[p].name, name) == 0)
+        if (strcmp(name_of(source, &partition->params[p]), tensor) == 0)
+            return &partition->params[p];
+    return NULL;
+}
+
+/* A model's body alone is saved without the name that the body has in the whole. */
+static void find_cut(struct source *source)
+{
+    const char *first = source->partition->params[0].name, *dot = strchr(first, '.');
+    if (!dot || ah__shards_find(source->shards, first))
+        return;
+    size_t cut = (size_t)(dot + 1 - first);
+    for (size_t i = 0; i < ah__shards_count(source->shards); i++)
+        if (strncmp(ah__shards_at(source->shards, i)->name, first, cut) == 0)
+            return;
+    if (ah__shards_find(source->shards, first + cut))
+        source->cut = cut;
+}
+
+static bool matches(const char *name, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fnmatch(patterns[i], name, 0) == 0)
             return true;
     return false;
 }
 
-/* Nothing in the file is left out without a word. */
-static int surplus_check(const struct ah_safetensors *file, const char *path, const struct ah_partition *partition)
+static bool same_values(const struct ah_safetensors_tensor *a, const struct ah_safetensors_tensor *b)
 {
-    if (ah__safetensors_count(file) == (size_t)partition->param_count)
-        return AH_OK;
-    for (size_t i = 0; i < ah__safetensors_count(file); i++) {
-        const char *name = ah__safetensors_at(file, i)->name;
-        if (!has_param(partition, name))
-            return ah__fail(AH_EINPUT, "%s: found tensor '%.80s', which the model does not have", path, name);
+    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 &&
+           memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+/* The head of a tied model is the embedding; one that is another would be lost. */
+static int head_check(struct source *source, const struct ah_safetensors_tensor *head)
+{
+    const struct ah_partition *partition = source->partition;
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        const struct ah_safetensors_tensor *tensor = ah__shards_find(source->shards, name_of(source, param));
+        if (param->group == partition->shared_group && tensor && same_values(tensor, head)) {
+            source->head = head->name;
+            return AH_OK;
+        }
     }
-    return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: tensor '%s': found other values than the embedding's, expected the same: the model "
+                    "ties its head to the embedding (tie_word_embeddings)", source->path, head->name);
 }
 
-static int load_one(float *buffer, const struct ah_safetensors *file, const char *path, const struct ah_param *param)
+/* Nothing in the files is left out without a word. */
+static int surplus_check(struct source *source)
 {
-    const struct ah_safetensors_tensor *tensor = ah__safetensors_find(file, param->name);
-    if (!tensor)
-        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", path, param->name);
-    enum ah_dtype dtype = tensor->dtype;
-    if (dtype != AH_F32 && dtype != AH_BF16)
-        return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is %.16s, expected F32 or BF16", path, param->name,
-                        tensor->dtype_name);
-    AH_TRY(ah__safetensors_get(&tensor, file, param->name, dtype, param->shape));
-    if (dtype == AH_BF16)
-        ah__bf16_widen(buffer, (const uint16_t *)(const void *)tensor->data, ah__shape_count(&param->shape));
+    const char *surplus = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < ah__shards_count(source->shards); i++) {
+        const struct ah_safetensors_tensor *tensor = ah__shards_at(source->shards, i);
+        if (param_of(source, tensor->name))
+            continue;
+        if (matches(tensor->name, buffer_patterns, AH_LENGTH(buffer_patterns))) {
+            source->buffer = tensor->name;
+            source->buffers++;
+        } else if (source->partition->shared_group >= 0 && matches(tensor->name, head_names, AH_LENGTH(head_names))) {
+            AH_TRY(head_check(source, tensor));
+        } else {
+            surplus = count++ ? surplus : tensor->name;
+        }
+    }
+    if (count > 1)
+        return ah__fail(AH_EINPUT, "%s: found tensor '%.80s' and %zu more, which the model does not have", source->path,
+                        surplus, count - 1);
+    return count ? ah__fail(AH_EINPUT, "%s: found tensor '%.80s', which the model does not have", source->path, surplus)
+                 : AH_OK;
+}
+
+static int missing_check(const struct source *source)
+{
+    const struct ah_partition *partition = source->partition;
+    const char *missing = NULL;
+    size_t count = 0;
+    for (int p = 0; p < partition->param_count; p++) {
+        const char *name = name_of(source, &partition->params[p]);
+        if (!ah__shards_find(source->shards, name))
+            missing = count++ ? missing : name;
+    }
+    if (count > 1)
+        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s' and %zu more, which the model has", source->path,
+                        missing, count - 1);
+    return count ? ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", source->path, missing)
+                 : AH_OK;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+static void widen(float *to, const struct ah_safetensors_tensor *tensor, int64_t count)
+{
+    if (tensor->dtype == AH_F16)
+        ah__f16_widen(to, tensor->data, count);
+    else if (tensor->dtype == AH_F32)
+        memcpy(to, tensor->data, tensor->bytes);
     else
-        memcpy(buffer, tensor->data, tensor->bytes);
+        for (int64_t i = 0; i < count; i++) {
+            uint16_t bits; /* at any address */
+            memcpy(&bits, tensor->data + 2 * i, sizeof bits);
+            to[i] = ah__bf16_value(bits);
+        }
+}
+
+static int load_one(float *buffer, const struct source *source, const struct ah_param *param)
+{
+    const char *name = name_of(source, param);
+    const struct ah_safetensors_tensor *tensor = ah__shards_find(source->shards, name);
+    enum ah_dtype dtype = tensor->dtype;
+    if (dtype != AH_F32 && dtype != AH_BF16 && dtype != AH_F16)
+        return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is %.16s, expected F32, BF16 or F16", source->path, name,
+                        tensor->dtype_name);
+    AH_TRY(ah__shards_get(&tensor, source->shards, name, dtype, param->shape));
+    widen(buffer, tensor, ah__shape_count(&param->shape));
     return AH_OK;
 }
 
-static int load_all(const struct ah_safetensors *file, const char *path, const struct ah_partition *partition,
-                    struct ah_run *run)
+static int load_all(struct source *source, struct ah_run *run)
 {
     float *buffer;
-    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(partition), sizeof *buffer));
+    find_cut(source);
+    AH_TRY(missing_check(source));
+    AH_TRY(surplus_check(source));
+    AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(source->partition), sizeof *buffer));
     int status = AH_OK;
-    for (int p = 0; p < partition->param_count && status == AH_OK; p++) {
-        status = load_one(buffer, file, path, &partition->params[p]);
+    for (int p = 0; p < source->partition->param_count && status == AH_OK; p++) {
+        status = load_one(buffer, source, &source->partition->params[p]);
         if (status == AH_OK)
             status = ah__run_load(run, p, AH_RUN_PARAM, buffer);
     }
     ah__free(buffer);
-    return status == AH_OK ? surplus_check(file, path, partition) : status;
+    return status;
 }
 
-int ah__weights_load(const char *path, const struct ah_partition *partition, struct ah_run *run)
+/* One line: "left out: ..." */
+static void describe_left_out(char note[AH_WEIGHTS_NOTE_SIZE], const struct source *source)
 {
-    struct ah_safetensors *file;
-    AH_TRY(ah__safetensors_open(&file, path));
-    int status = load_all(file, path, partition, run);
-    ah__safetensors_close(file);
+    char buffers[160] = "", head[130] = "";
+    note[0] = 0;
+    if (source->buffers == 1)
+        snprintf(buffers, sizeof buffers, "'%.80s', a constant and no weight", source->buffer);
+    if (source->buffers > 1)
+        snprintf(buffers, sizeof buffers, "'%.80s' and %zu more constants that are no weights", source->buffer,
+                 source->buffers - 1);
+    if (source->head)
+        snprintf(head, sizeof head, "'%.80s', which is the embedding once more", source->head);
+    if (buffers[0] || head[0])
+        snprintf(note, AH_WEIGHTS_NOTE_SIZE, "left out of the weights: %s%s%s", buffers,
+                 buffers[0] && head[0] ? "; " : "", head);
+}
+
+int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const struct ah_partition *partition,
+                     struct ah_run *run)
+{
+    struct source source = {.path = path, .partition = partition};
+    AH_TRY(ah__shards_open(&source.shards, path));
+    int status = load_all(&source, run);
+    if (status == AH_OK)
+        describe_left_out(note, &source);
+    ah__shards_close(source.shards);
     return status;
 }

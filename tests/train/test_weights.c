@@ -1,4 +1,5 @@
 /* Trainings that start from the weights in their model's folder. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "io/safetensors.h"
+#include "op/f16.h"
 #include "op/op.h"
 #include "train/tiny.h"
 
@@ -132,7 +134,7 @@ static void every_tensor_is_accounted_for(void **state)
     } cases[] = {
         {NULL, "found no tensor", AH_F32, false},
         {"zzz", "found no tensor", AH_F32, false},
-        {tensor->name, "is I32, expected F32 or BF16", AH_I32, false},
+        {tensor->name, "is I32, expected F32, BF16 or F16", AH_I32, false},
         {tensor->name, "expected F32 [", AH_F32, true},
     };
     snprintf(other, sizeof other, "%s/other", ah_test_folder());
@@ -155,6 +157,196 @@ static void every_tensor_is_accounted_for(void **state)
     ah__free(config);
 }
 
+/* ---- other shapes of the same weights ---------------------------------------------------------------------------- */
+
+struct copy {
+    char name[128];
+    enum ah_dtype dtype;
+    struct ah_shape shape;
+    const void *data;
+    size_t bytes;
+};
+
+/* Writes FOLDER/NAME with copies [first, end). */
+static void write_copies(const char *folder, const char *name, const struct copy *copies, size_t first, size_t end)
+{
+    struct ah_safetensors_decl tensors[64];
+    struct ah_safetensors_writer *writer;
+    char path[PATH_SIZE];
+    for (size_t i = first; i < end; i++)
+        tensors[i - first] = (struct ah_safetensors_decl){copies[i].name, copies[i].dtype, copies[i].shape};
+    assert_ok(ah__safetensors_writer_open(&writer, at(path, folder, name), tensors, end - first));
+    for (size_t i = first; i < end; i++)
+        assert_ok(ah__safetensors_writer_append(writer, copies[i].data, copies[i].bytes));
+    assert_ok(ah__safetensors_writer_close(writer, NULL, NULL));
+    ah__safetensors_writer_free(writer);
+}
+
+static size_t copies_of(struct copy *copies, const struct ah_safetensors *file)
+{
+    size_t count = ah__safetensors_count(file);
+    for (size_t i = 0; i < count; i++) {
+        const struct ah_safetensors_tensor *tensor = ah__safetensors_at(file, i);
+        copies[i] = (struct copy){.dtype = tensor->dtype, .shape.rank = tensor->rank, .data = tensor->data,
+                                  .bytes = tensor->bytes};
+        snprintf(copies[i].name, sizeof copies[i].name, "%s", tensor->name);
+        memcpy(copies[i].shape.dim, tensor->dim, (size_t)tensor->rank * sizeof tensor->dim[0]);
+    }
+    return count;
+}
+
+/* A folder with the configuration alone. */
+static char *folder_like(char folder[PATH_SIZE], const char *model, const char *name)
+{
+    char path[PATH_SIZE];
+    size_t length;
+    assert_int_equal(mkdir(at(folder, ah_test_folder(), name), 0777), 0);
+    char *config = read_text(model, "config.json", &length);
+    write_text(at(path, folder, "config.json"), config);
+    ah__free(config);
+    return folder;
+}
+
+static char last_note[512];
+
+static void keep_note(const char *line, void *context)
+{
+    (void)context;
+    if (strstr(line, "left out"))
+        snprintf(last_note, sizeof last_note, "%s", line);
+}
+
+/* Trains a step without a learning rate from `folder`; what comes out is what lies in `model`. */
+static void expect_same_weights(const char *folder, const char *model, const struct place *place)
+{
+    struct ah_train_result result;
+    char out[PATH_SIZE], checkpoint[PATH_SIZE];
+    static int number;
+    char name[32];
+    snprintf(name, sizeof name, "same-%d", number++);
+    struct ah_train_options options = from(folder, place, out, name);
+    options.lr = 0;
+    options.steps = 1;
+    options.on_note = keep_note;
+    last_note[0] = 0;
+    assert_ok(ah_train(&result, &options));
+    expect_same_file(model, at(checkpoint, out, "checkpoint"), "model.safetensors");
+}
+
+static void several_files_are_one_model(void **state)
+{
+    (void)state;
+    struct place place;
+    struct copy copies[64];
+    struct ah_safetensors *file;
+    char model[PATH_SIZE], folder[PATH_SIZE], path[PATH_SIZE], index[8192];
+    trained(model, &place);
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    size_t count = copies_of(copies, file), cut = count / 3;
+    folder_like(folder, model, "sharded");
+    write_copies(folder, "model-00001-of-00002.safetensors", copies, 0, cut);
+    write_copies(folder, "model-00002-of-00002.safetensors", copies, cut, count);
+    int length = snprintf(index, sizeof index, "{\"metadata\": {\"total_size\": 1}, \"weight_map\": {");
+    for (size_t i = 0; i < count; i++)
+        length += snprintf(index + length, sizeof index - (size_t)length,
+                           "%s\"%s\": \"model-0000%d-of-00002.safetensors\"", i ? ", " : "", copies[i].name,
+                           i < cut ? 1 : 2);
+    snprintf(index + length, sizeof index - (size_t)length, "}}");
+    write_text(at(path, folder, "model.safetensors.index.json"), index);
+    expect_same_weights(folder, model, &place);
+    ah__safetensors_close(file);
+}
+
+/* As GPT-2 lies on the hub: without the body's name, with masks, some with the tied head once more. */
+static void names_of_other_programs(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    struct copy copies[64];
+    struct ah_safetensors *file;
+    char model[PATH_SIZE], folder[PATH_SIZE], path[PATH_SIZE], out[PATH_SIZE];
+    static const char body[] = "transformer.";
+    float mask[4] = {1, 0, 1, 1}, *other;
+    trained(model, &place);
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    size_t count = copies_of(copies, file);
+    folder_like(folder, model, "hub");
+    for (size_t i = 0; i < count; i++)
+        memmove(copies[i].name, copies[i].name + strlen(body), strlen(copies[i].name + strlen(body)) + 1);
+    copies[count] = (struct copy){"h.0.attn.bias", AH_F32, ah_shape2(2, 2), mask, sizeof mask};
+    copies[count + 1] = (struct copy){"h.1.attn.masked_bias", AH_F32, {.rank = 0}, mask, sizeof mask[0]};
+    size_t wte = 0;
+    while (strcmp(copies[wte].name, "wte.weight") != 0)
+        wte++;
+    copies[count + 2] = copies[wte];
+    snprintf(copies[count + 2].name, sizeof copies[0].name, "lm_head.weight");
+    write_copies(folder, "model.safetensors", copies, 0, count + 3);
+    expect_same_weights(folder, model, &place);
+    assert_non_null(strstr(last_note, "'h.1.attn.masked_bias' and 1 more constants"));
+    assert_non_null(strstr(last_note, "'lm_head.weight', which is the embedding once more"));
+    assert_ok(ah__new(&other, copies[wte].bytes, 1));
+    copies[count + 2].data = other;
+    write_copies(folder, "model.safetensors", copies, 0, count + 3);
+    struct ah_train_options options = from(folder, &place, out, "head");
+    assert_fails(ah_train(&result, &options), AH_EINPUT,
+                 "tensor 'lm_head.weight': found other values than the embedding's");
+    snprintf(copies[count].name, sizeof copies[0].name, "score.weight");
+    write_copies(folder, "model.safetensors", copies, 0, count + 2);
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "found tensor 'score.weight', which the model does not have");
+    ah__free(other);
+    ah__safetensors_close(file);
+}
+
+/* A model saved in half precision starts from just those values. */
+static void half_floats_widen_exactly(void **state)
+{
+    (void)state;
+    struct place place;
+    struct copy copies[64];
+    struct ah_safetensors *file;
+    char model[PATH_SIZE], folder[PATH_SIZE], wide[PATH_SIZE], path[PATH_SIZE];
+    uint16_t *halves;
+    float *floats;
+    trained(model, &place);
+    assert_ok(ah__safetensors_open(&file, at(path, model, "model.safetensors")));
+    size_t count = copies_of(copies, file);
+    assert_ok(ah__new(&halves, copies[0].bytes / 4, sizeof *halves));
+    assert_ok(ah__new(&floats, copies[0].bytes / 4, sizeof *floats));
+    for (size_t i = 0; i < copies[0].bytes / 4; i++) {
+        halves[i] = (uint16_t)(i * 37 % 0x3C00 | (i % 2 ? 0x8000 : 0));
+        floats[i] = ah__f16_value(halves[i]);
+    }
+    copies[0].data = floats;
+    write_copies(folder_like(wide, model, "wide"), "model.safetensors", copies, 0, count);
+    copies[0].data = halves;
+    copies[0].dtype = AH_F16;
+    copies[0].bytes /= 2;
+    write_copies(folder_like(folder, model, "half"), "model.safetensors", copies, 0, count);
+    expect_same_weights(folder, wide, &place);
+    ah__free(halves);
+    ah__free(floats);
+    ah__safetensors_close(file);
+}
+
+/* What a half float is by its definition: sign, 2^(e - 15), fraction of 1024. */
+static void every_half_float_is_its_value(void **state)
+{
+    (void)state;
+    for (uint32_t half = 0; half < 1U << 16; half++) {
+        int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
+        float value = ah__f16_value((uint16_t)half);
+        double expected = exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
+        assert_int_equal(signbit(value) != 0, half >> 15);
+        if (exponent == 31)
+            assert_true(fraction ? isnan(value) : isinf(value));
+        else
+            assert_true((double)fabsf(value) == expected);
+    }
+}
+
 AH_TEST_SUITE("train/weights", cmocka_unit_test(weights_are_where_it_starts),
               cmocka_unit_test(random_is_as_without_weights), cmocka_unit_test(wrong_words_are_refused),
-              cmocka_unit_test(every_tensor_is_accounted_for))
+              cmocka_unit_test(every_tensor_is_accounted_for),
+              cmocka_unit_test(several_files_are_one_model), cmocka_unit_test(names_of_other_programs),
+              cmocka_unit_test(half_floats_widen_exactly), cmocka_unit_test(every_half_float_is_its_value))

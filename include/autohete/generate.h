@@ -9,11 +9,14 @@ extern "C" {
 #endif
 
 struct ah_generate_options {
-    const char *model_dir; /* a checkpoint, or a training's folder (its newest) */
+    const char *model_dir; /* a checkpoint, a training's folder (its newest), or a folder with config.json and weights */
     const char *prompt;    /* text; null or empty: a newline */
     int64_t tokens;        /* how many to add */
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
+    double top_p;          /* the likeliest that together have this probability; 0 or 1: all */
+    double min_p;          /* those at least this share as likely as the likeliest; 0: all */
+    double repetition_penalty; /* logits of tokens said before: divided by it, negative ones multiplied; 0 or 1: not */
     uint64_t seed;
     const char *device;    /* as for ah_dev_open; default "auto" */
     int threads;           /* of the CPU; 0: one per core */
@@ -25,6 +28,31 @@ struct ah_generate_options {
 /* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of
  * threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
+
+struct ah_eval_options {
+    const char *model_dir; /* as for ah_generate */
+    const char *data_path; /* as for ah_train */
+    int64_t batch;         /* windows at a time; 0: 8 */
+    int64_t seq;           /* tokens in a window; 0: of the training, else the model's longest, at most 1024 */
+    const char *device;    /* as for ah_dev_open; null: "auto" */
+    int threads;           /* of the CPU; 0: one per core */
+    /* Tokens done and in all; nonzero ends with AH_ESTOP. May be null. */
+    int (*on_progress)(int64_t done, int64_t tokens, void *context);
+    void *context;
+};
+struct ah_eval_result {
+    double loss;          /* natural log, mean over tokens */
+    double perplexity;    /* e^loss */
+    double bits_per_byte; /* of the text that the tokens stand for; NaN where the data are token ids */
+    int64_t tokens;       /* predicted: all but the first */
+};
+/* How well a model predicts data, every token but the first. The data are cut into windows of seq tokens, and each
+ * token is predicted from those before it in its window; in fp32, whole on the device. */
+AH_API int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options);
+/* Writes a safetensors file with one tensor "logits", F32 [count, vocab_size], of the model's logits behind each of the
+ * ids [count]. Of the options it reads model_dir, device and threads. AH_EINPUT for an id not below vocab_size, or more
+ * ids than the model takes. */
+AH_API int ah_eval_logits(const char *path, const int32_t *ids, int64_t count, const struct ah_eval_options *options);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,8 @@ struct ah_partition;
 /* What a step is apart from its model; part of the signature. */
 struct ah_step_options {
     bool clips;  /* updates wait for the norm of all gradients of the step */
-    bool infers; /* memory has room for all logits of a batch, which training never needs */
+    bool infers; /* nothing is learned: no moments and no gradients are kept. Losses only, or also logits */
+    bool logits; /* memory has room for all logits of a batch, which training never needs */
     /* A step is so many micro-batches, each of the size that the graph was recorded for; 0 is 1. The loss is the mean
      * over the tokens of all, gradients are summed over all, and each block runs all of them before the next block
      * runs: what is moved between host and device is moved once for a step. Not with infers. */

@@ -287,11 +287,14 @@ uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
     return index;
 }
 
-/* Tokens [first, first + count) as they lie in the file. */
-static int tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *to)
+int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *to)
 {
     enum { PIECE = 2048 };
     unsigned char bytes[2 * PIECE];
+    if (tokens->encoded) {
+        memcpy(to, tokens->encoded + first, (size_t)count * sizeof *to);
+        return AH_OK;
+    }
     for (int64_t done = 0; done < count;) {
         int64_t piece = count - done < PIECE ? count - done : PIECE;
         AH_TRY(ah__file_read_at(tokens->fd, bytes, (size_t)(piece * tokens->width),
@@ -312,16 +315,10 @@ static int tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t co
 
 static int window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *ids, int32_t *targets)
 {
-    size_t seq = (size_t)tokens->info.seq;
-    if (tokens->encoded)
-        memcpy(ids, tokens->encoded + first, seq * sizeof *ids);
-    else
-        AH_TRY(tokens_read(tokens, first, (int64_t)seq, ids));
-    memcpy(targets, ids + 1, (seq - 1) * sizeof *ids);
-    if (!tokens->encoded)
-        return tokens_read(tokens, first + (int64_t)seq, 1, targets + seq - 1);
-    targets[seq - 1] = tokens->encoded[first + (int64_t)seq];
-    return AH_OK;
+    int64_t seq = tokens->info.seq;
+    AH_TRY(ah__tokens_read(tokens, first, seq, ids));
+    memcpy(targets, ids + 1, (size_t)(seq - 1) * sizeof *ids);
+    return ah__tokens_read(tokens, first + seq, 1, targets + seq - 1);
 }
 
 int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,

@@ -55,6 +55,9 @@ int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, u
 /* Validation batch n: the validation windows in order, from the first again after the last. Fails likewise. */
 int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets);
 
+/* Tokens [first, first + count) of the whole, as they lie there; they must exist. Fails likewise. */
+int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *ids);
+
 /* Position `index` of a seeded permutation of 0 .. count-1. */
 uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed);
 

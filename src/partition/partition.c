@@ -100,7 +100,7 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
     const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
-                              partition->compute, partition->step.clips, partition->step.infers,
+                              partition->compute, partition->step.clips, partition->step.infers, partition->step.logits,
                               ah__micro_batches(partition)};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     for (int i = 0; i < partition->param_count; i++) {
@@ -185,7 +185,7 @@ static int check_step(const struct ah_step_options *step)
     if (step->micro_batches < 0)
         return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected at least 1", step->micro_batches);
     if (step->infers && step->micro_batches > 1)
-        return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected one where logits are wanted",
+        return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected one where nothing is learned",
                         step->micro_batches);
     return AH_OK;
 }

@@ -11,6 +11,7 @@ struct sizes {
     bool on_host[AH_CLASS_COUNT];
     bool copies; /* parameters used on the device are never the master itself: another dtype, or sharded */
     int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
+    int states;                     /* that a group on the device has: p, m, v, or p alone where nothing is updated */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
@@ -85,7 +86,7 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
     sizes->head_saved = round_up(head->saved_bytes);
     int64_t work = sizes->head_work + sizes->micro_batches * sizes->head_saved;
     work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_FORWARD_DROP));
-    if (partition->step.infers)
+    if (partition->step.logits)
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
     work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
@@ -105,6 +106,7 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->buffer[class] = round_up(count * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
+    sizes->states = partition->step.infers ? 1 : 3;
     sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
     if (partition->compute != AH_F32)
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
@@ -112,7 +114,9 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
     sizes->embedding_grad = partition->groups[0].count * (int64_t)sizeof(float);
     sizes->head_grad = round_up(partition->groups[switches->layers + 1].count * (int64_t)sizeof(float));
-    if (partition->compute != AH_F32)
+    if (partition->step.infers)
+        sizes->embedding_grad = sizes->head_grad = 0;
+    if (partition->compute != AH_F32 && !partition->step.infers)
         sizes->accumulator = round_up(partition->groups[1].count * (int64_t)sizeof(float));
 }
 
@@ -152,7 +156,7 @@ static int shard_count(const struct ah_switches *switches)
 static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
     bool host = sizes->on_host[class];
-    return (host ? 0 : 3 * sizes->state[class]) + (host || sizes->copies ? sizes->buffer[class] : 0);
+    return (host ? 0 : sizes->states * sizes->state[class]) + (host || sizes->copies ? sizes->buffer[class] : 0);
 }
 
 /* Device bytes that belong to no block: the same under every (c, p, o). */
@@ -193,7 +197,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
-              3 * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
+              sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
             host_outside_bytes(&sizes);
@@ -230,7 +234,8 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->state_offset = -1;
         g->host_grad_offset = sizes->landing ? place(&layout->host_bytes, sizes->landing) : -1;
     } else {
-        g->state_offset = place(g->on_host ? &layout->host_bytes : &layout->device_bytes, 3 * g->state_bytes);
+        g->state_offset = g->on_host ? place(&layout->host_bytes, 3 * g->state_bytes)
+                                     : place(&layout->device_bytes, sizes->states * g->state_bytes);
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);

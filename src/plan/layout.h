@@ -19,7 +19,8 @@ enum { AH_LAYOUT_ALIGN = 256 };
 
 /* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks on the host have their states in sets
  * (struct ah_layout), take parameters that come from there, and their gradients, from the slots. Parameters optimized
- * on the device are used where the master lies (F32). */
+ * on the device are used where the master lies (F32). Where nothing is updated (ah_step_options.infers) a group on the
+ * device has p alone, and no gradient. */
 struct ah_layout_group {
     bool on_host;
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */

@@ -40,10 +40,12 @@ void ah__run_free(struct ah_run *run);
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
 /* Mean loss of one batch of a step's size, forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
-/* The logits of one row (0 .. batch*seq-1), vocab floats, by the head's inference program over ids [batch, seq]. Needs
- * a partition made for inference (struct ah_step_options) and a plan whose staging holds vocab floats (any that keeps
- * the embedding on the device). Only while drained. */
-int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits);
+/* Makes the logits of ids [batch, seq] by the head's inference program. Needs a partition with room for logits (struct
+ * ah_step_options) and a plan whose staging holds vocab floats (any that keeps the embedding on the device). Only while
+ * drained. */
+int ah__run_infer(struct ah_run *run, const int32_t *ids);
+/* Those of one row (0 .. batch*seq-1), vocab floats, of the last ah__run_infer. */
+int ah__run_logits(struct ah_run *run, int64_t row, float *logits);
 
 enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2, AH_RUN_STATES };
 /* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats.

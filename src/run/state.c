@@ -42,6 +42,8 @@ static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t 
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
+    if (which != AH_RUN_PARAM && run->partition->step.infers)
+        return ah__fail(AH_EINTERNAL, "run: the partition was made for inference, without moments");
     char *state =
         ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
     int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
@@ -92,8 +94,8 @@ static int init_param(struct ah_run *run, int index, uint64_t seed)
         int64_t count = total - first < PIECE ? total - first : PIECE;
         init_values(values, param, seed, first, count);
         AH_TRY(move(run, index, AH_RUN_PARAM, first, count, values, true));
-        AH_TRY(move(run, index, AH_RUN_MOMENT1, first, count, nothing, true));
-        AH_TRY(move(run, index, AH_RUN_MOMENT2, first, count, nothing, true));
+        for (enum ah_run_state which = AH_RUN_MOMENT1; which < AH_RUN_STATES && !run->partition->step.infers; which++)
+            AH_TRY(move(run, index, which, first, count, nothing, true));
     }
     return AH_OK;
 }
@@ -118,20 +120,26 @@ int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets,
     return AH_OK;
 }
 
-int ah__run_logits(struct ah_run *run, const int32_t *ids, int64_t row, float *logits)
+int ah__run_infer(struct ah_run *run, const int32_t *ids)
+{
+    const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
+    enum ah_dtype dtype = from->meta.dtype;
+    double no_loss;
+    if (from->space != AH_SPACE_WORK || (dtype != AH_F32 && dtype != AH_BF16))
+        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32 or BF16");
+    if (!run->partition->step.logits)
+        return ah__fail(AH_EINTERNAL, "run: the partition was made without room for logits");
+    run->infer = true;
+    int status = ah__run_eval(run, ids, ids, &no_loss);
+    run->infer = false;
+    return status;
+}
+
+int ah__run_logits(struct ah_run *run, int64_t row, float *logits)
 {
     const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
     enum ah_dtype dtype = from->meta.dtype;
     int64_t bytes = run->partition->vocab * ah__dtype_bytes(dtype);
-    double no_loss;
-    if (from->space != AH_SPACE_WORK || (dtype != AH_F32 && dtype != AH_BF16))
-        return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32 or BF16");
-    if (!run->partition->step.infers)
-        return ah__fail(AH_EINTERNAL, "run: the partition was made for training, without room for logits");
-    run->infer = true;
-    int status = ah__run_eval(run, ids, ids, &no_loss);
-    run->infer = false;
-    AH_TRY(status);
     char *staging = run->host + run->layout->host_staging_offset;
     AH_TRY(copy(run, AH_LANE_D2H, staging, run->device + run->layout->work_offset + from->offset + row * bytes, bytes));
     if (dtype == AH_F32)

@@ -2,47 +2,40 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bind/bind.h"
-#include "io/tokenizer.h"
-#include "sched/sched.h"
-#include "train/checkpoint.h"
+#include "train/inference.h"
 #include "train/sample.h"
 
 struct generator {
     const struct ah_generate_options *options;
-    struct ah_checkpoint checkpoint;
-    struct ah_model *model;
-    const struct ah_tokenizer *tokenizer;
-    int32_t *prompt;      /* [prompt_count] */
+    struct ah_inference from;
+    int32_t *prompt; /* [prompt_count] */
     int64_t prompt_count;
-    struct ah_graph *graph;
-    struct ah_partition *partition;
-    struct ah_dev *dev;
-    struct ah_run *run;
     struct ah_sampler sampler;
-    int64_t seq, count;    /* window length; tokens in it */
-    int32_t *window;       /* [seq]; what lies behind `count` does not matter to a causal model */
-    float *logits;         /* [vocab] */
+    int64_t seq, count; /* window length; tokens in it */
+    int32_t *window;    /* [seq]; what lies behind `count` does not matter to a causal model */
+    float *logits;      /* [vocab] */
 };
 
-static int check(struct generator *gen)
+static int check(const struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
-    const struct ah_model_def *def = ah_model_get(gen->model);
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
+    int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
     if (options->tokens < 0)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
-    if (def->vocab_size > gen->tokenizer->vocab_size)
+    if (vocab > tokenizer->vocab_size)
         return ah__fail(AH_EINPUT,
                         "%s: found vocab_size %" PRId64 ", expected at most %d: text prompts need a %s model",
-                        gen->checkpoint.folder, def->vocab_size, gen->tokenizer->vocab_size, gen->tokenizer->name);
+                        ah__inference_folder(&gen->from, options->model_dir), vocab, tokenizer->vocab_size,
+                        tokenizer->name);
     return AH_OK;
 }
 
 static int encode_prompt(struct generator *gen)
 {
     const char *given = gen->options->prompt, *text = given && given[0] ? given : "\n";
-    const struct ah_tokenizer *tokenizer = gen->tokenizer;
-    int64_t vocab = ah_model_get(gen->model)->vocab_size;
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
+    int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
     AH_TRY(tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
     for (int64_t i = 0; i < gen->prompt_count; i++)
         if (gen->prompt[i] >= vocab)
@@ -56,33 +49,12 @@ static int encode_prompt(struct generator *gen)
  * trained on: it has learned nothing about the positions beyond. */
 static int fill_window(struct generator *gen)
 {
-    int64_t length = gen->prompt_count, max_seq = gen->checkpoint.settings.seq;
-    gen->seq = gen->options->tokens < max_seq - length ? length + gen->options->tokens : max_seq;
+    int64_t length = gen->prompt_count, most = gen->from.longest_seq;
+    gen->seq = gen->options->tokens < most - length ? length + gen->options->tokens : most;
     gen->count = length < gen->seq ? length : gen->seq;
     AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
     memcpy(gen->window, gen->prompt + length - gen->count, (size_t)gen->count * sizeof *gen->window);
     return AH_OK;
-}
-
-/* Everything on the device, activations dropped: nothing here needs a profile or a search. */
-static int open_run(struct generator *gen)
-{
-    static const struct ah_run_hooks no_hooks;
-    static const struct ah_step_options step = {.infers = true};
-    struct ah_dev_options options = {.threads = gen->options->threads};
-    AH_TRY(ah_model_record(&gen->graph, gen->model, 1, gen->seq, AH_F32));
-    AH_TRY(ah_partition_new(&gen->partition, gen->graph, &step));
-    int layers = gen->partition->layers;
-    struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},
-        .policy = "resident",
-    };
-    struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
-    plan.switches.slots = ah__sched_min_slots(&config);
-    AH_TRY(ah_dev_open(&gen->dev, gen->options->device ? gen->options->device : "auto", &options));
-    AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, gen->partition, gen->dev));
-    AH_TRY(ah__run_new(&gen->run, gen->partition, &plan, gen->dev, &no_hooks));
-    return ah__checkpoint_load(&gen->checkpoint, gen->partition, gen->run, false);
 }
 
 static void append(struct generator *gen, int token)
@@ -101,7 +73,7 @@ static int tell(int *stop, const struct generator *gen, int32_t token)
     *stop = 0;
     if (!options->on_token)
         return AH_OK;
-    AH_TRY(gen->tokenizer->decode(&text, &length, gen->tokenizer, &token, 1));
+    AH_TRY(gen->from.tokenizer->decode(&text, &length, gen->from.tokenizer, &token, 1));
     *stop = options->on_token(token, text, length, options->context);
     ah__free(text);
     return AH_OK;
@@ -113,8 +85,9 @@ static int generate(struct generator *gen)
     int stop = 0;
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
-        AH_TRY(ah__run_logits(gen->run, gen->window, gen->count - 1, gen->logits));
-        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, (uint64_t)i));
+        AH_TRY(ah__run_infer(gen->from.run, gen->window));
+        AH_TRY(ah__run_logits(gen->from.run, gen->count - 1, gen->logits));
+        AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, gen->window, gen->count, (uint64_t)i));
         append(gen, token);
         AH_TRY(tell(&stop, gen, token));
     }
@@ -124,18 +97,17 @@ static int generate(struct generator *gen)
 static int open_and_generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
+    const struct ah_sampling sampling = {options->temperature, options->top_k, options->top_p, options->min_p,
+                                         options->repetition_penalty, options->seed};
     if (!options->model_dir)
-        return ah__fail(AH_EINPUT, "model: found none, expected a checkpoint folder");
-    AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir, false));
-    AH_TRY(ah_model_load(&gen->model, gen->checkpoint.folder));
-    AH_TRY(ah__tokenizer_open(&gen->tokenizer, gen->checkpoint.folder));
+        return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
+    AH_TRY(ah__inference_open(&gen->from, options->model_dir));
     AH_TRY(check(gen));
+    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->from.model)->vocab_size, &sampling));
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
-    AH_TRY(open_run(gen));
-    AH_TRY(ah__new(&gen->logits, (size_t)gen->partition->vocab, sizeof *gen->logits));
-    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->model)->vocab_size, options->temperature,
-                            options->top_k, options->seed));
+    AH_TRY(ah__inference_start(&gen->from, 1, gen->seq, true, options->device, options->threads));
+    AH_TRY(ah__new(&gen->logits, (size_t)gen->from.partition->vocab, sizeof *gen->logits));
     return generate(gen);
 }
 
@@ -144,15 +116,9 @@ int ah_generate(const struct ah_generate_options *options)
     struct generator gen = {.options = options};
     int status = open_and_generate(&gen);
     ah__sampler_fini(&gen.sampler);
-    ah__run_free(gen.run);
-    ah_dev_close(gen.dev);
-    ah_partition_free(gen.partition);
-    ah_graph_free(gen.graph);
-    ah_model_free(gen.model);
-    ah__tokenizer_close(gen.tokenizer);
+    ah__inference_close(&gen.from);
     ah__free(gen.prompt);
     ah__free(gen.window);
     ah__free(gen.logits);
-    ah__checkpoint_close(&gen.checkpoint);
     return status;
 }

@@ -5,13 +5,24 @@
 
 #include "base/hash.h"
 
-int ah__sampler_init(struct ah_sampler *out, int vocab, double temperature, int top_k, uint64_t seed)
+static int check_share(const char *name, double value)
 {
-    if (!(temperature >= 0) || isinf(temperature))
-        return ah__fail(AH_EINPUT, "temperature: found %g, expected 0 or more", temperature);
-    if (top_k < 0)
-        return ah__fail(AH_EINPUT, "top_k: found %d, expected 0 or more", top_k);
-    struct ah_sampler sampler = {.vocab = vocab, .temperature = temperature, .top_k = top_k, .seed = seed};
+    if (value >= 0 && value <= 1)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found %.10g, expected 0 to 1", name, value);
+}
+
+int ah__sampler_init(struct ah_sampler *out, int vocab, const struct ah_sampling *sampling)
+{
+    if (!(sampling->temperature >= 0) || isinf(sampling->temperature))
+        return ah__fail(AH_EINPUT, "temperature: found %g, expected 0 or more", sampling->temperature);
+    if (sampling->top_k < 0)
+        return ah__fail(AH_EINPUT, "top_k: found %d, expected 0 or more", sampling->top_k);
+    AH_TRY(check_share("top_p", sampling->top_p));
+    AH_TRY(check_share("min_p", sampling->min_p));
+    if (!(sampling->repetition_penalty >= 0) || isinf(sampling->repetition_penalty))
+        return ah__fail(AH_EINPUT, "repetition_penalty: found %g, expected 0 or more", sampling->repetition_penalty);
+    struct ah_sampler sampler = {.vocab = vocab, .sampling = *sampling};
     AH_TRY(ah__new(&sampler.candidates, (size_t)vocab, sizeof *sampler.candidates));
     *out = sampler;
     return AH_OK;
@@ -45,25 +56,57 @@ static int draw(const struct ah_candidate *candidates, int count, double u)
     return candidates[0].token;
 }
 
-int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *logits, uint64_t position)
+static int fill(struct ah_sampler *sampler, const float *logits)
 {
-    struct ah_candidate *candidates = sampler->candidates;
     for (int i = 0; i < sampler->vocab; i++) {
         if (isnan(logits[i]) || logits[i] == INFINITY)
             return ah__fail(AH_ENUMERIC, "the model's logit of token %d is %g", i, (double)logits[i]);
-        candidates[i] = (struct ah_candidate){(double)logits[i], i};
+        sampler->candidates[i] = (struct ah_candidate){(double)logits[i], i};
     }
-    qsort(candidates, (size_t)sampler->vocab, sizeof *candidates, likelier);
-    double most = candidates[0].weight;
-    if (isinf(most))
+    return AH_OK;
+}
+
+/* Once for each token, however often it was said. */
+static void penalise(struct ah_sampler *sampler, const float *logits, const int32_t *context, int64_t count)
+{
+    double penalty = sampler->sampling.repetition_penalty;
+    for (int64_t i = 0; i < count && penalty != 0; i++) {
+        double logit = (double)logits[context[i]];
+        sampler->candidates[context[i]].weight = logit > 0 ? logit / penalty : logit * penalty;
+    }
+}
+
+/* How many of the sorted candidates are left, whose weights become probabilities but for a factor. */
+static int keep(struct ah_sampler *sampler)
+{
+    const struct ah_sampling *sampling = &sampler->sampling;
+    struct ah_candidate *candidates = sampler->candidates;
+    int count = sampling->top_k > 0 && sampling->top_k < sampler->vocab ? sampling->top_k : sampler->vocab, kept = 0;
+    double most = candidates[0].weight, total = 0, passed = 0;
+    for (int i = 0; i < count; i++) {
+        candidates[i].weight = exp((candidates[i].weight - most) / sampling->temperature);
+        total += candidates[i].weight;
+    }
+    double enough = sampling->top_p > 0 && sampling->top_p < 1 ? sampling->top_p * total : INFINITY;
+    for (; kept < count && (kept == 0 || passed < enough); kept++)
+        passed += candidates[kept].weight;
+    while (kept > 1 && candidates[kept - 1].weight < sampling->min_p) /* the likeliest has 1 */
+        kept--;
+    return kept;
+}
+
+int ah__sampler_draw(int *token, struct ah_sampler *sampler, const float *logits, const int32_t *context, int64_t count,
+                     uint64_t position)
+{
+    const struct ah_sampling *sampling = &sampler->sampling;
+    AH_TRY(fill(sampler, logits));
+    penalise(sampler, logits, context, count);
+    qsort(sampler->candidates, (size_t)sampler->vocab, sizeof *sampler->candidates, likelier);
+    if (isinf(sampler->candidates[0].weight))
         return ah__fail(AH_ENUMERIC, "the model's logits are all minus infinity");
-    if (sampler->temperature == 0) {
-        *token = candidates[0].token;
-        return AH_OK;
-    }
-    int count = sampler->top_k > 0 && sampler->top_k < sampler->vocab ? sampler->top_k : sampler->vocab;
-    for (int i = 0; i < count; i++)
-        candidates[i].weight = exp((candidates[i].weight - most) / sampler->temperature);
-    *token = draw(candidates, count, ah__random_uniform(sampler->seed, position));
+    if (sampling->temperature == 0)
+        *token = sampler->candidates[0].token;
+    else
+        *token = draw(sampler->candidates, keep(sampler), ah__random_uniform(sampling->seed, position));
     return AH_OK;
 }

@@ -1,4 +1,5 @@
 /* The program itself, run as a user runs it. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 #include "cli/program.h"
 
-static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect", "devices"};
+static const char *const commands[] = {"train",    "plan", "profile", "simulate",
+                                       "generate", "eval", "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* One line on standard error that holds `words`, nothing on standard output. */
@@ -129,6 +131,13 @@ static void bad_command_lines(void **state)
         {"simulate --model x --hardware /no/such.json", "/no/such.json"},
         {"simulate --model x --policy all --svg y", "--svg: found it with several policies"},
         {"generate", "--model is missing"},
+        {"eval --model x", "--data is missing (or --ids with --logits)"},
+        {"eval --model x --ids 1,2", "--ids and --logits go together, and without --data"},
+        {"eval --model x --logits y --data z", "--ids and --logits go together"},
+        {"eval --model x --ids 1,,2 --logits y", "--ids: found ',2', expected numbers like 1,5,9"},
+        {"eval --model x --ids 1,-2 --logits y", "--ids: found '-2'"},
+        {"eval --model x --ids 1, --logits y", "--ids: found ''"},
+        {"eval --model x --ids 99999999999 --logits y", "--ids: found '99999999999'"},
         {"inspect", "--model is missing: 'autohete inspect' needs it, or --checkpoint"},
         {"inspect --model x --checkpoint x", "found it beside --model"},
         {"plan --model /no/such.json", "/no/such.json"},
@@ -171,6 +180,18 @@ static void train_json(void **state)
     run("generate --model %s/run --prompt ab --tokens 5 --threads 1", at);
     assert_ran(0);
     assert_int_equal(strncmp(ran.out, "ab", 2), 0);
+    run("eval --model %s/run --data %s/text --threads 1 --json", at, at);
+    assert_ran(0);
+    tree = last_line_object();
+    assert_true(number(tree, "loss") > 1 && number(tree, "loss") < 7);
+    assert_true(fabs(number(tree, "perplexity") - exp(number(tree, "loss"))) < 1e-6);
+    assert_true(fabs(number(tree, "bits_per_byte") - number(tree, "loss") / log(2)) < 1e-9);
+    assert_true(number(tree, "tokens") == (double)strlen(program_file("%s/text", at)) - 1);
+    cJSON_Delete(tree);
+    run("eval --model %s/run --ids 1,5,9 --logits %s/logits.safetensors --threads 1", at, at);
+    assert_ran(0);
+    assert_non_null(strstr(ran.out, "logits of 3 tokens: "));
+    assert_non_null(strstr(program_file("%s/logits.safetensors", at) + 8, "\"shape\":[3,256]"));
     run("inspect --checkpoint %s/run --batch 2 --json", at);
     assert_ran(0);
     tree = last_line_object();

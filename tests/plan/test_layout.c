@@ -270,11 +270,37 @@ static void logits_have_room_for_inference_alone(void **state)
     fixed_model(&fixture);
     fixture.partition.code[AH_CLASS_HEAD].program[AH_PROGRAM_INFER].work_bytes = LARGE;
     for (int infers = 0; infers < 2; infers++) {
-        fixture.partition.step.infers = infers;
+        fixture.partition.step.logits = infers;
         struct ah_layout *layout = layout_of(&fixture, 0, 0);
         assert_true((layout->work_bytes == LARGE) == (infers == 1));
         ah__layout_free(layout);
     }
+}
+
+/* Nothing is learned: one state of three, and no gradients. */
+static void inference_keeps_parameters_alone(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixed_model(&fixture);
+    struct ah_layout *training = layout_of(&fixture, 0, 0), *inference;
+    fixture.partition.step.infers = true;
+    inference = layout_of(&fixture, 0, 0);
+    int last = fixture.partition.layers + 1;
+    int64_t states = 0, head_grad = training->groups[last].state_bytes;
+    for (int group = 0; group <= last; group++) {
+        assert_int_equal(inference->groups[group].state_bytes, training->groups[group].state_bytes);
+        states += training->groups[group].state_bytes;
+    }
+    assert_int_equal(training->device_bytes - inference->device_bytes,
+                     2 * states + head_grad + fixture.partition.groups[0].count * 4);
+    assert_int_equal(inference->host_bytes, training->host_bytes);
+    int64_t device, host;
+    const struct ah_switches switches = {.layers = 4, .slots = 2, .refetch_ahead = 1};
+    ah__layout_bytes(&device, &host, &fixture.partition, &switches, 0);
+    assert_int_equal(inference->device_bytes, device);
+    ah__layout_free(training);
+    ah__layout_free(inference);
 }
 
 static void staging_only_for_device_states(void **state)
@@ -323,4 +349,5 @@ AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals
               cmocka_unit_test(ends_with_the_embedding_gradient),
               cmocka_unit_test(keeps_one_saved_set_for_recomputation), cmocka_unit_test(work_holds_what_runs),
               cmocka_unit_test(logits_have_room_for_inference_alone),
+              cmocka_unit_test(inference_keeps_parameters_alone),
               cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))

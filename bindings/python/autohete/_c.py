@@ -43,11 +43,36 @@ class ah_generate_options(Structure):
         ("tokens", c_int64),
         ("temperature", c_double),
         ("top_k", c_int),
+        ("top_p", c_double),
+        ("min_p", c_double),
+        ("repetition_penalty", c_double),
         ("seed", c_uint64),
         ("device", c_char_p),
         ("threads", c_int),
         ("on_token", CFUNCTYPE(c_int, c_int, POINTER(c_char), c_size_t, c_void_p)),
         ("context", c_void_p),
+    ]
+
+
+class ah_eval_options(Structure):
+    _fields_ = [
+        ("model_dir", c_char_p),
+        ("data_path", c_char_p),
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("device", c_char_p),
+        ("threads", c_int),
+        ("on_progress", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
+        ("context", c_void_p),
+    ]
+
+
+class ah_eval_result(Structure):
+    _fields_ = [
+        ("loss", c_double),
+        ("perplexity", c_double),
+        ("bits_per_byte", c_double),
+        ("tokens", c_int64),
     ]
 
 
@@ -80,6 +105,7 @@ class ah_step_options(Structure):
     _fields_ = [
         ("clips", c_bool),
         ("infers", c_bool),
+        ("logits", c_bool),
         ("micro_batches", c_int),
     ]
 
@@ -342,6 +368,8 @@ FUNCTIONS = {
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
     "ah_generate": (c_int, [POINTER(ah_generate_options)]),
+    "ah_eval": (c_int, [POINTER(ah_eval_result), POINTER(ah_eval_options)]),
+    "ah_eval_logits": (c_int, [c_char_p, POINTER(c_int32), c_int64, POINTER(ah_eval_options)]),
     "ah_dtype_parse": (c_int, [POINTER(c_int), c_char_p]),
     "ah_graph_new": (c_int, [POINTER(c_void_p), c_int]),
     "ah_graph_free": (None, [c_void_p]),

@@ -1,0 +1,127 @@
+/* autohete eval: how well a model predicts a text, or its logits of given tokens. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/artefacts.h"
+#include "cli/commands.h"
+#include "cli/out.h"
+
+struct eval_args {
+    struct ah_eval_options options;
+    const char *ids, *logits;
+    bool json;
+};
+#define AT(field) offsetof(struct eval_args, field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
+     "a folder written by 'autohete train', or one with config.json and weights", 0, 0, true},
+    {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "what to predict: as for train", 0, 0, false},
+    {"batch", AH_ARG_COUNT, AT(options.batch), "B", NULL, "windows at a time (default 8)", 1, 1048576, false},
+    {"seq", AH_ARG_COUNT, AT(options.seq), "T", NULL,
+     "tokens in a window (default: of the training, or the model's longest up to 1024)", 1, 16777216, false},
+    {"ids", AH_ARG_TEXT, AT(ids), "LIST", NULL, "token ids like 1,5,9, instead of data", 0, 0, false},
+    {"logits", AH_ARG_TEXT, AT(logits), "FILE", NULL, "where to write what the model says behind each of them", 0, 0,
+     false},
+    {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
+    {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
+     4096, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+};
+
+/* Numbers with commas between them, into *out, which the caller frees. */
+static int parse_ids(int32_t **out, int64_t *count, const char *text)
+{
+    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    const char *at = text;
+    char *end;
+    *count = 0;
+    while (ids) {
+        errno = 0;
+        long value = strtol(at, &end, 10);
+        if (end == at || errno || value < 0 || value > INT32_MAX || (*end && *end != ','))
+            break;
+        ids[(*count)++] = (int32_t)value;
+        if (!*end) {
+            *out = ids;
+            return AH_OK;
+        }
+        at = end + 1;
+    }
+    bool memory = ids == NULL;
+    free(ids);
+    return memory ? ah__out_fault("no memory for ids")
+                  : ah__out_fault("--ids: found '%.40s', expected numbers like 1,5,9", at);
+}
+
+static int write_logits(const struct eval_args *args)
+{
+    int32_t *ids;
+    int64_t count;
+    if (!args->ids || !args->logits || args->options.data_path)
+        return ah__out_fault("--ids and --logits go together, and without --data");
+    int status = ah__out_check("logits", args->logits);
+    if (status == AH_OK)
+        status = parse_ids(&ids, &count, args->ids);
+    if (status != AH_OK)
+        return status;
+    status = ah_eval_logits(args->logits, ids, count, &args->options);
+    free(ids);
+    if (status != AH_OK)
+        return status;
+    fprintf(args->json ? stderr : stdout, "logits of %lld tokens: %s\n", (long long)count, args->logits);
+    if (args->json) {
+        printf("{\"logits\": ");
+        ah__out_string(stdout, args->logits);
+        printf(", \"tokens\": %lld}\n", (long long)count);
+    }
+    return AH_OK;
+}
+
+static void print_json(const struct ah_eval_result *result)
+{
+    printf("{\"loss\": %.17g, \"perplexity\": ", result->loss);
+    printf(isfinite(result->perplexity) ? "%.17g" : "null", result->perplexity);
+    printf(", \"bits_per_byte\": ");
+    printf(isnan(result->bits_per_byte) ? "null" : "%.17g", result->bits_per_byte);
+    printf(", \"tokens\": %lld}\n", (long long)result->tokens);
+}
+
+static int evaluate(const struct eval_args *args)
+{
+    struct ah_eval_result result;
+    FILE *to = args->json ? stderr : stdout;
+    if (!args->options.data_path)
+        return ah__out_fault("--data is missing (or --ids with --logits)");
+    int status = ah_eval(&result, &args->options);
+    if (status != AH_OK)
+        return status;
+    fprintf(to, "loss %.4f, perplexity %.4g", result.loss, result.perplexity);
+    if (!isnan(result.bits_per_byte))
+        fprintf(to, ", %.4f bits per byte", result.bits_per_byte);
+    fprintf(to, ", over %lld token%s\n", (long long)result.tokens, result.tokens == 1 ? "" : "s");
+    if (args->json)
+        print_json(&result);
+    return AH_OK;
+}
+
+static int run(const void *given)
+{
+    const struct eval_args *args = given;
+    int status = args->ids || args->logits ? write_logits(args) : evaluate(args);
+    return status == AH_OK ? 0 : ah__out_fail(status);
+}
+
+static struct eval_args args;
+const struct ah_command ah__command_eval = {
+    .name = "eval",
+    .usage = "--model DIR (--data FILE | --ids LIST --logits FILE) [option ...]",
+    .summary = "Tell how well a model predicts a text, or write its logits.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .run = run,
+};

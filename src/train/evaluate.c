@@ -1,0 +1,189 @@
+/* ah_eval: how well a model predicts a text; ah_eval_logits: what it says behind each token of one. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "io/safetensors.h"
+#include "train/inference.h"
+
+enum { BATCH = 8, MOST_SEQ = 1024 };
+
+struct evaluator {
+    const struct ah_eval_options *options;
+    struct ah_inference model;
+    struct ah_tokens *tokens;
+    int64_t batch, seq, windows;
+    int64_t predicted;      /* tokens that are: all but the first */
+    int32_t *ids, *targets; /* [batch, seq] */
+    double nats;            /* of the tokens predicted so far */
+    int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
+};
+
+static int64_t seq_of(const struct evaluator *eval)
+{
+    int64_t longest = eval->model.longest_seq;
+    if (eval->options->seq)
+        return eval->options->seq;
+    return longest < MOST_SEQ ? longest : MOST_SEQ;
+}
+
+/* Windows that hold nothing to predict would only cost time. */
+static int open_data(struct evaluator *eval)
+{
+    const struct ah_eval_options *options = eval->options;
+    int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
+    if (!options->data_path)
+        return ah__fail(AH_EINPUT, "data: found none, expected a text or a token file");
+    if (options->batch < 0 || options->seq < 0)
+        return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected 1 or more", options->batch < 0 ? "batch" : "seq",
+                        options->batch < 0 ? options->batch : options->seq);
+    AH_TRY(ah__tokens_open(&eval->tokens, options->data_path, eval->model.tokenizer, vocab, 1, 0, NULL));
+    eval->predicted = ah__tokens_info(eval->tokens)->tokens - 1;
+    eval->seq = seq_of(eval);
+    if (eval->seq > eval->predicted && !options->seq)
+        eval->seq = eval->predicted;
+    eval->windows = (eval->predicted + eval->seq - 1) / eval->seq;
+    eval->batch = options->batch ? options->batch : BATCH;
+    if (eval->batch > eval->windows)
+        eval->batch = eval->windows;
+    AH_TRY(ah__new(&eval->ids, (size_t)(eval->batch * eval->seq), sizeof *eval->ids));
+    return ah__new(&eval->targets, (size_t)(eval->batch * eval->seq), sizeof *eval->targets);
+}
+
+/* One row: a window, or what is left for the last one, behind which nothing is asked. */
+static int fill_row(struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets, int64_t *asked)
+{
+    int64_t first = window * eval->seq, left = eval->predicted - first, count = left < eval->seq ? left : eval->seq;
+    count = count > 0 ? count : 0;
+    if (count) {
+        AH_TRY(ah__tokens_read(eval->tokens, first, count, ids));
+        AH_TRY(ah__tokens_read(eval->tokens, first + 1, count, targets));
+    }
+    for (int64_t i = count; i < eval->seq; i++) {
+        ids[i] = 0;
+        targets[i] = AH_TARGET_IGNORED;
+    }
+    *asked += count;
+    if (!ah__tokens_info(eval->tokens)->text || !count)
+        return AH_OK;
+    char *text;
+    size_t length;
+    AH_TRY(eval->model.tokenizer->decode(&text, &length, eval->model.tokenizer, targets, count));
+    ah__free(text);
+    eval->bytes += (int64_t)length;
+    return AH_OK;
+}
+
+static int evaluate_batch(struct evaluator *eval, int64_t first_window)
+{
+    int64_t asked = 0;
+    double loss;
+    for (int64_t row = 0; row < eval->batch; row++)
+        AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->seq, eval->targets + row * eval->seq,
+                        &asked));
+    AH_TRY(ah__run_eval(eval->model.run, eval->ids, eval->targets, &loss));
+    if (!isfinite(loss))
+        return ah__fail(AH_ENUMERIC, "the loss of tokens %" PRId64 " to %" PRId64 " is %g", eval->done + 1,
+                        eval->done + asked, loss);
+    eval->nats += loss * (double)asked;
+    eval->done += asked;
+    return AH_OK;
+}
+
+static int evaluate(struct evaluator *eval)
+{
+    const struct ah_eval_options *options = eval->options;
+    for (int64_t window = 0; window < eval->windows; window += eval->batch) {
+        AH_TRY(evaluate_batch(eval, window));
+        if (options->on_progress && options->on_progress(eval->done, eval->predicted, options->context))
+            return ah__fail(AH_ESTOP, "stopped after %" PRId64 " of %" PRId64 " tokens", eval->done, eval->predicted);
+    }
+    return AH_OK;
+}
+
+static int open_and_evaluate(struct evaluator *eval)
+{
+    const struct ah_eval_options *options = eval->options;
+    if (!options->model_dir)
+        return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
+    AH_TRY(ah__inference_open(&eval->model, options->model_dir));
+    AH_TRY(open_data(eval));
+    AH_TRY(ah__inference_start(&eval->model, eval->batch, eval->seq, false, options->device, options->threads));
+    return evaluate(eval);
+}
+
+int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
+{
+    struct evaluator eval = {.options = options};
+    int status = open_and_evaluate(&eval);
+    double loss = eval.done ? eval.nats / (double)eval.done : NAN;
+    if (status == AH_OK)
+        *out = (struct ah_eval_result){
+            .loss = loss,
+            .perplexity = exp(loss),
+            .bits_per_byte = eval.bytes ? eval.nats / log(2) / (double)eval.bytes : NAN,
+            .tokens = eval.done,
+        };
+    ah__tokens_close(eval.tokens);
+    ah__inference_close(&eval.model);
+    ah__free(eval.ids);
+    ah__free(eval.targets);
+    return status;
+}
+
+/* ---- logits ------------------------------------------------------------------------------------------------------ */
+
+static int check_ids(const struct ah_inference *model, const int32_t *ids, int64_t count)
+{
+    const struct ah_model_def *def = ah_model_get(model->model);
+    if (count < 1 || count > def->max_seq)
+        return ah__fail(AH_EINPUT, "ids: found %" PRId64 ", expected 1 to %" PRId64 ", the longest that the model takes",
+                        count, def->max_seq);
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= def->vocab_size)
+            return ah__fail(AH_EINPUT, "ids: found %d at %" PRId64 ", expected 0 to %" PRId64, ids[i], i,
+                            def->vocab_size - 1);
+    return AH_OK;
+}
+
+/* A head may have more rows than the vocabulary has tokens. */
+static int write_logits(struct ah_safetensors_writer *writer, const struct ah_inference *model, const int32_t *ids,
+                        int64_t count)
+{
+    size_t bytes = (size_t)ah_model_get(model->model)->vocab_size * sizeof(float);
+    float *row;
+    AH_TRY(ah__new(&row, (size_t)model->partition->vocab, sizeof *row));
+    int status = ah__run_infer(model->run, ids);
+    for (int64_t i = 0; i < count && status == AH_OK; i++) {
+        status = ah__run_logits(model->run, i, row);
+        if (status == AH_OK)
+            status = ah__safetensors_writer_append(writer, row, bytes);
+    }
+    ah__free(row);
+    return status == AH_OK ? ah__safetensors_writer_close(writer, NULL, NULL) : status;
+}
+
+static int open_and_write(struct ah_inference *model, const char *path, const int32_t *ids, int64_t count,
+                          const struct ah_eval_options *options)
+{
+    struct ah_safetensors_writer *writer;
+    AH_TRY(ah__inference_open(model, options->model_dir));
+    AH_TRY(check_ids(model, ids, count));
+    AH_TRY(ah__inference_start(model, 1, count, true, options->device, options->threads));
+    const struct ah_safetensors_decl decl = {"logits", AH_F32,
+                                             ah_shape2(count, ah_model_get(model->model)->vocab_size)};
+    AH_TRY(ah__safetensors_writer_open(&writer, path, &decl, 1));
+    int status = write_logits(writer, model, ids, count);
+    ah__safetensors_writer_free(writer);
+    return status;
+}
+
+int ah_eval_logits(const char *path, const int32_t *ids, int64_t count, const struct ah_eval_options *options)
+{
+    struct ah_inference model = {0};
+    if (!options->model_dir)
+        return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
+    int status = open_and_write(&model, path, ids, count, options);
+    ah__inference_close(&model);
+    return status;
+}

@@ -1,0 +1,88 @@
+#include "train/inference.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "bind/bind.h"
+#include "io/folder.h"
+#include "sched/sched.h"
+#include "train/weights.h"
+
+/* Weights that no training here has written; the message of a folder that has neither says what it lacks. */
+static int find_weights(struct ah_inference *inference, const char *path)
+{
+    AH_TRY(ah__weights_find(&inference->weights, path));
+    if (!inference->weights)
+        return ah__fail(AH_EINPUT, "%s: found no checkpoint and no weights, expected model.safetensors in it", path);
+    return AH_OK;
+}
+
+static int find(struct ah_inference *inference, const char *path)
+{
+    char *folder = NULL, *config;
+    AH_TRY(ah__sprintf(&config, "%s/config.json", path));
+    bool trained = ah__folder_find(&folder, path) == AH_OK, plain = !trained && ah__path_exists(config);
+    ah__free(folder);
+    ah__free(config);
+    if (plain)
+        return find_weights(inference, path);
+    return ah__checkpoint_open(&inference->checkpoint, path, false);
+}
+
+const char *ah__inference_folder(const struct ah_inference *inference, const char *path)
+{
+    return inference->checkpoint.folder ? inference->checkpoint.folder : path;
+}
+
+int ah__inference_open(struct ah_inference *inference, const char *path)
+{
+    AH_TRY(find(inference, path));
+    const char *folder = ah__inference_folder(inference, path);
+    AH_TRY(ah_model_load(&inference->model, folder));
+    AH_TRY(ah__tokenizer_open(&inference->tokenizer, folder));
+    inference->longest_seq = inference->checkpoint.folder ? inference->checkpoint.settings.seq
+                                                          : ah_model_get(inference->model)->max_seq;
+    return AH_OK;
+}
+
+/* Everything on the device, activations dropped: nothing here needs a profile or a search. */
+static int make_run(struct ah_inference *inference)
+{
+    static const struct ah_run_hooks no_hooks;
+    int layers = inference->partition->layers;
+    struct ah_plan plan = {
+        .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},
+        .policy = "resident",
+    };
+    struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
+    plan.switches.slots = ah__sched_min_slots(&config);
+    AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, inference->partition, inference->dev));
+    return ah__run_new(&inference->run, inference->partition, &plan, inference->dev, &no_hooks);
+}
+
+int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
+                        int threads)
+{
+    const struct ah_step_options step = {.infers = true, .logits = logits};
+    const struct ah_dev_options options = {.threads = threads};
+    char note[AH_WEIGHTS_NOTE_SIZE];
+    AH_TRY(ah_model_record(&inference->graph, inference->model, batch, seq, AH_F32));
+    AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
+    AH_TRY(ah_dev_open(&inference->dev, device ? device : "auto", &options));
+    AH_TRY(make_run(inference));
+    if (inference->checkpoint.folder)
+        return ah__checkpoint_load(&inference->checkpoint, inference->partition, inference->run, false);
+    return ah__weights_load(note, inference->weights, inference->partition, inference->run);
+}
+
+void ah__inference_close(struct ah_inference *inference)
+{
+    ah__run_free(inference->run);
+    ah_dev_close(inference->dev);
+    ah_partition_free(inference->partition);
+    ah_graph_free(inference->graph);
+    ah_model_free(inference->model);
+    ah__tokenizer_close(inference->tokenizer);
+    ah__free(inference->weights);
+    ah__checkpoint_close(&inference->checkpoint);
+    *inference = (struct ah_inference){0};
+}

@@ -1,0 +1,32 @@
+/* A model that is asked and learns nothing: its folder, tokenizer and parameters, whole on a device, in fp32. Takes the
+ * path of a training, of one checkpoint, or of any folder with config.json and weights; gives a drained run. Knows not
+ * what is asked. */
+#ifndef AH_TRAIN_INFERENCE_H
+#define AH_TRAIN_INFERENCE_H
+
+#include "train/checkpoint.h"
+
+struct ah_inference {
+    struct ah_checkpoint checkpoint; /* its folder is null where the weights are no checkpoint's */
+    char *weights;                   /* then: their file */
+    struct ah_model *model;
+    const struct ah_tokenizer *tokenizer;
+    int64_t longest_seq; /* that the model was trained on here; else that it can take */
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_dev *dev;
+    struct ah_run *run;
+};
+
+/* Finds and verifies what lies at `path` and opens model and tokenizer. The struct is zero before; whatever happens it
+ * is closed by ah__inference_close. AH_EINPUT, AH_ECORRUPT. */
+int ah__inference_open(struct ah_inference *inference, const char *path);
+/* The folder with config.json. */
+const char *ah__inference_folder(const struct ah_inference *inference, const char *path);
+/* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */
+int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
+                        int threads);
+/* A zero-initialised or closed struct is fine. */
+void ah__inference_close(struct ah_inference *inference);
+
+#endif

@@ -1,0 +1,172 @@
+/* ah_eval against the logits that ah_eval_logits writes, and those against what is asked. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "io/safetensors.h"
+#include "train/tiny.h"
+
+enum { LENGTH = 53, SEQ = 8 };
+
+static struct place place;
+static char data[PATH_SIZE];
+static char text[LENGTH + 1];
+
+/* A training of a few steps, and a text that is no multiple of a window. */
+static int train_once(void **state)
+{
+    (void)state;
+    if (place.out[0])
+        return 0;
+    struct ah_train_result result;
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.out_dir = place.out;
+    assert_ok(ah_train(&result, &options));
+    for (int i = 0; i < LENGTH; i++)
+        text[i] = (char)('a' + i * i % 17);
+    at(data, ah_test_folder(), "text");
+    write_text(data, text);
+    return 0;
+}
+
+static struct ah_eval_options options(void)
+{
+    return (struct ah_eval_options){.model_dir = place.out, .data_path = data, .seq = SEQ, .device = "cpu",
+                                    .threads = 1};
+}
+
+/* Of count ids from the text's first on: minus the logarithm of what the softmax gives the next, summed. */
+static double nats_of(int first, int count)
+{
+    char path[PATH_SIZE];
+    int32_t ids[SEQ];
+    double sum = 0;
+    struct ah_safetensors *file;
+    struct ah_eval_options given = options();
+    for (int i = 0; i < count; i++)
+        ids[i] = (unsigned char)text[first + i];
+    at(path, ah_test_folder(), "logits.safetensors");
+    assert_ok(ah_eval_logits(path, ids, count, &given));
+    assert_ok(ah__safetensors_open(&file, path));
+    const struct ah_safetensors_tensor *logits = ah__safetensors_find(file, "logits");
+    assert_non_null(logits);
+    assert_int_equal(logits->dtype, AH_F32);
+    assert_int_equal(logits->rank, 2);
+    assert_int_equal(logits->dim[0], count);
+    for (int i = 0; i < count; i++) {
+        float row[256];
+        double total = 0;
+        int64_t vocab = logits->dim[1];
+        assert_true(vocab <= 256);
+        memcpy(row, logits->data + (size_t)(i * vocab) * sizeof *row, (size_t)vocab * sizeof *row);
+        for (int64_t v = 0; v < vocab; v++)
+            total += exp((double)row[v]);
+        sum += log(total) - (double)row[(unsigned char)text[first + i + 1]];
+    }
+    ah__safetensors_close(file);
+    return sum;
+}
+
+static void every_token_but_the_first(void **state)
+{
+    (void)state;
+    double nats = 0;
+    for (int first = 0; first < LENGTH - 1; first += SEQ)
+        nats += nats_of(first, LENGTH - 1 - first < SEQ ? LENGTH - 1 - first : SEQ);
+    for (int64_t batch = 0; batch < 4; batch++) { /* 0: the default */
+        struct ah_eval_options given = options();
+        struct ah_eval_result result;
+        given.batch = batch;
+        assert_ok(ah_eval(&result, &given));
+        assert_int_equal(result.tokens, LENGTH - 1);
+        assert_true(fabs(result.loss - nats / (LENGTH - 1)) < 1e-5 * result.loss);
+        assert_true(fabs(result.perplexity - exp(result.loss)) < 1e-9 * result.perplexity);
+        assert_true(fabs(result.bits_per_byte - result.loss / log(2)) < 1e-12 * result.loss);
+    }
+}
+
+/* Shorter than a window: one of what there is. */
+static void a_short_text(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    struct ah_eval_result result;
+    struct ah_eval_options given = options();
+    at(path, ah_test_folder(), "short");
+    write_text(path, "bcd");
+    given.data_path = path;
+    given.seq = 0;
+    assert_ok(ah_eval(&result, &given));
+    assert_int_equal(result.tokens, 2);
+    given.seq = SEQ;
+    struct ah_eval_result padded;
+    assert_ok(ah_eval(&padded, &given));
+    assert_int_equal(padded.tokens, 2);
+    assert_true(fabs(padded.loss - result.loss) < 1e-6);
+}
+
+/* A folder of config.json and weights is asked as the checkpoint is that they come from. */
+static void plain_weights(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE], path[PATH_SIZE], *content;
+    size_t length;
+    struct ah_eval_result trained, plain;
+    struct ah_eval_options given = options();
+    assert_ok(ah_eval(&trained, &given));
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    for (size_t i = 0; i < AH_LENGTH(names); i++) {
+        content = read_text(place.out, names[i], &length);
+        assert_ok(ah__file_write(at(path, folder, names[i]), content, length));
+        ah__free(content);
+    }
+    given.model_dir = folder;
+    assert_ok(ah_eval(&plain, &given));
+    assert_memory_equal(&plain.loss, &trained.loss, sizeof plain.loss);
+    assert_int_equal(unlink(path), 0);
+    assert_fails(ah_eval(&plain, &given), AH_EINPUT, "found no checkpoint and no weights");
+}
+
+static int stop_early(int64_t done, int64_t tokens, void *context)
+{
+    (void)context;
+    assert_int_equal(tokens, LENGTH - 1);
+    return done >= 2 * SEQ;
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    struct ah_eval_result result = {.tokens = 77};
+    struct ah_eval_options given = options();
+    given.seq = 1000;
+    assert_fails(ah_eval(&result, &given), AH_EINPUT, "sequence length: found 1000");
+    given = options();
+    given.batch = -1;
+    assert_fails(ah_eval(&result, &given), AH_EINPUT, "batch: found -1");
+    given.batch = 1;
+    given.data_path = NULL;
+    assert_fails(ah_eval(&result, &given), AH_EINPUT, "data: found none");
+    given.data_path = "/no/such/text";
+    assert_fails(ah_eval(&result, &given), AH_EINPUT, "/no/such/text");
+    given = options();
+    given.batch = 1;
+    given.on_progress = stop_early;
+    assert_fails(ah_eval(&result, &given), AH_ESTOP, "stopped after 16 of 52 tokens");
+    assert_int_equal(result.tokens, 77);
+    at(path, ah_test_folder(), "logits.safetensors");
+    const int32_t wrong[] = {1, 2, 5000};
+    assert_fails(ah_eval_logits(path, wrong, 3, &given), AH_EINPUT, "ids: found 5000 at 2");
+    assert_fails(ah_eval_logits(path, wrong, 0, &given), AH_EINPUT, "ids: found 0");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+AH_TEST_SUITE("train/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
+              cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
+              cmocka_unit_test_setup(refused, train_once))

@@ -8,7 +8,7 @@
 
 struct generate_args {
     struct ah_generate_options options;
-    bool json;
+    bool raw, json;
 };
 #define AT(field) offsetof(struct generate_args, field)
 
@@ -27,12 +27,14 @@ static const struct ah_arg options[] = {
     {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
     {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
      4096, false},
+    {"raw", AH_ARG_FLAG, AT(raw), NULL, NULL, "only the new text, byte for byte: no prompt, no line break at the end", 0, 0,
+     false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
 };
 
 struct writer {
     const char *prompt;
-    bool json;
+    bool raw, json;
     int64_t count; /* tokens so far */
     struct ah_terminal terminal;
 };
@@ -40,6 +42,8 @@ struct writer {
 /* Nothing is written before the first token: until then the call may still fail. */
 static void begin(struct writer *writer)
 {
+    if (writer->raw)
+        return;
     if (!writer->json) {
         ah__terminal_write(&writer->terminal, writer->prompt, strlen(writer->prompt));
         return;
@@ -56,6 +60,8 @@ static int on_token(int token, const char *text, size_t length, void *context)
         begin(writer);
     if (writer->json)
         return printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
+    if (writer->raw)
+        return fwrite(text, 1, length, stdout) != length || fflush(stdout) != 0;
     return !ah__terminal_write(&writer->terminal, text, length) || fflush(stdout) != 0;
 }
 
@@ -63,7 +69,10 @@ static int run(const void *given)
 {
     const struct generate_args *args = given;
     struct ah_generate_options generate = args->options;
-    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .json = args->json};
+    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .raw = args->raw,
+                            .json = args->json};
+    if (args->raw && args->json)
+        return ah__out_fail(ah__out_fault("--raw: found it beside --json, expected one of them"));
     ah__terminal_init(&writer.terminal, stdout);
     generate.on_token = on_token;
     generate.context = &writer;
@@ -71,7 +80,8 @@ static int run(const void *given)
     if (status != AH_OK)
         return ah__out_fail(status);
     ah__terminal_end(&writer.terminal);
-    printf(args->json ? "]}\n" : "\n");
+    if (!args->raw)
+        printf(args->json ? "]}\n" : "\n");
     return 0;
 }
 

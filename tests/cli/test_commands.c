@@ -180,6 +180,14 @@ static void train_json(void **state)
     run("generate --model %s/run --prompt ab --tokens 5 --threads 1", at);
     assert_ran(0);
     assert_int_equal(strncmp(ran.out, "ab", 2), 0);
+    char whole[64], *line = strchr(ran.out, 0) - 1;
+    *line = 0; /* a line break */
+    snprintf(whole, sizeof whole, "%s", ran.out);
+    run("generate --model %s/run --prompt ab --tokens 5 --threads 1 --raw", at);
+    assert_ran(0);
+    assert_string_equal(ran.out, whole + 2);
+    run("generate --model %s/run --raw --json", at);
+    assert_refused("--raw: found it beside --json");
     run("eval --model %s/run --data %s/text --threads 1 --json", at, at);
     assert_ran(0);
     tree = last_line_object();

@@ -195,8 +195,10 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
         plan->bound_lane_ns = ns;
         plan->bound_lane = (enum ah_lane)lane;
     }
+    /* Where parameters may lack updates, a cycle leads to a later iteration than the next. */
     plan->bound_cycle_ns = ah__offloads(switches)
-                               ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor))
+                               ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)) /
+                                     (1 + predictor->policy->delay)
                                : plan->bound_lane_ns;
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }

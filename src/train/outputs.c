@@ -49,6 +49,7 @@ static int save_recipe(const struct ah_session *session, const char *path)
     struct ah_recipe recipe = {
         .model_path = model_real ? model_real : session->has_recipe ? session->recipe.model_path : model,
         .data_path = session->saver.state.data_path,
+        .data_format = options->data_format,
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,

@@ -76,6 +76,8 @@ struct ah_train_options {
                                   * They are written while the training goes on, when memory allows a copy of the states
                                   * (12 bytes per parameter); the last one is always saved */
     int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
+    int64_t shard_bytes;         /* * a saved model that is larger lies in several files and an index, none larger than
+                                  * this but for a single tensor; default 5 GB; 0: always one file */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each

@@ -69,6 +69,8 @@ static const struct ah_arg options[] = {
     {"save-every", AH_ARG_TEXT, AT(save_every), "N", NULL,
      "steps between checkpoints, or a time like 30s, 10min or 2h (default 10min)", 0, 0, false},
     {"keep", AH_ARG_COUNT, AT_OPTION(keep), "N", NULL, "checkpoints to keep (default 2)", 1, 1048576, false},
+    {"shard-size", AH_ARG_SIZE, AT_OPTION(shard_bytes), "SIZE", NULL,
+     "a larger saved model lies in several files (default 5 GB)", 0, 0, false},
     {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL,
      "steps between validations (default: only at the end)", 0, 1e12, false},
     {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL,

@@ -3,15 +3,16 @@
  * a function of n.
  *
  * What is there is told by what is in it, unless a format is given: token files (io/token_file.h), nanoGPT's too where
- * a name ends in .bin and every 16 bits are a token; folders, JSON lines and packed files, whose documents are read into
- * memory (io/corpus.h); any other file is text, whose tokens are what the tokenizer makes of it. What is none of these
- * is refused.
+ * a name ends in .bin and every 16 bits are a token; folders, JSON lines and packed files, whose documents are read
+ * into memory (io/corpus.h); any other file is text, whose tokens are what the tokenizer makes of it. What is none of
+ * these is refused.
  *
  * An example (prompt and completion) is a window: ids, zeros behind them, and targets that are AH_TARGET_IGNORED but
  * for the completion and its end; the last examples are the validation part. Of all else a window is seq + 1
  * neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq in their part. The
  * training part comes first, the validation part last, as large as a token file says or as asked for; validation is
- * held out when there is room for a window in each part, otherwise (or with val_fraction 0) both parts are the whole. */
+ * held out when there is room for a window in each part, otherwise (or with val_fraction 0) both parts are the
+ * whole. */
 #ifndef AH_IO_TOKENS_H
 #define AH_IO_TOKENS_H
 

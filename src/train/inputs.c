@@ -23,6 +23,10 @@ static int open_model(struct ah_session *session)
         AH_TRY(ah_model_load(&session->own_model, path));
         session->model = session->own_model;
     }
+    /* A training that goes on has its own, whatever became of the folder it started from. */
+    AH_TRY(ah__model_files_load(&session->files, session->resumed.folder ? session->resumed.folder
+                                                 : options->model        ? NULL
+                                                                         : path));
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
 }
 

@@ -86,6 +86,7 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_session *sess
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = session->settings;
+    state->files = &session->files;
     session->dev->ops->info(session->dev, &device);
     snprintf(state->arithmetic, sizeof state->arithmetic, "%s", device.arithmetic);
     return status;

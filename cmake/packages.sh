@@ -11,6 +11,8 @@ pkg-config       command:pkg-config
 libdnnl-dev      header:dnnl.h
 libcjson-dev     header:cjson/cJSON.h
 libxxhash-dev    header:xxhash.h
+zlib1g-dev       header:zlib.h
+libzstd-dev      header:zstd.h
 coinor-libcbc-dev header:coin/Cbc_C_Interface.h
 '
 packages_test='

@@ -40,7 +40,9 @@ struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
-    const char *data_path;       /* text (byte tokens) or an llm.c token file; * not needed with resume_dir */
+    const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed with
+                                  * resume_dir */
+    const char *data_format;     /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
     struct ah_budget budget;     /* * device_bytes 0: what the device has, where it has a memory of its own;
@@ -75,6 +77,8 @@ struct ah_train_options {
                                   * They are written while the training goes on, when memory allows a copy of the states
                                   * (12 bytes per parameter); the last one is always saved */
     int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
+    int64_t shard_bytes;         /* * a saved model that is larger lies in several files and an index, none larger than
+                                  * this but for a single tensor; default 5 GB; 0: always one file */
     int64_t val_every;           /* * steps; 0 (default): only at the end */
     int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each

@@ -16,9 +16,15 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "io/folder_internal.h"
+#include "io/model_files.h"
+#include "io/shards.h"
 
 /* Files that Hugging Face looks for in DIR itself. */
-static const char *const linked_files[] = {"model.safetensors", "config.json"};
+static bool is_linked(const char *name)
+{
+    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 || strcmp(name, "config.json") == 0 ||
+           ah__shards_is_name(name) || ah__model_files_are(name);
+}
 
 struct folder_file {
     char *name;
@@ -56,14 +62,32 @@ static int place_check(const char *dir, const char *name, const char *start)
     return status;
 }
 
+/* Calls visit for each name in the folder; stops at the first failure. */
+static int names_each(const char *dir, int (*visit)(const char *dir, const char *name, const void *context),
+                      const void *context)
+{
+    DIR *list = opendir(dir);
+    if (!list)
+        return ah__fail(AH_EINPUT, "%s: cannot open folder: %s", dir, strerror(errno));
+    int status = AH_OK;
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));)
+        status = visit(dir, entry->d_name, context);
+    closedir(list);
+    return status;
+}
+
+static int linked_check(const char *dir, const char *name, const void *context)
+{
+    (void)context;
+    return is_linked(name) ? place_check(dir, name, "checkpoint/") : AH_OK;
+}
+
 static int existing_check(const char *dir)
 {
     if (access(dir, W_OK | X_OK) != 0)
         return ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", dir, strerror(errno));
     AH_TRY(place_check(dir, "checkpoint", "step-"));
-    for (size_t i = 0; i < AH_LENGTH(linked_files); i++)
-        AH_TRY(place_check(dir, linked_files[i], "checkpoint/"));
-    return AH_OK;
+    return names_each(dir, linked_check, NULL);
 }
 
 /* The nearest part of a path that exists must be a folder one can write into; `part` is cut down on the way. */
@@ -341,15 +365,30 @@ static int link_set(const char *dir, const char *name, const char *target)
     return status;
 }
 
+/* A link to what the checkpoint no longer has, as when a model lies in other files than before. */
+static int stale_remove(const char *dir, const char *name, const void *context)
+{
+    const struct ah_folder *folder = context;
+    char *path, target[8] = "";
+    if (!is_linked(name) || is_noted(folder, name))
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
+    int status = readlink(path, target, sizeof target) > 0 && unlink(path) != 0 ? fail_io(path, "remove") : AH_OK;
+    ah__free(path);
+    return status;
+}
+
 static int links_set(const struct ah_folder *folder)
 {
     AH_TRY(link_set(folder->dir, "checkpoint", folder->name));
-    for (size_t i = 0; i < AH_LENGTH(linked_files); i++) {
-        char target[64];
-        snprintf(target, sizeof target, "checkpoint/%s", linked_files[i]);
-        if (is_noted(folder, linked_files[i]))
-            AH_TRY(link_set(folder->dir, linked_files[i], target));
+    for (size_t i = 0; i < folder->count; i++) {
+        const char *name = folder->files[i].name;
+        char target[64 + AH_SHARDS_NAME_SIZE];
+        snprintf(target, sizeof target, "checkpoint/%s", name);
+        if (is_linked(name))
+            AH_TRY(link_set(folder->dir, name, target));
     }
+    AH_TRY(names_each(folder->dir, stale_remove, folder));
     return ah__folder_sync(folder->dir);
 }
 

@@ -1,27 +1,32 @@
 #include "io/tokens.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "io/corpus.h"
+#include "io/stream.h"
+#include "io/token_file.h"
+#include "op/op.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tokens are used as they lie in the file, little-endian"
 #endif
-
-enum { HEADER_INTS = 256, HEADER_BYTES = HEADER_INTS * 4, TOKEN_MAGIC = 20240520, TOKEN_VERSION = 1 };
 
 /* The map serves to look the whole file over; batches are read, since a map of a file that is cut short kills. */
 struct ah_tokens {
     struct ah_map map;         /* only while opening */
     int fd;                    /* -1: not open */
     char *path;                /* for messages */
-    int32_t *encoded;          /* a text's tokens when they are not its bytes, else null and: */
+    struct ah_corpus corpus;   /* of documents */
+    struct ah_token_file file; /* what a token file says */
+    int32_t *encoded;          /* a text's tokens when they are not its bytes, or the corpus's, else null and: */
     const unsigned char *data; /* the first token in the map */
     int64_t offset;            /* and in the file */
-    int width;                 /* bytes of a token there: 1 or 2 */
+    int width;                 /* bytes of a token there: 1, 2 or 4 */
     int64_t vocab_size;        /* every token is below */
     struct ah_tokens_info info;
 };
@@ -37,33 +42,23 @@ static bool ends_with(const char *path, const char *end)
 /* What is no text must not be learned as if it were. */
 static int text_check(const struct ah_map *map, const char *path)
 {
-    enum { LOOKED_AT = 1 << 20 };
-    static const struct {
-        const char *start, *what;
-    } packed[] = {{"\x1f\x8b", "gzip"},
-                  {"\x28\xb5\x2f\xfd", "zstd"},
-                  {"\xfd\x37zXZ", "xz"},
-                  {"BZh", "bzip2"},
-                  {"PK\x03\x04", "zip"}};
-    for (size_t i = 0; i < AH_LENGTH(packed); i++)
-        if (map->length >= strlen(packed[i].start) && memcmp(map->data, packed[i].start, strlen(packed[i].start)) == 0)
-            return ah__fail(AH_EINPUT, "%s: found data packed by %s, expected text or an llm.c token file", path,
-                            packed[i].what);
-    size_t looked_at = map->length < LOOKED_AT ? map->length : LOOKED_AT;
-    const unsigned char *zero = memchr(map->data, 0, looked_at);
-    if (zero)
-        return ah__fail(AH_EINPUT, "%s: found a zero byte at %zu, expected text or an llm.c token file", path,
-                        (size_t)(zero - map->data));
-    if (ends_with(path, ".jsonl"))
-        return ah__fail(AH_EINPUT, "%s: found JSON lines, which are not read yet, expected text or an llm.c token file",
-                        path);
-    return AH_OK;
+    size_t at = 0;
+    const char *packer = ah__packer_of(map->data, map->length);
+    const char *what = ah__documents_not_text(&at, map->data, map->length);
+    if (packer) /* as text was asked for, or one that is not read */
+        return ah__fail(AH_EINPUT, "%s: found data packed by %s, expected text, gzip, zstd or a token file", path,
+                        packer);
+    if (what && strcmp(what, AH_ZERO_BYTE) == 0)
+        return ah__fail(AH_EINPUT, "%s: found a zero byte at %zu, expected text or a token file", path, at);
+    return what ? ah__fail(AH_EINPUT, "%s: found %s, expected text or a token file", path, what) : AH_OK;
 }
 
 static int text_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
 {
     const struct ah_map *map = &tokens->map;
     AH_TRY(text_check(map, path));
+    tokens->info.text = true;
+    tokens->info.format = "text";
     tokens->info.tokens = (int64_t)map->length;
     tokens->data = map->data;
     tokens->width = 1;
@@ -74,43 +69,141 @@ static int text_read(struct ah_tokens *tokens, const char *path, const struct ah
     return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", path);
 }
 
-/* A file with the magic number is a token file or broken; without it, it is text. */
-static int layout_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
+static int token_file_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
 {
     const struct ah_map *map = &tokens->map;
-    int32_t header[3] = {0};
-    memcpy(header, map->data, map->length < sizeof header ? map->length : sizeof header);
-    tokens->info.text = map->length < sizeof header[0] || header[0] != TOKEN_MAGIC;
-    if (tokens->info.text)
-        return text_read(tokens, path, tokenizer);
-    if (map->length < HEADER_BYTES)
-        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes, expected a token file's header of %d", path, map->length,
-                        HEADER_BYTES);
-    if (header[1] != TOKEN_VERSION)
-        return ah__fail(AH_EINPUT, "%s: found token file version %d, expected %d (16-bit tokens)", path, header[1],
-                        TOKEN_VERSION);
-    if (header[2] < 0 || map->length - HEADER_BYTES != 2 * (size_t)header[2])
-        return ah__fail(AH_ECORRUPT, "%s: found %zu bytes of tokens, expected 2 for each of %d tokens by the header",
-                        path, map->length - HEADER_BYTES, header[2]);
-    tokens->data = map->data + HEADER_BYTES;
-    tokens->offset = HEADER_BYTES;
-    tokens->width = 2;
-    tokens->info.tokens = header[2];
+    struct ah_token_file *file = &tokens->file;
+    AH_TRY(ah__token_file_parse(file, map->data, map->length, path));
+    if (file->ours && file->tokenizer != tokenizer->signature)
+        return ah__fail(AH_EINPUT, "%s: found tokens of another tokenizer (%016llx), expected the model's, %s "
+                        "(%016llx)", path, (unsigned long long)file->tokenizer, tokenizer->name,
+                        (unsigned long long)tokenizer->signature);
+    tokens->data = map->data + AH_TOKEN_FILE_HEADER;
+    tokens->offset = AH_TOKEN_FILE_HEADER;
+    tokens->width = file->width;
+    tokens->info.tokens = file->tokens;
+    tokens->info.documents = file->documents;
+    tokens->info.format = "llmc";
     return AH_OK;
 }
 
-static int32_t token_at(const struct ah_tokens *tokens, int64_t index)
+/* ---- nanoGPT ----------------------------------------------------------------------------------------------------- */
+
+/* Nothing in such a file says what it is: it must be named like one, be no text, and all its 16 bits be tokens, which of
+ * those of other data some are not unless the vocabulary has nearly all numbers of 16 bits. */
+static bool looks_like_nanogpt(const struct ah_map *map, const char *path, int64_t vocab_size)
+{
+    enum { LOOKED_AT = 1 << 20, LEAST = 64, VOCAB_MOST = 60000, BYTE_ORDER_MARK = 0xFEFF };
+    size_t count = map->length / 2 < LOOKED_AT ? map->length / 2 : LOOKED_AT;
+    if (!ends_with(path, ".bin") || map->length % 2 || count < LEAST || vocab_size > VOCAB_MOST)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t token;
+        memcpy(&token, map->data + 2 * i, sizeof token);
+        if (token >= vocab_size || (i == 0 && token == BYTE_ORDER_MARK))
+            return false;
+    }
+    return memchr(map->data, 0, 2 * count) != NULL;
+}
+
+static int nanogpt_read(struct ah_tokens *tokens, const char *path)
+{
+    const struct ah_map *map = &tokens->map;
+    if (map->length % 2)
+        return ah__fail(AH_EINPUT, "%s: found %zu bytes, expected an even number: nanoGPT's tokens have 16 bits", path,
+                        map->length);
+    tokens->data = map->data;
+    tokens->width = 2;
+    tokens->info.tokens = (int64_t)(map->length / 2);
+    tokens->info.format = "nanogpt";
+    return AH_OK;
+}
+
+/* ---- which format ------------------------------------------------------------------------------------------------ */
+
+/* One file, mapped; never AUTO. */
+static enum ah_data_format file_format(const struct ah_map *map, const char *path, int64_t vocab_size)
+{
+    enum { LOOKED_AT = 1 << 20 };
+    if (ah__token_file_is(map->data, map->length))
+        return AH_DATA_LLMC;
+    size_t length = map->length < LOOKED_AT ? map->length : LOOKED_AT;
+    if (ah__documents_are_jsonl(path, (const char *)map->data, length))
+        return AH_DATA_JSONL;
+    return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
+}
+
+static bool can_unpack(const struct ah_map *map)
+{
+    const char *packer = ah__packer_of(map->data, map->length);
+    return packer && (strcmp(packer, "gzip") == 0 || strcmp(packer, "zstd") == 0);
+}
+
+static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, const char *path,
+                          const struct ah_tokenizer *tokenizer, int64_t seq)
+{
+    struct ah_corpus *corpus = &tokens->corpus;
+    struct ah_tokens_info *info = &tokens->info;
+    AH_TRY(ah__corpus_load(corpus, &path, 1, format, tokenizer, tokens->vocab_size, seq));
+    tokens->encoded = corpus->ids;
+    info->text = true;
+    info->format = corpus->examples || corpus->left_out ? "examples" : "documents";
+    info->tokens = corpus->count;
+    info->documents = corpus->documents;
+    info->cut = corpus->cut;
+    info->left_out = corpus->left_out;
+    info->memory_bytes = (int64_t)(corpus->room * sizeof *corpus->ids + corpus->example_room * sizeof *corpus->examples);
+    info->signature = corpus->signature;
+    info->tokenizer = tokenizer->signature;
+    if (corpus->examples || !corpus->left_out)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found no example with room for its completion in %lld tokens, expected one", path,
+                    (long long)seq);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Where the tokens are. What a file was said to be it must be. */
+static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, const char *path,
+                       const struct ah_tokenizer *tokenizer, int64_t seq)
+{
+    const struct ah_map *map = &tokens->map;
+    if (!map->data && format > AH_DATA_JSONL)
+        return ah__fail(AH_EINPUT, "%s: found a folder, expected a file of tokens", path);
+    if (!map->data || (format <= AH_DATA_JSONL && can_unpack(map)))
+        return documents_read(tokens, format, path, tokenizer, seq);
+    enum ah_data_format found = file_format(map, path, tokens->vocab_size);
+    if (format == AH_DATA_LLMC && found != AH_DATA_LLMC)
+        return ah__fail(AH_EINPUT, "%s: found no token file's header, expected one of llm.c", path);
+    switch (format == AH_DATA_AUTO ? found : format) {
+    case AH_DATA_LLMC: return token_file_read(tokens, path, tokenizer);
+    case AH_DATA_NANOGPT: return nanogpt_read(tokens, path);
+    case AH_DATA_JSONL: return documents_read(tokens, AH_DATA_JSONL, path, tokenizer, seq);
+    default: return text_read(tokens, path, tokenizer);
+    }
+}
+
+static int64_t token_at(const struct ah_tokens *tokens, int64_t index)
 {
     uint16_t token;
+    uint32_t wide;
     if (tokens->encoded)
         return tokens->encoded[index];
     if (tokens->width == 1)
         return tokens->data[index];
+    if (tokens->width == 4) {
+        memcpy(&wide, tokens->data + 4 * index, sizeof wide);
+        return wide;
+    }
     memcpy(&token, tokens->data + 2 * index, sizeof token);
     return token;
 }
 
-static int32_t bytes_max(const unsigned char *data, int64_t count)
+static int64_t bytes_max(const unsigned char *data, int64_t count)
 {
     unsigned char max = 0;
     for (int64_t i = 0; i < count; i++)
@@ -118,7 +211,7 @@ static int32_t bytes_max(const unsigned char *data, int64_t count)
     return max;
 }
 
-static int32_t words_max(const unsigned char *data, int64_t count)
+static int64_t words_max(const unsigned char *data, int64_t count)
 {
     uint16_t max = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -129,7 +222,18 @@ static int32_t words_max(const unsigned char *data, int64_t count)
     return max;
 }
 
-static int32_t ids_max(const int32_t *ids, int64_t count)
+static int64_t wide_max(const unsigned char *data, int64_t count)
+{
+    uint32_t max = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t token;
+        memcpy(&token, data + 4 * i, sizeof token);
+        max = token > max ? token : max;
+    }
+    return max;
+}
+
+static int64_t ids_max(const int32_t *ids, int64_t count)
 {
     int32_t max = 0;
     for (int64_t i = 0; i < count; i++)
@@ -137,12 +241,15 @@ static int32_t ids_max(const int32_t *ids, int64_t count)
     return max;
 }
 
-static int32_t tokens_max(const struct ah_tokens *tokens)
+static int64_t tokens_max(const struct ah_tokens *tokens)
 {
     if (tokens->encoded)
         return ids_max(tokens->encoded, tokens->info.tokens);
-    return tokens->width == 1 ? bytes_max(tokens->data, tokens->info.tokens)
-                              : words_max(tokens->data, tokens->info.tokens);
+    switch (tokens->width) {
+    case 1: return bytes_max(tokens->data, tokens->info.tokens);
+    case 2: return words_max(tokens->data, tokens->info.tokens);
+    default: return wide_max(tokens->data, tokens->info.tokens);
+    }
 }
 
 /* The largest token first, a loop the compiler vectorises; its place is sought only for the message. */
@@ -157,8 +264,9 @@ static int tokens_check(const struct ah_tokens *tokens, const char *path, const 
     int64_t at = 0;
     while (token_at(tokens, at) < vocab_size)
         at++;
-    return ah__fail(AH_EINPUT, "%s: %s %lld: found %d, expected a token below the model's vocab_size %lld", path,
-                    text ? tokenizer->unit : "token", (long long)at, token_at(tokens, at), (long long)vocab_size);
+    return ah__fail(AH_EINPUT, "%s: %s %lld: found %lld, expected a token below the model's vocab_size %lld",
+                    path, text ? tokenizer->unit : "token", (long long)at, (long long)token_at(tokens, at),
+                    (long long)vocab_size);
 }
 
 /* Cuts off the validation part when both parts then have a window. */
@@ -166,22 +274,47 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
 {
     struct ah_tokens_info *info = &tokens->info;
     int64_t count = info->tokens;
-    if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
-        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
-                        (long long)seq, val_fraction);
     if (seq >= count)
         return ah__fail(AH_EINPUT,
                         "%s: found %lld tokens, expected at least %lld (one sequence of %lld and its target)", path,
                         (long long)count, (long long)seq + 1, (long long)seq);
-    int64_t val = (int64_t)((double)count * val_fraction);
+    int64_t val = tokens->file.ours ? tokens->file.val_tokens : (int64_t)((double)count * val_fraction);
+    if (tokens->file.ours && val > 0 && (val <= seq || count - val <= seq))
+        return ah__fail(AH_EINPUT, "%s: found %lld tokens to train on and %lld for validation, expected at least %lld "
+                        "of each (one sequence of %lld and its target)", path, (long long)(count - val),
+                        (long long)val, (long long)seq + 1, (long long)seq);
+    info->held_out = tokens->file.ours ? val > 0 : val_fraction > 0;
     if (val < seq + 1)
         val = seq + 1;
-    info->held_out = val_fraction > 0 && count - val > seq;
+    info->held_out = info->held_out && count - val > seq;
     info->val_tokens = info->held_out ? val : count;
     info->train_tokens = info->held_out ? count - val : count;
-    info->seq = seq;
     info->train_windows = (info->train_tokens - 1) / seq;
     info->val_windows = (info->val_tokens - 1) / seq;
+    return AH_OK;
+}
+
+/* The same of examples, each of which is a window. */
+static void examples_split(struct ah_tokens *tokens, double val_fraction)
+{
+    const struct ah_corpus *corpus = &tokens->corpus;
+    struct ah_tokens_info *info = &tokens->info;
+    int64_t count = corpus->example_count, val = (int64_t)((double)count * val_fraction);
+    if (val < 1)
+        val = 1;
+    info->held_out = val_fraction > 0 && count > val;
+    info->val_windows = info->held_out ? val : count;
+    info->train_windows = info->held_out ? count - val : count;
+    info->train_tokens = info->held_out ? corpus->examples[count - val].first : corpus->count;
+    info->val_tokens = info->held_out ? corpus->count - info->train_tokens : corpus->count;
+}
+
+static int split(struct ah_tokens *tokens, const char *path, int64_t seq, double val_fraction)
+{
+    tokens->info.seq = seq;
+    if (!tokens->corpus.examples)
+        return tokens_split(tokens, path, seq, val_fraction);
+    examples_split(tokens, val_fraction);
     return AH_OK;
 }
 
@@ -196,11 +329,22 @@ static bool same_stamp(const struct ah_file_stamp *a, const struct ah_file_stamp
     return a->bytes == b->bytes && a->modified_ns == b->modified_ns && a->inode == b->inode;
 }
 
+static int hash_check(const struct ah_tokens *tokens, const char *path)
+{
+    const struct ah_token_file *file = &tokens->file;
+    uint64_t hash = ah__hash(tokens->data, (size_t)(file->tokens * file->width), 0);
+    return hash == file->hash ? AH_OK
+                              : ah__fail(AH_ECORRUPT, "%s: found tokens with checksum %016llx, expected %016llx by the "
+                                         "header", path, (unsigned long long)hash, (unsigned long long)file->hash);
+}
+
 /* Reads every byte, unless it is known what that would give. */
 static int content_check(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer,
                          int64_t vocab_size, const struct ah_tokens_known *known)
 {
     struct ah_tokens_info *info = &tokens->info;
+    if (tokens->corpus.ids)
+        return AH_OK; /* when it was read */
     info->tokenizer = info->text ? tokenizer->signature : 0;
     if (known && same_stamp(&known->stamp, &info->stamp) && known->tokenizer == info->tokenizer &&
         known->vocab_size <= vocab_size) {
@@ -208,31 +352,48 @@ static int content_check(struct ah_tokens *tokens, const char *path, const struc
         return AH_OK;
     }
     AH_TRY(tokens_check(tokens, path, tokenizer, vocab_size));
+    if (tokens->file.ours)
+        AH_TRY(hash_check(tokens, path));
     info->signature = map_signature(&tokens->map, info->tokenizer);
     return AH_OK;
 }
 
-static int file_open(struct ah_tokens *tokens, const char *path)
+/* A folder is not mapped; its documents have no stamp. */
+static int path_open(struct ah_tokens *tokens, const char *path)
 {
     AH_TRY(ah__strdup(&tokens->path, path));
+    if (is_folder(path))
+        return AH_OK;
     AH_TRY(ah__file_open(&tokens->fd, &tokens->info.stamp, path));
     return ah__map_open(&tokens->map, path);
 }
 
-int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
+static int open_all(struct ah_tokens *tokens, enum ah_data_format format, const struct ah_tokenizer *tokenizer,
                     int64_t seq, double val_fraction, const struct ah_tokens_known *known)
+{
+    const char *path = tokens->path;
+    if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
+        return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
+                        (long long)seq, val_fraction);
+    AH_TRY(layout_read(tokens, format, path, tokenizer, seq));
+    AH_TRY(split(tokens, path, seq, val_fraction));
+    AH_TRY(content_check(tokens, path, tokenizer, tokens->vocab_size, known));
+    if (tokens->corpus.ids)
+        tokens->info.stamp = (struct ah_file_stamp){.bytes = tokens->corpus.bytes};
+    return AH_OK;
+}
+
+int ah__tokens_open_as(struct ah_tokens **out, enum ah_data_format format, const char *path,
+                       const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t seq, double val_fraction,
+                       const struct ah_tokens_known *known)
 {
     struct ah_tokens *tokens;
     AH_TRY(ah__new(&tokens, 1, sizeof *tokens));
     tokens->fd = -1;
     tokens->vocab_size = vocab_size;
-    int status = file_open(tokens, path);
+    int status = path_open(tokens, path);
     if (status == AH_OK)
-        status = layout_read(tokens, path, tokenizer);
-    if (status == AH_OK)
-        status = tokens_split(tokens, path, seq, val_fraction);
-    if (status == AH_OK)
-        status = content_check(tokens, path, tokenizer, vocab_size, known);
+        status = open_all(tokens, format, tokenizer, seq, val_fraction, known);
     ah__map_close(&tokens->map);
     tokens->data = NULL;
     if (status != AH_OK) {
@@ -243,14 +404,22 @@ int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_to
     return AH_OK;
 }
 
+int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
+                    int64_t seq, double val_fraction, const struct ah_tokens_known *known)
+{
+    return ah__tokens_open_as(out, AH_DATA_AUTO, path, tokenizer, vocab_size, seq, val_fraction, known);
+}
+
 void ah__tokens_close(struct ah_tokens *tokens)
 {
     if (!tokens)
         return;
     if (tokens->fd >= 0)
         close(tokens->fd);
+    if (tokens->encoded != tokens->corpus.ids)
+        ah__free(tokens->encoded);
+    ah__corpus_free(&tokens->corpus);
     ah__free(tokens->path);
-    ah__free(tokens->encoded);
     ah__free(tokens);
 }
 
@@ -290,7 +459,7 @@ uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
 int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *to)
 {
     enum { PIECE = 2048 };
-    unsigned char bytes[2 * PIECE];
+    unsigned char bytes[4 * PIECE];
     if (tokens->encoded) {
         memcpy(to, tokens->encoded + first, (size_t)count * sizeof *to);
         return AH_OK;
@@ -300,22 +469,38 @@ int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count
         AH_TRY(ah__file_read_at(tokens->fd, bytes, (size_t)(piece * tokens->width),
                                 tokens->offset + (first + done) * tokens->width, tokens->path));
         for (int64_t i = 0; i < piece; i++, done++) {
-            uint16_t token = bytes[i];
-            if (tokens->width == 2)
-                memcpy(&token, bytes + 2 * i, sizeof token);
+            uint32_t token = 0; /* little-endian: its low bytes come first */
+            memcpy(&token, bytes + i * tokens->width, (size_t)tokens->width);
             if (token >= tokens->vocab_size)
-                return ah__fail(AH_EIO, "%s: token %lld: found %d, expected one below %lld: the file was changed since "
+                return ah__fail(AH_EIO, "%s: token %lld: found %u, expected one below %lld: the file was changed since "
                                 "it was opened", tokens->path, (long long)(first + done), token,
                                 (long long)tokens->vocab_size);
-            to[done] = token;
+            to[done] = (int32_t)token;
         }
     }
     return AH_OK;
 }
 
-static int window_copy(const struct ah_tokens *tokens, int64_t first, int32_t *ids, int32_t *targets)
+/* Each id's target is the next one where that is not given by the prompt; behind the example there are none. */
+static void example_copy(const struct ah_tokens *tokens, int64_t index, int32_t *ids, int32_t *targets)
+{
+    const struct ah_example *example = &tokens->corpus.examples[index];
+    const int32_t *from = tokens->corpus.ids + example->first;
+    for (int64_t i = 0; i < tokens->info.seq; i++) {
+        bool foretells = i + 1 < example->length && i + 1 >= example->given;
+        ids[i] = i < example->length ? from[i] : 0;
+        targets[i] = foretells ? from[i + 1] : AH_TARGET_IGNORED;
+    }
+}
+
+/* Window `index`, which begins at token `first` where it is none of examples. */
+static int window_copy(const struct ah_tokens *tokens, int64_t index, int64_t first, int32_t *ids, int32_t *targets)
 {
     int64_t seq = tokens->info.seq;
+    if (tokens->corpus.examples) {
+        example_copy(tokens, index, ids, targets);
+        return AH_OK;
+    }
     AH_TRY(ah__tokens_read(tokens, first, seq, ids));
     memcpy(targets, ids + 1, (size_t)(seq - 1) * sizeof *ids);
     return ah__tokens_read(tokens, first + seq, 1, targets + seq - 1);
@@ -329,7 +514,7 @@ int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, u
     for (int64_t row = 0; row < batch; row++) {
         uint64_t sample = (uint64_t)n * (uint64_t)batch + (uint64_t)row, epoch = sample / windows;
         uint64_t window = ah__permute(sample % windows, windows, ah__random_bits(seed, epoch));
-        AH_TRY(window_copy(tokens, (int64_t)window * seq, ids + row * seq, targets + row * seq));
+        AH_TRY(window_copy(tokens, (int64_t)window, (int64_t)window * seq, ids + row * seq, targets + row * seq));
     }
     return AH_OK;
 }
@@ -339,8 +524,9 @@ int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batc
     const struct ah_tokens_info *info = &tokens->info;
     for (int64_t row = 0; row < batch; row++) {
         int64_t window = (int64_t)(((uint64_t)n * (uint64_t)batch + (uint64_t)row) % (uint64_t)info->val_windows);
-        AH_TRY(window_copy(tokens, info->tokens - info->val_tokens + window * info->seq, ids + row * info->seq,
-                           targets + row * info->seq));
+        int64_t index = tokens->corpus.example_count - info->val_windows + window;
+        AH_TRY(window_copy(tokens, index, info->tokens - info->val_tokens + window * info->seq,
+                           ids + row * info->seq, targets + row * info->seq));
     }
     return AH_OK;
 }

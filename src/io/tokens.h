@@ -1,17 +1,23 @@
-/* The data source: a text or token file, cut into a training and a validation part and shuffled without
+/* The data source: text, tokens or examples, cut into a training and a validation part and shuffled without
  * storing an order. Takes a path and numbers, gives batches. Knows no models and keeps no position: batch n is
  * a function of n.
  *
- * A file that starts with llm.c's header (256 int32: 20240520, version 1, token count; then uint16 tokens) is a token
- * file; any other file is text, whose tokens are what the tokenizer makes of it.
+ * What is there is told by what is in it, unless a format is given: token files (io/token_file.h), nanoGPT's too where
+ * a name ends in .bin and every 16 bits are a token; folders, JSON lines and packed files, whose documents are read
+ * into memory (io/corpus.h); any other file is text, whose tokens are what the tokenizer makes of it. What is none of
+ * these is refused.
  *
- * A window is seq + 1 neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq
- * in their part. The training part comes first, the validation part last; validation is held out when the file has room
- * for a window in each part, otherwise (or with val_fraction 0) both parts are the whole file. */
+ * An example (prompt and completion) is a window: ids, zeros behind them, and targets that are AH_TARGET_IGNORED but
+ * for the completion and its end; the last examples are the validation part. Of all else a window is seq + 1
+ * neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq in their part. The
+ * training part comes first, the validation part last, as large as a token file says or as asked for; validation is
+ * held out when there is room for a window in each part, otherwise (or with val_fraction 0) both parts are the
+ * whole. */
 #ifndef AH_IO_TOKENS_H
 #define AH_IO_TOKENS_H
 
 #include "base/file.h"
+#include "io/documents.h"
 #include "io/tokenizer.h"
 
 struct ah_tokens;
@@ -24,6 +30,10 @@ struct ah_tokens_info {
     int64_t val_windows;   /* >= 1 */
     bool held_out;         /* the parts do not overlap */
     bool text;             /* not a token file */
+    const char *format;    /* "text", "llmc", "nanogpt", "documents" (of text), "examples" */
+    int64_t documents;     /* read; 0: text or a token file that does not say */
+    int64_t cut, left_out; /* examples that are too long, and those with no room for what is learned */
+    int64_t memory_bytes;  /* that tokens take; 0: they are read from the file */
     int64_t seq;
     uint64_t signature;    /* of every byte and a text's tokenizer: tells another file apart on resume */
     uint64_t tokenizer;    /* its signature; 0: a token file */
@@ -44,6 +54,10 @@ struct ah_tokens_known {
  * vocab_size (each names file, found and expected); AH_ECORRUPT: a token file whose length does not fit its header. */
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
                     int64_t seq, double val_fraction, const struct ah_tokens_known *known);
+/* The same of data whose format is known. AH_EINPUT when they are of another. */
+int ah__tokens_open_as(struct ah_tokens **out, enum ah_data_format format, const char *path,
+                       const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t seq, double val_fraction,
+                       const struct ah_tokens_known *known);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
 

@@ -1,7 +1,9 @@
 /* What a checkpoint folder of a training holds, and moving it to and from a run, one parameter at a time.
  *
- *     model.safetensors      parameters under their Hugging Face names, in order of names, in F32 or BF16
+ *     model.safetensors      parameters under their Hugging Face names, in order of names, in F32 or BF16; or, above
+ *                            settings.shard_bytes, several files and model.safetensors.index.json
  *     config.json            the model definition's configuration
+ *     tokenizer.json ..      what io/model_files.h lists, as it lay beside the model
  *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter; NAME.master, the F32 parameter,
  *                            where model.safetensors has it rounded
  *     state.json             step, settings, where in which data the training stands
@@ -10,6 +12,7 @@
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
 
+#include "io/model_files.h"
 #include "io/tokens.h"
 #include "run/run.h"
 #include "train/settings.h"
@@ -25,6 +28,7 @@ struct ah_checkpoint {
     uint64_t data_signature;
     struct ah_settings settings;
     char arithmetic[64]; /* of the device that trained it: struct ah_dev_info */
+    const struct ah_model_files *files; /* to be saved with it; null: none. Not set by opening one */
 };
 
 /* Finds the checkpoint meant by path (a training's folder or one checkpoint's), verifies every file's length and

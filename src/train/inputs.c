@@ -23,6 +23,10 @@ static int open_model(struct ah_session *session)
         AH_TRY(ah_model_load(&session->own_model, path));
         session->model = session->own_model;
     }
+    /* A training that goes on has its own, whatever became of the folder it started from. */
+    AH_TRY(ah__model_files_load(&session->files, session->resumed.folder ? session->resumed.folder
+                                                 : options->model        ? NULL
+                                                                         : path));
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
 }
 
@@ -62,15 +66,41 @@ static int find_weights(struct ah_session *session)
     return AH_OK;
 }
 
+/* What a user may not have meant. */
+static void tell_data(const struct ah_session *session, const char *path)
+{
+    const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
+    int64_t given = session->settings.seq;
+    char bytes[32];
+    if (strcmp(info->format, "nanogpt") == 0)
+        ah__session_note(session, "%s is read as nanoGPT's 16-bit tokens", path);
+    if (strcmp(info->format, "examples") == 0)
+        ah__session_note(session, "%" PRId64 " examples of prompt and completion, one in each sequence; the loss is "
+                         "the completions'", info->documents - info->left_out);
+    if (info->cut)
+        ah__session_note(session, "%" PRId64 " examples are longer than %" PRId64 " tokens and were cut there",
+                         info->cut, given);
+    if (info->left_out)
+        ah__session_note(session, "%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
+                         "anything of their completions", info->left_out, given);
+    if (info->memory_bytes)
+        ah__session_note(session, "tokens of %" PRId64 " documents take %s of memory", info->documents,
+                         ah_size_format(bytes, sizeof bytes, info->memory_bytes));
+}
+
 static int open_data(struct ah_session *session)
 {
     const char *path = session->options->data_path ? session->options->data_path : session->resumed.data_path;
     const char *model_path = session->options->model_path ? session->options->model_path : session->resumed.folder;
     if (!path)
-        return ah__fail(AH_EINPUT, "data: found none, expected a text or token file");
+        return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
+    enum ah_data_format format;
     AH_TRY(ah__tokenizer_open(&session->tokenizer, model_path));
-    AH_TRY(ah__tokens_open(&session->tokens, path, session->tokenizer, ah_model_get(session->model)->vocab_size,
-                           session->settings.seq, val_fraction, session->has_recipe ? &session->recipe.data : NULL));
+    AH_TRY(ah__data_format_parse(&format, session->options->data_format));
+    AH_TRY(ah__tokens_open_as(&session->tokens, format, path, session->tokenizer,
+                              ah_model_get(session->model)->vocab_size, session->settings.seq, val_fraction,
+                              session->has_recipe ? &session->recipe.data : NULL));
+    tell_data(session, path);
     return session->resumed.folder ? ah__checkpoint_check_data(&session->resumed, session->tokens, path) : AH_OK;
 }
 

@@ -49,6 +49,7 @@ static int save_recipe(const struct ah_session *session, const char *path)
     struct ah_recipe recipe = {
         .model_path = model_real ? model_real : session->has_recipe ? session->recipe.model_path : model,
         .data_path = session->saver.state.data_path,
+        .data_format = options->data_format,
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,
@@ -85,6 +86,7 @@ static int fill_state(struct ah_checkpoint *state, const struct ah_session *sess
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = session->settings;
+    state->files = &session->files;
     session->dev->ops->info(session->dev, &device);
     snprintf(state->arithmetic, sizeof state->arithmetic, "%s", device.arithmetic);
     return status;

@@ -37,6 +37,7 @@ static int add_data(cJSON *tree, const struct ah_recipe *recipe)
     cJSON *data;
     AH_TRY(add_object(&data, tree, "data"));
     AH_TRY(add_text(data, "path", recipe->data_path));
+    AH_TRY(add_text(data, "format", recipe->data_format));
     AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
     AH_TRY(ah__json_add_int(data, "tokens", recipe->data_tokens));
     AH_TRY(ah__json_add_hash(data, "signature", known->signature));
@@ -137,6 +138,7 @@ static int read_data(struct ah_recipe *out, const struct ah_json *json)
     uint64_t modified_ns;
     AH_TRY(ah__json_object(&data, json, "data"));
     AH_TRY(read_text(&out->data_path, &data, "path"));
+    AH_TRY(read_text(&out->data_format, &data, "format"));
     AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 1, most));
     AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 1, most));
     AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
@@ -219,6 +221,8 @@ void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *
     take_text(&options->policy, recipe->policy);
     take_bytes(&options->budget.device_bytes, recipe->budget.device_bytes);
     take_bytes(&options->budget.host_bytes, recipe->budget.host_bytes);
+    if (!again || !options->data_path)
+        take_text(&options->data_format, recipe->data_format);
     if (!again)
         return;
     if (!options->model)

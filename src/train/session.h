@@ -20,6 +20,7 @@ struct ah_session {
     const struct ah_model *model;
     struct ah_model *own_model; /* null when the caller gave one */
     char *weights;              /* the file that a new training starts from; null: random numbers */
+    struct ah_model_files files; /* of the model, that checkpoints hold too */
     const struct ah_tokenizer *tokenizer;
     struct ah_tokens *tokens;
     struct ah_settings settings;

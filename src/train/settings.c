@@ -36,6 +36,7 @@ static const struct count_row counts[] = {
     {"warmup_steps", AT(warmup_steps, schedule.warmup_steps), AH_UNSET, 0, most, false, false},
     {"save_every", AT(save_every, save_every), 0, 0, most, false, false},
     {"keep", AT(keep, keep), 2, 1, 1 << 20, false, true},
+    {"shard_bytes", AT(shard_bytes, shard_bytes), 5000000000, 0, most, false, true},
     {"val_every", AT(val_every, val_every), 0, 0, most, false, false},
     {"val_batches", AT(val_batches, val_batches), 8, 0, most, false, false},
 };

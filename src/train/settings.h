@@ -23,6 +23,7 @@ struct ah_settings {
     int64_t save_every, val_every; /* steps; 0: only at the end */
     double save_seconds;           /* between checkpoints; 0: none by time */
     int64_t keep;                  /* checkpoints */
+    int64_t shard_bytes;           /* the most of one file of a saved model; 0: no limit */
     int64_t val_batches;           /* 0: never */
 };
 

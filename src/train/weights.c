@@ -123,8 +123,8 @@ static bool matches(const char *name, const char *const *patterns, size_t count)
 
 static bool same_values(const struct ah_safetensors_tensor *a, const struct ah_safetensors_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 &&
-           memcmp(a->data, b->data, a->bytes) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
 /* The head of a tied model is the embedding; one that is another would be lost. */

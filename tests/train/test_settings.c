@@ -18,6 +18,7 @@ static const struct ah_settings defaults = {
     .clip = 1,
     .save_seconds = 600,
     .keep = 2,
+    .shard_bytes = 5000000000,
     .val_batches = 8,
 };
 

@@ -1,0 +1,191 @@
+#include "io/corpus.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "dev/host/pages.h"
+
+struct loader {
+    struct ah_corpus *corpus;
+    struct ah_documents *documents;
+    const struct ah_tokenizer *tokenizer;
+    int64_t vocab_size, most;
+};
+
+int32_t ah__document_end(const struct ah_tokenizer *tokenizer)
+{
+    (void)tokenizer;
+    return 0;
+}
+
+int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= vocab_size)
+            return ah__fail(AH_EINPUT, "%s: token %lld: found %d, expected one below the model's vocab_size %lld", where,
+                            (long long)i, ids[i], (long long)vocab_size);
+    return AH_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Before the array doubles: whoever gives more data than fit is told, and what to do. */
+static int room_check(const struct loader *loader, int64_t count)
+{
+    const struct ah_corpus *corpus = loader->corpus;
+    int64_t available = ah__pages_available();
+    if (count <= (int64_t)corpus->room || available == INT64_MAX)
+        return AH_OK;
+    int64_t bytes = 2 * count * (int64_t)sizeof *corpus->ids;
+    char found[32], expected[32];
+    if (bytes <= available / 2)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found more tokens than %s of memory hold, expected at most %s, half of what is "
+                    "free: 'autohete data' makes a token file, which is read from disk",
+                    ah__documents_where(loader->documents), ah_size_format(found, sizeof found, bytes / 2),
+                    ah_size_format(expected, sizeof expected, available / 2));
+}
+
+static int ids_add(struct loader *loader, const int32_t *ids, int64_t count)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    AH_TRY(room_check(loader, corpus->count + count));
+    AH_TRY(ah__grow(&corpus->ids, &corpus->room, (size_t)(corpus->count + count), sizeof *ids));
+    memcpy(corpus->ids + corpus->count, ids, (size_t)count * sizeof *ids);
+    corpus->count += count;
+    return AH_OK;
+}
+
+/* ---- documents --------------------------------------------------------------------------------------------------- */
+
+static int encode(int32_t **ids, int64_t *count, struct loader *loader, const char *text, size_t length)
+{
+    const struct ah_tokenizer *tokenizer = loader->tokenizer;
+    const char *where = ah__documents_where(loader->documents);
+    int status = tokenizer->encode(ids, count, tokenizer, text, length);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "%s", where);
+    status = ah__ids_check(*ids, *count, loader->vocab_size, where);
+    if (status != AH_OK)
+        ah__free(*ids);
+    return status;
+}
+
+static int text_add(struct loader *loader, const struct ah_document *document)
+{
+    int32_t *ids;
+    int64_t count;
+    AH_TRY(encode(&ids, &count, loader, document->text, document->length));
+    int status = ids_add(loader, ids, count);
+    ah__free(ids);
+    return status;
+}
+
+/* Prompt and completion as one text, and how many of its ids are the prompt's own. */
+static int pair_encode(int32_t **ids, int64_t *count, int64_t *given, struct loader *loader,
+                       const struct ah_document *document)
+{
+    size_t length = document->length + document->completion_length;
+    int32_t *prompt = NULL;
+    int64_t prompt_count = 0;
+    char *text;
+    AH_TRY(ah__new(&text, length + 1, 1));
+    memcpy(text, document->text, document->length);
+    memcpy(text + document->length, document->completion, document->completion_length);
+    int status = encode(&prompt, &prompt_count, loader, text, document->length);
+    if (status == AH_OK)
+        status = encode(ids, count, loader, text, length);
+    for (*given = 0; status == AH_OK && *given < prompt_count && *given < *count; ++*given)
+        if (prompt[*given] != (*ids)[*given])
+            break;
+    ah__free(prompt);
+    ah__free(text);
+    return status;
+}
+
+/* ids: prompt, completion and, where there is room for it, the end. */
+static int example_add(struct loader *loader, const int32_t *ids, int64_t count, int64_t given)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    int64_t most = loader->most + 1, length = count < most ? count + 1 : most, first = corpus->count;
+    const int32_t end = ah__document_end(loader->tokenizer);
+    if (length < 2 || given >= length) {
+        corpus->left_out++;
+        return AH_OK;
+    }
+    corpus->cut += count + 1 > most;
+    AH_TRY(ids_add(loader, ids, length <= count ? length : count));
+    if (length > count)
+        AH_TRY(ids_add(loader, &end, 1));
+    AH_TRY(ah__grow(&corpus->examples, &corpus->example_room, (size_t)corpus->example_count + 1,
+                    sizeof *corpus->examples));
+    corpus->examples[corpus->example_count++] = (struct ah_example){first, (int32_t)length, (int32_t)given};
+    return AH_OK;
+}
+
+static int pair_add(struct loader *loader, const struct ah_document *document)
+{
+    int32_t *ids;
+    int64_t count, given;
+    AH_TRY(pair_encode(&ids, &count, &given, loader, document));
+    int status = example_add(loader, ids, count, given);
+    ah__free(ids);
+    return status;
+}
+
+static int load_all(struct loader *loader)
+{
+    const int32_t end = ah__document_end(loader->tokenizer);
+    struct ah_document document;
+    bool more;
+    for (;;) {
+        AH_TRY(ah__documents_next(&more, &document, loader->documents));
+        if (!more)
+            return AH_OK;
+        loader->corpus->documents += document.whole;
+        if (document.completion) {
+            AH_TRY(pair_add(loader, &document));
+            continue;
+        }
+        AH_TRY(text_add(loader, &document));
+        if (document.whole && !document.alone)
+            AH_TRY(ids_add(loader, &end, 1));
+    }
+}
+
+static int end_check(const struct loader *loader)
+{
+    int32_t end = ah__document_end(loader->tokenizer);
+    return end < loader->vocab_size
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "tokenizer: found the document's end %d, expected one below the model's vocab_size "
+                          "%lld", end, (long long)loader->vocab_size);
+}
+
+int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
+                    const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most)
+{
+    struct ah_corpus corpus = {0};
+    struct loader loader = {&corpus, NULL, tokenizer, vocab_size, most};
+    AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
+    int status = end_check(&loader);
+    if (status == AH_OK)
+        status = load_all(&loader);
+    corpus.signature = ah__hash_int(tokenizer->signature, ah__documents_signature(loader.documents));
+    corpus.bytes = ah__documents_bytes(loader.documents);
+    ah__documents_close(loader.documents);
+    if (status == AH_OK)
+        *out = corpus;
+    else
+        ah__corpus_free(&corpus);
+    return status;
+}
+
+void ah__corpus_free(struct ah_corpus *corpus)
+{
+    ah__free(corpus->ids);
+    ah__free(corpus->examples);
+    *corpus = (struct ah_corpus){0};
+}

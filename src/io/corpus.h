@@ -1,0 +1,45 @@
+/* The tokens of documents, in memory: of running text, or of examples of their own. Takes documents and a tokenizer,
+ * gives ids. Knows no batches and no models.
+ *
+ * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so that
+ * it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion together, and
+ * the document's end; what is learned of it begins where its tokens are no longer those of the prompt alone. */
+#ifndef AH_IO_CORPUS_H
+#define AH_IO_CORPUS_H
+
+#include "io/documents.h"
+#include "io/tokenizer.h"
+
+struct ah_example {
+    int64_t first;  /* of its ids in the corpus */
+    int32_t length; /* 2 .. seq + 1 */
+    int32_t given;  /* ids that are the prompt's, below length: nothing is learned where they would be foretold */
+};
+
+struct ah_corpus {
+    int32_t *ids;   /* [count] */
+    int64_t count;
+    size_t room;
+    struct ah_example *examples; /* null: running text */
+    int64_t example_count;
+    size_t example_room;
+    int64_t documents;  /* read, those left out too */
+    int64_t cut;        /* examples that were longer than seq + 1 */
+    int64_t left_out;   /* examples of which nothing but the prompt, or nothing, had room */
+    int64_t bytes;      /* of the files */
+    uint64_t signature; /* of names in folders, order and every byte of the files, and the tokenizer */
+};
+
+/* Reads all documents. Examples are cut to `most` + 1 ids. Every id is below vocab_size. AH_EINPUT names file, line and
+ * token, or says how much memory is there when it takes more than half of what is free; as ah__documents_next. */
+int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,
+                    const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most);
+/* Zero-initialised is fine. */
+void ah__corpus_free(struct ah_corpus *corpus);
+
+/* The id that ends a document: what the tokenizer says, or, of bytes, the one no text has: 0. */
+int32_t ah__document_end(const struct ah_tokenizer *tokenizer);
+/* The first of count ids that is not below vocab_size is a failure: AH_EINPUT; `where` is the document. */
+int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where);
+
+#endif

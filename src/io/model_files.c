@@ -1,0 +1,151 @@
+#include "io/model_files.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+
+enum { FILE_MOST = 64 << 20 };
+
+static const char *const names[] = {
+    AH_GENERATION_CONFIG,  "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json",   "vocab.json",        "merges.txt",            "vocab.txt",
+    "tokenizer.model",     "spiece.model",      "sentencepiece.bpe.model",
+    "chat_template.jinja", "chat_template.json",
+};
+
+bool ah__model_files_are(const char *name)
+{
+    for (size_t i = 0; i < AH_LENGTH(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The text is the files' from now on, or freed. */
+static int take(struct ah_model_files *files, const char *name, char *text, size_t length)
+{
+    struct ah_model_file file = {.text = text, .length = length};
+    int status = ah__strdup(&file.name, name);
+    if (status == AH_OK)
+        status = ah__grow(&files->file, &files->room, files->count + 1, sizeof *files->file);
+    if (status == AH_OK) {
+        files->file[files->count++] = file;
+        return AH_OK;
+    }
+    ah__free(file.name);
+    ah__free(text);
+    return status;
+}
+
+static int load_one(struct ah_model_files *files, const char *folder, const char *name)
+{
+    char *path, *text;
+    size_t length;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    int status = AH_OK;
+    if (ah__path_exists(path)) {
+        status = ah__file_read(&text, &length, path, FILE_MOST);
+        if (status == AH_OK)
+            status = take(files, name, text, length);
+    }
+    ah__free(path);
+    return status;
+}
+
+/* ---- how it generates -------------------------------------------------------------------------------------------- */
+
+static int ids_copy(cJSON *to, const cJSON *config)
+{
+    static const char *const keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        const cJSON *from = cJSON_GetObjectItemCaseSensitive(config, keys[i]);
+        if (!cJSON_IsNumber(from) && !cJSON_IsArray(from))
+            continue;
+        cJSON *copy = cJSON_Duplicate(from, true);
+        if (!cJSON_AddItemToObject(to, keys[i], copy)) {
+            cJSON_Delete(copy);
+            return ah__fail(AH_ENOMEM, "out of host memory: " AH_GENERATION_CONFIG);
+        }
+    }
+    return AH_OK;
+}
+
+static int generation_of(struct ah_model_files *files, const cJSON *config)
+{
+    cJSON *tree = cJSON_CreateObject();
+    char *text;
+    int status = tree ? ids_copy(tree, config) : ah__fail(AH_ENOMEM, "out of host memory: " AH_GENERATION_CONFIG);
+    if (status == AH_OK && tree->child) {
+        status = ah__json_text(&text, tree, false);
+        if (status == AH_OK)
+            status = take(files, AH_GENERATION_CONFIG, text, strlen(text));
+    }
+    cJSON_Delete(tree);
+    return status;
+}
+
+static int generation_make(struct ah_model_files *files, const char *config_path)
+{
+    struct ah_json config = {0};
+    if (!ah__path_exists(config_path))
+        return AH_OK;
+    AH_TRY(ah__json_load(&config, config_path));
+    int status = generation_of(files, config.node);
+    ah__json_free(&config);
+    return status;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int folder_load(struct ah_model_files *files, const char *folder)
+{
+    bool generates = false;
+    char *config;
+    for (size_t i = 0; i < AH_LENGTH(names); i++)
+        AH_TRY(load_one(files, folder, names[i]));
+    for (size_t i = 0; i < files->count; i++)
+        generates |= strcmp(files->file[i].name, AH_GENERATION_CONFIG) == 0;
+    if (generates)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&config, "%s/config.json", folder));
+    int status = generation_make(files, config);
+    ah__free(config);
+    return status;
+}
+
+int ah__model_files_load(struct ah_model_files *files, const char *path)
+{
+    struct stat info;
+    struct ah_model_files loaded = {0};
+    if (!path)
+        return AH_OK;
+    int status = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? folder_load(&loaded, path)
+                                                                 : generation_make(&loaded, path);
+    if (status == AH_OK)
+        *files = loaded;
+    else
+        ah__model_files_free(&loaded);
+    return status;
+}
+
+int ah__model_file_save(const struct ah_model_file *file, const char *folder)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, file->name));
+    int status = ah__file_write(path, file->text, file->length);
+    ah__free(path);
+    return status;
+}
+
+void ah__model_files_free(struct ah_model_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        ah__free(files->file[i].name);
+        ah__free(files->file[i].text);
+    }
+    ah__free(files->file);
+    *files = (struct ah_model_files){0};
+}

@@ -1,0 +1,32 @@
+/* The small files that lie beside a model's weights and that it is of no use without: its tokenizer's, and how it
+ * generates. Takes a folder, keeps them in memory, writes them into other folders byte for byte. Knows not what is in
+ * them. */
+#ifndef AH_IO_MODEL_FILES_H
+#define AH_IO_MODEL_FILES_H
+
+#include "base/status.h"
+
+#define AH_GENERATION_CONFIG "generation_config.json"
+
+struct ah_model_file {
+    char *name, *text;
+    size_t length;
+};
+
+struct ah_model_files {
+    struct ah_model_file *file;
+    size_t count, room;
+};
+
+/* Whether a file of this name is one of them. */
+bool ah__model_files_are(const char *name);
+/* Adds those of a folder. Where it has no generation_config.json, one is made of the ids in its config.json that begin
+ * and end a text, if there are any. `path` may be a configuration's file or null. AH_EINPUT: one cannot be read, or is
+ * longer than 64 MiB; AH_EIO; AH_ENOMEM. */
+int ah__model_files_load(struct ah_model_files *files, const char *path);
+/* Writes one into a folder. AH_EIO. */
+int ah__model_file_save(const struct ah_model_file *file, const char *folder);
+/* Zero-initialised is fine. */
+void ah__model_files_free(struct ah_model_files *files);
+
+#endif

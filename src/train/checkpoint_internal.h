@@ -1,0 +1,32 @@
+/* What saving (checkpoint_save.c) and loading (checkpoint.c) a checkpoint share: which tensors its files have. */
+#ifndef AH_TRAIN_CHECKPOINT_INTERNAL_H
+#define AH_TRAIN_CHECKPOINT_INTERNAL_H
+
+#include "train/checkpoint.h"
+
+/* 1 had no save_seconds, keep and lr_steps. */
+enum { AH_CHECKPOINT_FORMAT = 2, AH_CHECKPOINT_FORMAT_OLDEST = 1 };
+
+/* A tensor of a checkpoint file: a parameter's state under a name of its own. */
+struct ah_entry {
+    char *name;
+    int param;
+    enum ah_run_state which;
+};
+
+/* The model's tensors, and the optimizer's. */
+enum ah_checkpoint_part { AH_PART_MODEL, AH_PART_OPTIMIZER, AH_PART_COUNT };
+extern const char *const ah__checkpoint_files[AH_PART_COUNT];
+
+struct ah_entries {
+    struct ah_entry *entry; /* in order of names, as Hugging Face writes them */
+    size_t count;
+    enum ah_dtype dtype; /* of all */
+};
+
+/* AH_ENOMEM; ah__entries_fini is needed then, too. */
+int ah__entries_init(struct ah_entries *out, enum ah_checkpoint_part part, const struct ah_partition *partition,
+                     enum ah_dtype saved);
+void ah__entries_fini(struct ah_entries *entries);
+
+#endif

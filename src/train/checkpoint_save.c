@@ -1,0 +1,240 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "io/folder.h"
+#include "io/model_files.h"
+#include "io/shards.h"
+#include "op/bf16.h"
+#include "train/checkpoint_internal.h"
+
+/* A checkpoint that holds infinities would replace one that is of use. */
+static int check_finite(const float *values, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return ah__fail(AH_ENUMERIC, "%s[%zu] is %g: nothing is saved", name, i, (double)values[i]);
+    return AH_OK;
+}
+
+static int run_get(const float **values, int param, enum ah_run_state which, float *buffer, void *context)
+{
+    *values = buffer;
+    return ah__run_store(context, param, which, buffer);
+}
+
+struct ah_states ah__run_states_of(struct ah_run *run)
+{
+    return (struct ah_states){run_get, run};
+}
+
+static int append_all(struct ah_safetensors_writer *writer, const struct ah_entries *entries,
+                      const struct ah_partition *partition, const struct ah_states *states, float *buffer)
+{
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct ah_entry *entry = &entries->entry[i];
+        size_t count = (size_t)ah__shape_count(&partition->params[entry->param].shape);
+        const float *exact;
+        AH_TRY(states->get(&exact, entry->param, entry->which, buffer, states->context));
+        AH_TRY(check_finite(exact, count, entry->name));
+        const void *values = exact;
+        if (entries->dtype == AH_BF16) {
+            uint16_t *rounded = (uint16_t *)(void *)(buffer + ah__partition_largest(partition));
+            ah__bf16_narrow(rounded, exact, (int64_t)count);
+            values = rounded;
+        }
+        AH_TRY(ah__safetensors_writer_append(writer, values, count * (size_t)ah__dtype_bytes(entries->dtype)));
+    }
+    return AH_OK;
+}
+
+static int write_entries(struct ah_folder *folder, const char *file, const struct ah_entries *entries,
+                         const struct ah_partition *partition, const struct ah_states *states, float *buffer)
+{
+    struct ah_safetensors_decl *decls = NULL;
+    struct ah_safetensors_writer *writer = NULL;
+    char *path = NULL;
+    int64_t bytes;
+    uint64_t hash;
+    int status = ah__new(&decls, entries->count, sizeof *decls);
+    for (size_t i = 0; status == AH_OK && i < entries->count; i++)
+        decls[i] = (struct ah_safetensors_decl){entries->entry[i].name, entries->dtype,
+                                                partition->params[entries->entry[i].param].shape};
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/%s", ah__folder_path(folder), file);
+    if (status == AH_OK)
+        status = ah__safetensors_writer_open(&writer, path, decls, entries->count);
+    if (status == AH_OK)
+        status = append_all(writer, entries, partition, states, buffer);
+    if (status == AH_OK)
+        status = ah__safetensors_writer_close(writer, &bytes, &hash);
+    if (status == AH_OK)
+        status = ah__folder_note(folder, file, bytes, hash);
+    ah__safetensors_writer_free(writer);
+    ah__free(decls);
+    ah__free(path);
+    return status;
+}
+
+/* ---- the model in one file or several ---------------------------------------------------------------------------- */
+
+static int64_t entry_bytes(const struct ah_entries *entries, size_t index, const struct ah_partition *partition)
+{
+    return ah__shape_count(&partition->params[entries->entry[index].param].shape) * ah__dtype_bytes(entries->dtype);
+}
+
+/* The shard that begins with entry `first`: as many as `most` bytes hold, at least one. */
+static struct ah_entries shard_of(const struct ah_entries *entries, size_t first, const struct ah_partition *partition,
+                                  int64_t most)
+{
+    int64_t bytes = 0;
+    size_t end = first;
+    do
+        bytes += entry_bytes(entries, end++, partition);
+    while (end < entries->count && (!most || bytes + entry_bytes(entries, end, partition) <= most));
+    return (struct ah_entries){entries->entry + first, end - first, entries->dtype};
+}
+
+static int64_t shards_count(const struct ah_entries *entries, const struct ah_partition *partition, int64_t most)
+{
+    int64_t count = 0;
+    for (size_t first = 0; first < entries->count; count++)
+        first += shard_of(entries, first, partition, most).count;
+    return count;
+}
+
+static int index_fill(cJSON *tree, const struct ah_entries *entries, const struct ah_partition *partition, int64_t most)
+{
+    char name[AH_SHARDS_NAME_SIZE];
+    int64_t bytes = 0, count = shards_count(entries, partition, most);
+    for (size_t i = 0; i < entries->count; i++)
+        bytes += entry_bytes(entries, i, partition);
+    cJSON *metadata = cJSON_AddObjectToObject(tree, "metadata"); /* null: adding to it tells */
+    AH_TRY(ah__json_add_int(metadata, "total_parameters", bytes / ah__dtype_bytes(entries->dtype)));
+    AH_TRY(ah__json_add_int(metadata, "total_size", bytes));
+    cJSON *map = cJSON_AddObjectToObject(tree, "weight_map");
+    size_t first = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct ah_entries shard = shard_of(entries, first, partition, most);
+        ah__shards_name(name, i, count);
+        for (size_t k = 0; k < shard.count; k++)
+            AH_TRY(ah__json_add_string(map, shard.entry[k].name, name));
+        first += shard.count;
+    }
+    return AH_OK;
+}
+
+static int write_index(struct ah_folder *folder, const struct ah_entries *entries, const struct ah_partition *partition,
+                       int64_t most)
+{
+    char *path = NULL;
+    cJSON *tree = cJSON_CreateObject();
+    int status = index_fill(tree, entries, partition, most);
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/" AH_SHARDS_INDEX, ah__folder_path(folder));
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    ah__free(path);
+    return status == AH_OK ? ah__folder_add(folder, AH_SHARDS_INDEX) : status;
+}
+
+static int write_shards(struct ah_folder *folder, const struct ah_entries *entries, int64_t most,
+                        const struct ah_partition *partition, const struct ah_states *states, float *buffer)
+{
+    int64_t count = shards_count(entries, partition, most);
+    char name[AH_SHARDS_NAME_SIZE];
+    size_t first = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct ah_entries shard = shard_of(entries, first, partition, most);
+        AH_TRY(write_entries(folder, ah__shards_name(name, i, count), &shard, partition, states, buffer));
+        first += shard.count;
+    }
+    return count == 1 ? AH_OK : write_index(folder, entries, partition, most);
+}
+
+static int write_part(struct ah_folder *folder, enum ah_checkpoint_part part, const struct ah_settings *settings,
+                      const struct ah_partition *partition, const struct ah_states *states, float *buffer)
+{
+    struct ah_entries entries;
+    int status = ah__entries_init(&entries, part, partition, settings->save_dtype);
+    if (status == AH_OK && part == AH_PART_MODEL)
+        status = write_shards(folder, &entries, settings->shard_bytes, partition, states, buffer);
+    else if (status == AH_OK)
+        status = write_entries(folder, ah__checkpoint_files[part], &entries, partition, states, buffer);
+    ah__entries_fini(&entries);
+    return status;
+}
+
+/* ---- what is beside it ------------------------------------------------------------------------------------------- */
+
+static int write_files(struct ah_folder *folder, const struct ah_model_files *files)
+{
+    for (size_t i = 0; files && i < files->count; i++) {
+        AH_TRY(ah__model_file_save(&files->file[i], ah__folder_path(folder)));
+        AH_TRY(ah__folder_add(folder, files->file[i].name));
+    }
+    return AH_OK;
+}
+
+static int write_config(struct ah_folder *folder, const struct ah_model *model)
+{
+    const char *config = ah_model_get(model)->config;
+    char *path;
+    if (!config)
+        config = "{}";
+    AH_TRY(ah__sprintf(&path, "%s/config.json", ah__folder_path(folder)));
+    int status = ah__file_write(path, config, strlen(config));
+    ah__free(path);
+    return status == AH_OK ? ah__folder_add(folder, "config.json") : status;
+}
+
+static int fill_state(cJSON *tree, const struct ah_checkpoint *state)
+{
+    AH_TRY(ah__json_add_int(tree, "format", AH_CHECKPOINT_FORMAT));
+    AH_TRY(ah__json_add_string(tree, "version", ah_version()));
+    AH_TRY(ah__json_add_int(tree, "step", state->step));
+    AH_TRY(ah__json_add_double(tree, "loss", state->loss));
+    AH_TRY(ah__settings_save(tree, &state->settings));
+    AH_TRY(ah__json_add_int(tree, "data_batch", state->step));
+    AH_TRY(ah__json_add_string(tree, "data_path", state->data_path));
+    AH_TRY(ah__json_add_int(tree, "data_tokens", state->data_tokens));
+    AH_TRY(ah__json_add_string(tree, "arithmetic", state->arithmetic));
+    return ah__json_add_hash(tree, "data_signature", state->data_signature);
+}
+
+static int write_state(struct ah_folder *folder, const struct ah_checkpoint *state)
+{
+    char *path = NULL;
+    cJSON *tree = cJSON_CreateObject();
+    int status = fill_state(tree, state);
+    if (status == AH_OK)
+        status = ah__sprintf(&path, "%s/state.json", ah__folder_path(folder));
+    if (status == AH_OK)
+        status = ah__json_save(tree, path);
+    cJSON_Delete(tree);
+    ah__free(path);
+    return status == AH_OK ? ah__folder_add(folder, "state.json") : status;
+}
+
+int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, const struct ah_model *model,
+                        const struct ah_partition *partition, const struct ah_states *states, float *buffer)
+{
+    struct ah_folder *folder;
+    AH_TRY(ah__folder_begin(&folder, dir, state->step));
+    int status = AH_OK;
+    for (int i = 0; status == AH_OK && i < AH_PART_COUNT; i++)
+        status = write_part(folder, (enum ah_checkpoint_part)i, &state->settings, partition, states, buffer);
+    if (status == AH_OK)
+        status = write_config(folder, model);
+    if (status == AH_OK)
+        status = write_files(folder, state->files);
+    if (status == AH_OK)
+        status = write_state(folder, state);
+    if (status == AH_OK)
+        status = ah__folder_commit(folder, (int)state->settings.keep);
+    ah__folder_free(folder);
+    return status;
+}

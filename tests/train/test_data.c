@@ -1,0 +1,128 @@
+/* Trainings on examples, documents and token files of other programs. */
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "train/tiny.h"
+
+static char notes[2048];
+
+static void keep_note(const char *line, void *context)
+{
+    (void)context;
+    size_t length = strlen(notes);
+    snprintf(notes + length, sizeof notes - length, "%s\n", line);
+}
+
+static void write_pairs(const char *path, int count, char salt)
+{
+    char text[8192];
+    size_t length = 0;
+    for (int i = 0; i < count; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "{\"prompt\": \"%d+%c=\", \"completion\": \"%.*s\"}\n", i, salt, i % 9 + 1,
+                                   "abcdefghijkl");
+    assert_ok(ah__file_write(path, text, length));
+}
+
+static struct ah_train_options options_on(const struct place *place, const char *data, char out[PATH_SIZE],
+                                          const char *name)
+{
+    struct ah_train_options options = options_of(place);
+    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
+    options.data_path = data;
+    options.out_dir = out;
+    options.on_note = keep_note;
+    notes[0] = 0;
+    return options;
+}
+
+static int stop_at_3(const struct ah_step *step, void *context)
+{
+    (void)context;
+    return step->step >= 3;
+}
+
+/* Stopped and resumed gives the same bits; what is cut or left out is told; other examples are refused. */
+static void examples_train_and_resume(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE];
+    place_init(&place);
+    snprintf(data, sizeof data, "%s.jsonl", place.data);
+    write_pairs(data, 40, 'x');
+    struct ah_train_options options = options_on(&place, data, whole, "whole");
+    assert_ok(ah_train(&result, &options));
+    assert_non_null(strstr(notes, "40 examples of prompt and completion, one in each sequence"));
+    assert_non_null(strstr(notes, "examples are longer than 8 tokens and were cut there"));
+    assert_non_null(strstr(notes, "tokens of 40 documents take"));
+    options = options_on(&place, data, part, "part");
+    options.on_step = stop_at_3;
+    assert_ok(ah_train(&result, &options));
+    assert_true(result.stopped);
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = part;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_file(whole, part, "checkpoint/model.safetensors");
+    write_pairs(data, 40, 'y');
+    assert_fails(ah_train(&result, &resume), AH_ESTALE, "as in the checkpoint's data");
+}
+
+/* The same tokens, packed or not, train the same bits. */
+static void packed_text_is_the_same_text(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char plain[PATH_SIZE], unpacked[PATH_SIZE], data[PATH_SIZE], *text;
+    size_t length;
+    place_init(&place);
+    assert_ok(ah__file_read(&text, &length, place.data, 1 << 20));
+    snprintf(data, sizeof data, "%s.gz", place.data);
+    gzFile file = gzopen(data, "wb");
+    assert_int_equal(gzwrite(file, text, (unsigned)length), length);
+    gzclose(file);
+    ah__free(text);
+    struct ah_train_options options = options_on(&place, place.data, plain, "plain");
+    assert_ok(ah_train(&result, &options));
+    options = options_on(&place, data, unpacked, "unpacked");
+    assert_ok(ah_train(&result, &options));
+    expect_same_file(plain, unpacked, "checkpoint/model.safetensors");
+}
+
+/* What is said of data once holds when the training goes on. */
+static void a_format_is_kept(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], part[PATH_SIZE], data[PATH_SIZE];
+    uint16_t ids[600];
+    place_init(&place);
+    for (size_t i = 0; i < AH_LENGTH(ids); i++)
+        ids[i] = (uint16_t)(i * 13 % 128);
+    snprintf(data, sizeof data, "%s.ids", place.data);
+    assert_ok(ah__file_write(data, ids, sizeof ids));
+    struct ah_train_options options = options_on(&place, data, whole, "whole");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "found a zero byte at 0");
+    options.data_format = "words";
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "data_format: found 'words', expected auto, text");
+    options.data_format = "nanogpt";
+    assert_ok(ah_train(&result, &options));
+    assert_non_null(strstr(notes, "is read as nanoGPT's 16-bit tokens"));
+    options = options_on(&place, data, part, "part");
+    options.data_format = "nanogpt";
+    options.on_step = stop_at_3;
+    assert_ok(ah_train(&result, &options));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = part;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_file(whole, part, "checkpoint/model.safetensors");
+}
+
+AH_TEST_SUITE("train/data", cmocka_unit_test(examples_train_and_resume), cmocka_unit_test(packed_text_is_the_same_text),
+              cmocka_unit_test(a_format_is_kept))

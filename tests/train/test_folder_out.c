@@ -1,0 +1,206 @@
+/* What a checkpoint has beside weights, and weights in several files: the folder that other programs load. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "io/shards.h"
+#include "train/tiny.h"
+
+enum { SHARD_BYTES = 8000 };
+
+static void expect_text(const char *folder, const char *name, const char *expected)
+{
+    size_t length;
+    char *text = read_text(folder, name, &length);
+    assert_string_equal(text, expected);
+    ah__free(text);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+    char path[PATH_SIZE];
+    return access(at(path, folder, name), F_OK) == 0;
+}
+
+/* A model's folder with a tokenizer's files; `generation` may be null. */
+static void model_folder(char folder[PATH_SIZE], const struct place *place, const char *config, const char *generation)
+{
+    char path[PATH_SIZE];
+    snprintf(folder, PATH_SIZE, "%s-folder", place->model);
+    assert_ok(ah__folder_make(folder));
+    write_text(at(path, folder, "config.json"), config);
+    write_text(at(path, folder, "tokenizer_config.json"), "{\"a\": 1}");
+    write_text(at(path, folder, "merges.txt"), "#version: 0.2\n");
+    write_text(at(path, folder, "README.md"), "not a part of it");
+    if (generation)
+        write_text(at(path, folder, "generation_config.json"), generation);
+}
+
+#define CONFIG                                                                                                         \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, \"n_layer\": 3, "            \
+    "\"n_head\": 2, \"bos_token_id\": 1, \"eos_token_id\": [2, 3]}"
+
+static struct ah_train_options options_in(const struct place *place, const char *model, char out[PATH_SIZE],
+                                          const char *name)
+{
+    struct ah_train_options options = options_of(place);
+    snprintf(out, PATH_SIZE, "%s-%s", place->out, name);
+    options.model_path = model;
+    options.out_dir = out;
+    return options;
+}
+
+/* They are in the checkpoint, under its checksums, and where the run's folder shows it; a training that goes on has them
+ * from there, when the model's folder is long gone. */
+static void files_of_the_model_go_along(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char model[PATH_SIZE], out[PATH_SIZE], checkpoint[PATH_SIZE];
+    struct ah_json sums, files, entry;
+    place_init(&place);
+    model_folder(model, &place, CONFIG, NULL);
+    struct ah_train_options options = options_in(&place, model, out, "along");
+    options.steps = 4;
+    assert_ok(ah_train(&result, &options));
+    assert_ok(ah__folder_remove(model));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = out;
+    resume.steps = 6;
+    assert_ok(ah_train(&result, &resume));
+    at(checkpoint, out, "step-00000006");
+    expect_text(checkpoint, "tokenizer_config.json", "{\"a\": 1}");
+    expect_text(checkpoint, "merges.txt", "#version: 0.2\n");
+    expect_text(out, "merges.txt", "#version: 0.2\n");
+    assert_false(exists(checkpoint, "README.md"));
+    struct ah_json generation;
+    char path[PATH_SIZE];
+    int64_t ids[4];
+    size_t count;
+    assert_ok(ah__json_load(&generation, at(path, out, "generation_config.json")));
+    assert_ok(ah__json_int(ids, &generation, "bos_token_id", 1, 1));
+    assert_ok(ah__json_ints(ids, &count, 4, &generation, "eos_token_id", 0, 9));
+    assert_true(count == 2 && ids[0] == 2 && ids[1] == 3);
+    assert_false(ah__json_has(&generation, "pad_token_id"));
+    ah__json_free(&generation);
+    assert_ok(ah__json_load(&sums, at(path, checkpoint, "checksums.json")));
+    assert_ok(ah__json_object(&files, &sums, "files"));
+    assert_ok(ah__json_object(&entry, &files, "merges.txt"));
+    assert_ok(ah__json_object(&entry, &files, "generation_config.json"));
+    ah__json_free(&sums);
+    write_text(at(path, checkpoint, "merges.txt"), "#version: 0.3\n");
+    resume.steps = 7;
+    resume.resume_dir = checkpoint;
+    assert_fails(ah_train(&result, &resume), AH_ECORRUPT, "merges.txt: found checksum");
+}
+
+static void a_generation_config_is_copied(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char model[PATH_SIZE], out[PATH_SIZE], path[PATH_SIZE];
+    place_init(&place);
+    model_folder(model, &place, CONFIG, "{\"temperature\": 0.6}\n");
+    struct ah_train_options options = options_in(&place, model, out, "copied");
+    options.steps = 1;
+    assert_ok(ah_train(&result, &options));
+    expect_text(out, "generation_config.json", "{\"temperature\": 0.6}\n");
+    /* what somebody else put there is not overwritten */
+    snprintf(out, sizeof out, "%s-theirs", place.out);
+    assert_ok(ah__folder_make(out));
+    write_text(at(path, out, "tokenizer.json"), "{}");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "tokenizer.json: found one that is no checkpoint's");
+    assert_int_equal(unlink(path), 0);
+    write_text(at(path, out, "model-00001-of-00002.safetensors"), "x");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "found one that is no checkpoint's");
+}
+
+/* Every tensor of the one file is in the files that the index names, with the same bytes. */
+static void expect_same_tensors(const char *whole, const char *sharded, int64_t *shards)
+{
+    struct ah_shards *one, *many;
+    struct ah_json index, metadata;
+    char path[PATH_SIZE];
+    int64_t bytes = 0, total, parameters;
+    assert_ok(ah__shards_open(&one, at(path, whole, "model.safetensors")));
+    assert_ok(ah__json_load(&index, at(path, sharded, "model.safetensors.index.json")));
+    assert_ok(ah__shards_open(&many, path));
+    assert_int_equal(ah__shards_count(one), ah__shards_count(many));
+    for (size_t i = 0; i < ah__shards_count(one); i++) {
+        const struct ah_safetensors_tensor *tensor = ah__shards_at(one, i);
+        const struct ah_safetensors_tensor *other = ah__shards_find(many, tensor->name);
+        assert_non_null(other);
+        assert_int_equal(tensor->bytes, other->bytes);
+        assert_memory_equal(tensor->data, other->data, tensor->bytes);
+        bytes += (int64_t)tensor->bytes;
+    }
+    assert_ok(ah__json_object(&metadata, &index, "metadata"));
+    assert_ok(ah__json_int(&total, &metadata, "total_size", 0, INT64_MAX));
+    assert_ok(ah__json_int(&parameters, &metadata, "total_parameters", 0, INT64_MAX));
+    assert_true(total == bytes && parameters == bytes / 4);
+    for (*shards = 0; ; ++*shards) {
+        char name[AH_SHARDS_NAME_SIZE];
+        struct stat info;
+        long of = 0;
+        const char *file = cJSON_GetObjectItem(cJSON_GetObjectItem(index.node, "weight_map"),
+                                               ah__shards_at(many, 0)->name)->valuestring;
+        assert_int_equal(sscanf(file, "model-00001-of-%ld", &of), 1);
+        if (*shards == of)
+            break;
+        ah__shards_name(name, *shards, of);
+        assert_int_equal(stat(at(path, sharded, name), &info), 0);
+        assert_true(info.st_size <= SHARD_BYTES + 4096); /* but for the header; the largest tensor has 8192 bytes */
+    }
+    ah__json_free(&index);
+    ah__shards_close(one);
+    ah__shards_close(many);
+}
+
+/* In several files or in one, what is trained is the same; changing it between is fine and leaves nothing behind. */
+static void a_large_model_lies_in_several_files(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result result;
+    char whole[PATH_SIZE], out[PATH_SIZE], path[PATH_SIZE], name[AH_SHARDS_NAME_SIZE];
+    int64_t shards;
+    place_init(&place);
+    struct ah_train_options options = options_in(&place, place.model, whole, "whole");
+    assert_ok(ah_train(&result, &options));
+    options = options_in(&place, place.model, out, "shards");
+    options.shard_bytes = SHARD_BYTES;
+    assert_ok(ah_train(&result, &options));
+    assert_false(exists(out, "model.safetensors"));
+    expect_same_tensors(whole, out, &shards);
+    assert_in_range(shards, 3, 8);
+    struct ah_generate_options generate = {.model_dir = out, .prompt = "ab", .tokens = 3, .threads = 1};
+    assert_ok(ah_generate(&generate));
+    struct ah_train_options resume = resume_of(&place);
+    resume.resume_dir = whole;
+    resume.steps = STEPS + 2;
+    assert_ok(ah_train(&result, &resume));
+    resume.resume_dir = out;
+    assert_ok(ah_train(&result, &resume));
+    expect_same_tensors(whole, out, &shards);
+    resume.shard_bytes = 0;
+    resume.steps = STEPS + 4;
+    assert_ok(ah_train(&result, &resume));
+    assert_true(exists(out, "model.safetensors"));
+    assert_int_equal(readlink(at(path, out, "model.safetensors.index.json"), name, sizeof name), -1);
+    assert_int_equal(readlink(at(path, out, ah__shards_name(name, 0, shards)), name, sizeof name), -1);
+    /* a shard that is gone or damaged is found as any other file */
+    snprintf(path, sizeof path, "%s/step-%08d/%s", out, STEPS + 2, ah__shards_name(name, 1, shards));
+    write_text(path, "damaged");
+    snprintf(path, sizeof path, "%s/step-%08d", out, STEPS + 2);
+    resume.resume_dir = path;
+    assert_fails(ah_train(&result, &resume), AH_ECORRUPT, "found 7 bytes, expected");
+}
+
+AH_TEST_SUITE("train/folder_out", cmocka_unit_test(files_of_the_model_go_along),
+              cmocka_unit_test(a_generation_config_is_copied), cmocka_unit_test(a_large_model_lies_in_several_files))

@@ -11,6 +11,8 @@ pkg-config       command:pkg-config
 libdnnl-dev      header:dnnl.h
 libcjson-dev     header:cjson/cJSON.h
 libxxhash-dev    header:xxhash.h
+libpcre2-dev     header:pcre2posix.h
+libutf8proc-dev  header:utf8proc.h
 coinor-libcbc-dev header:coin/Cbc_C_Interface.h
 '
 packages_test='

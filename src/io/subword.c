@@ -215,13 +215,26 @@ static int make_bpe(const struct ah_subword_recipe *recipe)
     return ah__bpe_new(&subword->bpe, &options);
 }
 
+/* A token that is looked for in normalized text stands for its normalized content, as in the tokenizers library. */
+static int own_add(struct ah_subword *subword, const struct ah_added_token *token)
+{
+    const char *text = token->content;
+    size_t length = strlen(text);
+    struct ah_buf buffers[2] = {{0}};
+    int status = token->normalized ? ah__normalize(&text, &length, buffers, &subword->normalizer) : AH_OK;
+    if (status == AH_OK)
+        status = ah__token_map_add(&subword->own, token->id, text, length);
+    ah__buf_free(&buffers[0]);
+    ah__buf_free(&buffers[1]);
+    return status;
+}
+
 static int subword_finish(const struct ah_subword_recipe *recipe)
 {
     struct ah_subword *subword = recipe->subword;
     struct ah_tokenizer *base = &subword->base;
     for (size_t i = 0; i < recipe->added_count; i++)
-        AH_TRY(ah__token_map_add(&subword->own, recipe->added[i].id, recipe->added[i].content,
-                                 strlen(recipe->added[i].content)));
+        AH_TRY(own_add(subword, &recipe->added[i]));
     base->vocab_size = subword->vocab.size > subword->own.size ? subword->vocab.size : subword->own.size;
     if (base->vocab_size == 0)
         return ah__fail(AH_EINPUT, "%s: found a vocabulary of no tokens, expected one at least", recipe->path);

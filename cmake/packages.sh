@@ -13,6 +13,8 @@ libcjson-dev     header:cjson/cJSON.h
 libxxhash-dev    header:xxhash.h
 zlib1g-dev       header:zlib.h
 libzstd-dev      header:zstd.h
+libpcre2-dev     header:pcre2posix.h
+libutf8proc-dev  header:utf8proc.h
 coinor-libcbc-dev header:coin/Cbc_C_Interface.h
 '
 packages_test='

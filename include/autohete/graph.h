@@ -142,12 +142,17 @@ struct ah_model_def {
     int64_t vocab_size; /* tokens must be below it */
     int64_t max_seq;    /* longest sequence it can take */
     int layers;         /* number of blocks */
+    /* What its config.json asks to drop at random in training, and the key that says so: nothing is dropped here, so
+     * that ah_train() refuses it unless told (ah_train_options.no_dropout). 0 and null: nothing; the key must outlive
+     * the model. */
+    double dropout;
+    const char *dropout_key;
     /* Up to and with ah_graph_finish(). */
     int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context);
     void *context;      /* handed to record; must outlive the model */
 };
 
-/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json.
+/* From JSON with Hugging Face's config keys (docs/models.md has the families), or from a folder that holds config.json.
  * AH_EINPUT / AH_EIO. */
 AH_API int ah_model_load(struct ah_model **out, const char *path);
 /* From a user's own definition; strings are copied. */

@@ -54,10 +54,14 @@ AH_API struct ah_tensor ah_graph_param(struct ah_graph *graph, const char *name,
 AH_API struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor table, struct ah_tensor ids);
 /* x [B, T, C] += table [>= T, C] by position; in place on x */
 AH_API struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table);
+/* The same of a table [>= first + T, C] whose row `first` is for position 0 */
+AH_API struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table,
+                                                   int first);
 /* x [..., C], weight [C], bias [C] or id -1 -> same shape as x */
 AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                            struct ah_tensor bias, float eps);
-/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x */
+/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x; with weight [C / n] each run of C / n
+ * channels has a mean of its own */
 AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                          float eps);
 /* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
@@ -70,11 +74,32 @@ AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_ten
  * heads / kv_heads heads of q in a row share one of k and v */
 AH_API struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
                                                struct ah_tensor v, int heads, int kv_heads);
+/* The same two with what models do otherwise; all zero is as above. */
+struct ah_attention_options {
+    int window;   /* keys that a query sees, its own the last of them; 0: all up to its own */
+    bool by_head; /* ah_graph_attention_with(): q, k and v side by side within each head, not each for all heads */
+};
+AH_API struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tensor qkv, int heads,
+                                                const struct ah_attention_options *options);
+AH_API struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
+                                                    struct ah_tensor v, int heads, int kv_heads,
+                                                    const struct ah_attention_options *options);
 /* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
  * t * theta^(-2 i / dims) at position t; dims 0: all channels. In place on x */
 AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims);
+/* The same with what models do otherwise. */
+struct ah_rotary_options {
+    bool by_head;     /* x [B, T, 3C] as for ah_graph_attention_with(): q and k rotate, v stays */
+    float factor;     /* wavelengths are multiplied by it; 0: by nothing */
+    float low, high;  /* with high above 0 those waves only that fit `original` positions less than `high` times, and */
+    int original;     /* in full only where less than `low` times (Llama 3's scaling) */
+};
+AH_API struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta,
+                                             int dims, const struct ah_rotary_options *options);
 /* GELU, tanh form (Hugging Face's "gelu_new") */
 AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
+/* GELU itself, x times the share of a normal distribution below x (Hugging Face's "gelu") */
+AH_API struct ah_tensor ah_graph_gelu_erf(struct ah_graph *graph, struct ah_tensor x);
 AH_API struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x);
 /* gate / (1 + e^-gate) * up, same shapes (SwiGLU's product) */
 AH_API struct ah_tensor ah_graph_silu_mul(struct ah_graph *graph, struct ah_tensor gate, struct ah_tensor up);
@@ -117,12 +142,17 @@ struct ah_model_def {
     int64_t vocab_size; /* tokens must be below it */
     int64_t max_seq;    /* longest sequence it can take */
     int layers;         /* number of blocks */
+    /* What its config.json asks to drop at random in training, and the key that says so: nothing is dropped here, so
+     * that ah_train() refuses it unless told (ah_train_options.no_dropout). 0 and null: nothing; the key must outlive
+     * the model. */
+    double dropout;
+    const char *dropout_key;
     /* Up to and with ah_graph_finish(). */
     int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context);
     void *context;      /* handed to record; must outlive the model */
 };
 
-/* From JSON with Hugging Face's config keys (model_type "gpt2"), or from a folder that holds config.json.
+/* From JSON with Hugging Face's config keys (docs/models.md has the families), or from a folder that holds config.json.
  * AH_EINPUT / AH_EIO. */
 AH_API int ah_model_load(struct ah_model **out, const char *path);
 /* From a user's own definition; strings are copied. */

@@ -15,6 +15,11 @@ int ah__gradient_gelu(struct ah_tape *tape, const struct ah_node *node, int dy)
     return in_place(tape, node, dy, AH_OP_GELU_BWD);
 }
 
+int ah__gradient_gelu_erf(struct ah_tape *tape, const struct ah_node *node, int dy)
+{
+    return in_place(tape, node, dy, AH_OP_GELU_ERF_BWD);
+}
+
 int ah__gradient_relu(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     return in_place(tape, node, dy, AH_OP_RELU_BWD);

@@ -10,7 +10,7 @@ int ah__gradient_embedding(struct ah_tape *tape, const struct ah_node *node, int
 
 int ah__gradient_add_position(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
-    AH_TRY(ah__tape_param(tape, AH_OP_POSITION_BWD, (struct ah_attr){0}, ah__values(dy), node->in[1]));
+    AH_TRY(ah__tape_param(tape, AH_OP_POSITION_BWD, node->attr, ah__values(dy), node->in[1]));
     ah__tape_release(tape, dy);
     return ah__tape_add(tape, node->in[0], dy);
 }

@@ -201,7 +201,13 @@ struct ah_tensor ah_graph_embedding(struct ah_graph *graph, struct ah_tensor tab
 
 struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table)
 {
-    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){0}, ah__values(x.id, table.id));
+    return ah_graph_add_position_from(graph, x, table, 0);
+}
+
+struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table,
+                                            int first)
+{
+    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){.first = first}, ah__values(x.id, table.id));
 }
 
 static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, float eps, struct ah_values in)
@@ -232,25 +238,52 @@ struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, str
 
 struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads)
 {
-    return record(graph, AH_OP_ATTENTION, (struct ah_attr){.heads = heads}, ah__values(qkv.id));
+    return ah_graph_attention_with(graph, qkv, heads, &(struct ah_attention_options){0});
+}
+
+struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tensor qkv, int heads,
+                                         const struct ah_attention_options *options)
+{
+    struct ah_attr attr = {.heads = heads, .window = options->window, .by_head = options->by_head};
+    return record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id));
 }
 
 struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
                                         struct ah_tensor v, int heads, int kv_heads)
 {
-    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads};
+    return ah_graph_attention_qkv_with(graph, q, k, v, heads, kv_heads, &(struct ah_attention_options){0});
+}
+
+struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
+                                             struct ah_tensor v, int heads, int kv_heads,
+                                             const struct ah_attention_options *options)
+{
+    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = options->window};
     return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id));
 }
 
 struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims)
 {
-    struct ah_attr attr = {.heads = heads, .theta = theta, .dims = dims};
+    return ah_graph_rotary_with(graph, x, heads, theta, dims, &(struct ah_rotary_options){0});
+}
+
+struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
+                                      const struct ah_rotary_options *options)
+{
+    struct ah_attr attr = {.heads = heads, .theta = theta, .dims = dims, .factor = options->factor,
+                           .low = options->low, .high = options->high, .original = options->original,
+                           .by_head = options->by_head};
     return record(graph, AH_OP_ROTARY, attr, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
 {
     return record(graph, AH_OP_GELU, (struct ah_attr){0}, ah__values(x.id));
+}
+
+struct ah_tensor ah_graph_gelu_erf(struct ah_graph *graph, struct ah_tensor x)
+{
+    return record(graph, AH_OP_GELU_ERF, (struct ah_attr){0}, ah__values(x.id));
 }
 
 struct ah_tensor ah_graph_relu(struct ah_graph *graph, struct ah_tensor x)

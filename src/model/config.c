@@ -2,6 +2,42 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+
+/* Of every family. */
+static const char *const common_keys[] = {"_name_or_path",
+                                          "architectures",
+                                          "bos_token_id",
+                                          "chunk_size_feed_forward",
+                                          "dtype",
+                                          "eos_token_id",
+                                          "id2label",
+                                          "label2id",
+                                          "model_type",
+                                          "output_attentions",
+                                          "output_hidden_states",
+                                          "pad_token_id",
+                                          "problem_type",
+                                          "return_dict",
+                                          "task_specific_params",
+                                          "torch_dtype",
+                                          "transformers_version",
+                                          "use_cache"};
+
+int ah__config_only(const struct ah_json *json, const char *const *keys)
+{
+    const char **all;
+    size_t own = 0;
+    while (keys[own])
+        own++;
+    AH_TRY(ah__new(&all, own + AH_LENGTH(common_keys) + 1, sizeof *all));
+    memcpy(all, keys, own * sizeof *all);
+    memcpy(all + own, common_keys, sizeof common_keys);
+    int status = ah__json_only(json, all);
+    ah__free(all);
+    return status;
+}
+
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words)
 {
     char expected[256] = "";
@@ -12,7 +48,8 @@ int ah__config_word(const char **out, const struct ah_json *json, const char *ke
         size_t used = strlen(expected);
         snprintf(expected + used, sizeof expected - used, "%s'%s'", i ? " or " : "", words[i]);
     }
-    return ah__fail(AH_EINPUT, "%s: key '%s': found '%.80s', expected %s", json->path, key, *out, expected);
+    return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found '%.80s', expected %s", json->path, json->where,
+                    json->where[0] ? "." : "", key, *out, expected);
 }
 
 int ah__config_sizes(const struct ah_json *json, const struct ah_config_size *sizes, size_t count)
@@ -26,8 +63,7 @@ int ah__config_fixed(const struct ah_json *json, const struct ah_config_fixed *f
 {
     for (size_t i = 0; i < count; i++) {
         bool value = fixed[i].expected;
-        if (ah__json_has(json, fixed[i].key))
-            AH_TRY(ah__json_bool(&value, json, fixed[i].key));
+        AH_TRY(ah__config_bool(&value, json, fixed[i].key));
         if (value != fixed[i].expected)
             return ah__fail(AH_EINPUT, "%s: key '%s': found %s, expected %s", json->path, fixed[i].key,
                             value ? "true" : "false", fixed[i].expected ? "true" : "false");
@@ -35,15 +71,100 @@ int ah__config_fixed(const struct ah_json *json, const struct ah_config_fixed *f
     return AH_OK;
 }
 
-int ah__config_no_dropout(const struct ah_json *json, const char *const *keys)
+int ah__config_int(int64_t *value, const struct ah_json *json, const char *key, int64_t min, int64_t max)
+{
+    return ah__json_has(json, key) ? ah__json_int(value, json, key, min, max) : AH_OK;
+}
+
+int ah__config_double(double *value, const struct ah_json *json, const char *key, double min, double max)
+{
+    return ah__json_has(json, key) ? ah__json_double(value, json, key, min, max) : AH_OK;
+}
+
+int ah__config_bool(bool *value, const struct ah_json *json, const char *key)
+{
+    return ah__json_has(json, key) ? ah__json_bool(value, json, key) : AH_OK;
+}
+
+/* The first word of each is the one that is written; the others name the same function. */
+static const struct {
+    const char *word;
+    enum ah_activation activation;
+} activations[] = {
+    {"gelu", AH_ACTIVATION_GELU},
+    {"gelu_new", AH_ACTIVATION_GELU_TANH},
+    {"relu", AH_ACTIVATION_RELU},
+    {"gelu_fast", AH_ACTIVATION_GELU_TANH},
+    {"gelu_pytorch_tanh", AH_ACTIVATION_GELU_TANH},
+};
+
+int ah__config_activation(enum ah_activation *value, const struct ah_json *json, const char *key)
+{
+    const char *words[AH_LENGTH(activations) + 1] = {NULL}, *found;
+    if (!ah__json_has(json, key))
+        return AH_OK;
+    for (size_t i = 0; i < AH_LENGTH(activations); i++)
+        words[i] = activations[i].word;
+    AH_TRY(ah__config_word(&found, json, key, words));
+    for (size_t i = 0; i < AH_LENGTH(activations); i++)
+        if (strcmp(found, activations[i].word) == 0)
+            *value = activations[i].activation;
+    return AH_OK;
+}
+
+int ah__config_dropout(struct ah_config_dropout *out, const struct ah_json *json, const char *const *keys)
 {
     for (size_t i = 0; keys[i]; i++) {
         double rate = 0;
-        if (ah__json_has(json, keys[i]))
-            AH_TRY(ah__json_double(&rate, json, keys[i], 0, 1));
-        if (rate > 0)
-            return ah__fail(AH_EINPUT, "%s: key '%s': found %g, expected 0: dropout is not supported", json->path,
-                            keys[i], rate);
+        AH_TRY(ah__config_double(&rate, json, keys[i], 0, 1));
+        if (rate > 0 && !out->key)
+            *out = (struct ah_config_dropout){keys[i], rate};
     }
     return AH_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+const char *ah__config_activation_word(enum ah_activation activation)
+{
+    return activations[activation].word;
+}
+
+int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        AH_TRY(ah__json_add_int(tree, sizes[i].key, *sizes[i].value));
+    return AH_OK;
+}
+
+int ah__config_add_zeros(cJSON *tree, const char *const *keys)
+{
+    for (size_t i = 0; keys[i]; i++)
+        AH_TRY(ah__json_add_int(tree, keys[i], 0));
+    return AH_OK;
+}
+
+static int add_names(cJSON *tree, const char *architecture, const char *model_type)
+{
+    cJSON *architectures = cJSON_CreateStringArray(&architecture, 1);
+    if (!cJSON_AddItemToObject(tree, "architectures", architectures)) {
+        cJSON_Delete(architectures);
+        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    }
+    return ah__json_add_string(tree, "model_type", model_type);
+}
+
+int ah__config_text(char **out, const char *architecture, const char *model_type,
+                    int (*fill)(cJSON *tree, const void *config), const void *config)
+{
+    cJSON *tree = cJSON_CreateObject();
+    if (!tree)
+        return ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    int status = add_names(tree, architecture, model_type);
+    if (status == AH_OK)
+        status = fill(tree, config);
+    if (status == AH_OK)
+        status = ah__json_text(out, tree, false);
+    cJSON_Delete(tree);
+    return status;
 }

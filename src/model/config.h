@@ -1,5 +1,5 @@
-/* Reading Hugging Face's config keys: what one family needs as well as the next. Each call reads some keys of a parsed
- * config.json; AH_EINPUT names file, key, found and expected. Knows no family. */
+/* Reading and writing Hugging Face's config keys: what one family needs as well as the next. Each reading call reads some
+ * keys of a parsed config.json; AH_EINPUT names file, key, found and expected. Knows no family. */
 #ifndef AH_MODEL_CONFIG_H
 #define AH_MODEL_CONFIG_H
 
@@ -13,14 +13,40 @@ struct ah_config_fixed {
     const char *key;
     bool expected;
 };
+/* What training would drop at random: the first key that asks for it and its rate; null and 0: nothing. The key is a
+ * literal of the family. */
+struct ah_config_dropout {
+    const char *key;
+    double rate;
+};
+/* Functions between the two halves of a feed-forward network. */
+enum ah_activation { AH_ACTIVATION_GELU, AH_ACTIVATION_GELU_TANH, AH_ACTIVATION_RELU };
 
+/* AH_EINPUT names the first key that is neither in the null-terminated list nor among those that change nothing
+ * whatever the family, as names, token ids and what a task on top of the model would use. AH_ENOMEM. */
+int ah__config_only(const struct ah_json *json, const char *const *keys);
 /* The text at `key`, one of `words` (the last is null); it belongs to json. */
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words);
 /* Integers from 1 to max, every one required. */
 int ah__config_sizes(const struct ah_json *json, const struct ah_config_size *sizes, size_t count);
 /* Switches that may be missing, and when they are there say what is expected. */
 int ah__config_fixed(const struct ah_json *json, const struct ah_config_fixed *fixed, size_t count);
-/* Rates of dropout, missing or 0; the last key is null. */
-int ah__config_no_dropout(const struct ah_json *json, const char *const *keys);
+/* Keys that may be missing or null: the value then stays what it is. */
+int ah__config_int(int64_t *value, const struct ah_json *json, const char *key, int64_t min, int64_t max);
+int ah__config_double(double *value, const struct ah_json *json, const char *key, double min, double max);
+int ah__config_bool(bool *value, const struct ah_json *json, const char *key);
+int ah__config_activation(enum ah_activation *value, const struct ah_json *json, const char *key);
+/* Rates of dropout, which may be missing; the last key is null. */
+int ah__config_dropout(struct ah_config_dropout *out, const struct ah_json *json, const char *const *keys);
+
+/* "gelu", "gelu_new" or "relu". */
+const char *ah__config_activation_word(enum ah_activation activation);
+int ah__config_add_sizes(cJSON *tree, const struct ah_config_size *sizes, size_t count);
+/* Each as 0. */
+int ah__config_add_zeros(cJSON *tree, const char *const *keys);
+/* The text of a configuration: the class that reads it (its architecture), its model_type and what `fill` adds. The
+ * caller frees *out with ah__free. AH_ENOMEM. */
+int ah__config_text(char **out, const char *architecture, const char *model_type,
+                    int (*fill)(cJSON *tree, const void *config), const void *config);
 
 #endif

@@ -12,7 +12,7 @@ struct ah_family {
     /* A new configuration from config keys. AH_EINPUT names file, key, found and expected; an unknown key is refused.
      * AH_ENOMEM. */
     int (*parse)(void **config, const struct ah_json *json);
-    /* Sets vocab_size, max_seq and layers. */
+    /* Sets vocab_size, max_seq, layers and what it says of dropout. */
     void (*describe)(struct ah_model_def *def, const void *config);
     /* The canonical config.json text: equal configurations give equal text. The caller frees *out with ah__free. */
     int (*text)(char **out, const void *config);
@@ -21,7 +21,8 @@ struct ah_family {
     void (*free)(void *config);
 };
 
-extern const struct ah_family ah__family_gpt2;
+extern const struct ah_family ah__family_gpt2, ah__family_gpt_neox, ah__family_llama, ah__family_mistral, ah__family_opt,
+    ah__family_qwen2, ah__family_qwen3;
 
 /* The family that the key model_type names. AH_EINPUT lists those that exist. */
 int ah__family_find(const struct ah_family **out, const struct ah_json *json);

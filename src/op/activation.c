@@ -20,6 +20,23 @@ const struct ah_op_row ah__op_gelu_bwd = {
     .flops = gelu_bwd_flops,
 };
 
+/* y = x times the share of a normal distribution below x */
+const struct ah_op_row ah__op_gelu_erf = {
+    .name = "gelu_erf",
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION}),
+    .infer = ah__op_infer_same,
+    .flops = gelu_flops,
+};
+
+const struct ah_op_row ah__op_gelu_erf_bwd = {
+    .name = "gelu_erf_bwd",
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT, .in_place = true}),
+    .infer = ah__op_infer_pair,
+    .flops = gelu_bwd_flops,
+};
+
 const struct ah_op_row ah__op_relu = {
     .name = "relu",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),

@@ -1,8 +1,25 @@
-/* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. */
+/* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. A query at position
+ * i sees the keys up to i, with a window w those from i - w + 1 on. */
 #include "op/rules.h"
+
+static int expect_window(const struct ah_attr *attr)
+{
+    return attr->window >= 0 ? AH_OK
+                             : ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
+}
+
+/* One product of queries with keys, or of probabilities with values: of T^2 pairs the causal half, of those the ones
+ * within the window. `y`: [B,T,C]. */
+static double seen_product(const struct ah_meta *y, const struct ah_attr *attr)
+{
+    double seq = (double)y->shape.dim[1], window = attr->window;
+    double keys = window > 0 && window < seq ? window * (2 - window / seq) : seq;
+    return (double)ah__shape_count(&y->shape) * keys;
+}
 
 static int attention_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
+    AH_TRY(expect_window(attr));
     AH_TRY(ah__op_expect_float("qkv", &in[0], 3, 3));
     if (attr->heads < 1 || ah__op_last(&in[0]) % (3 * (int64_t)attr->heads) != 0)
         return ah__op_wrong("qkv", &in[0], "[B,T,3C] with C a multiple of %d heads", attr->heads);
@@ -13,25 +30,19 @@ static int attention_infer(struct ah_meta *out, const struct ah_meta *in, const 
     return AH_OK;
 }
 
-/* One product of queries with keys, or of probabilities with values, over the causal half. */
-static double half_product(const struct ah_meta *qkv)
-{
-    return (double)ah__shape_count(&qkv->shape) / 3 * (double)qkv->shape.dim[1];
-}
-
 static double attention_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
-    (void)out, (void)attr;
-    return 2 * half_product(&in[0]);
+    (void)in;
+    return 2 * seen_product(&out[0], attr);
 }
 
-/* qkv [B,T,3C] -> (y [B,T,C], lse [B,H,T]: the logarithm of each row's sum of exponentials) */
+/* qkv [B,T,3C], q, k and v for all heads or, by_head, within each of them -> (y [B,T,C], lse [B,H,T]: the logarithm of each row's sum of exponentials) */
 const struct ah_op_row ah__op_attention = {
     .name = "attention",
     AH_OP_INPUTS({.name = "qkv", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
     .infer = attention_infer,
     .flops = attention_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -50,8 +61,8 @@ static int attention_bwd_infer(struct ah_meta *out, const struct ah_meta *in, co
 
 static double attention_bwd_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
-    (void)out, (void)attr;
-    return 5 * half_product(&in[1]);
+    (void)out;
+    return 5 * seen_product(&in[0], attr);
 }
 
 const struct ah_op_row ah__op_attention_bwd = {
@@ -59,7 +70,7 @@ const struct ah_op_row ah__op_attention_bwd = {
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "qkv", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS}),
     AH_OP_OUTPUTS({.name = "dqkv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
     .infer = attention_bwd_infer,
     .flops = attention_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,
@@ -69,6 +80,7 @@ const struct ah_op_row ah__op_attention_bwd = {
 
 static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
+    AH_TRY(expect_window(attr));
     AH_TRY(ah__op_expect_float("q", &in[0], 3, 3));
     if (attr->heads < 1 || ah__op_last(&in[0]) % attr->heads != 0)
         return ah__op_wrong("q", &in[0], "[B,T,C] with C a multiple of %d heads", attr->heads);
@@ -87,8 +99,8 @@ static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, co
 
 static double attention_qkv_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
-    (void)out, (void)attr;
-    return 2 * (double)ah__shape_count(&in[0].shape) * (double)in[0].shape.dim[1];
+    (void)out;
+    return 2 * seen_product(&in[0], attr);
 }
 
 /* (q [B,T,heads * size], k and v [B,T,kv_heads * size]) -> (y like q, lse [B,heads,T]); head h reads head
@@ -100,7 +112,7 @@ const struct ah_op_row ah__op_attention_qkv = {
                  {.name = "v", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,
     .infer = attention_qkv_infer,
     .flops = attention_qkv_flops,
     .limit = AH_OP_LIMIT_ATTENTION,
@@ -130,7 +142,7 @@ const struct ah_op_row ah__op_attention_qkv_bwd = {
                  {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS}),
     AH_OP_OUTPUTS({.name = "dq", .kind = AH_OPERAND_GRADIENT}, {.name = "dk", .kind = AH_OPERAND_GRADIENT},
                   {.name = "dv", .kind = AH_OPERAND_GRADIENT}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS,
+    .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,
     .infer = attention_qkv_bwd_infer,
     .flops = attention_qkv_bwd_flops,
     .limit = AH_OP_LIMIT_ATTENTION_BWD,

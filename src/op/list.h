@@ -13,6 +13,7 @@
     X(ATTENTION, attention)                                                                                            \
     X(ATTENTION_QKV, attention_qkv)                                                                                    \
     X(GELU, gelu)                                                                                                      \
+    X(GELU_ERF, gelu_erf)                                                                                              \
     X(RELU, relu)                                                                                                      \
     X(SILU_MUL, silu_mul)                                                                                              \
     X(ADD, add)                                                                                                        \
@@ -33,6 +34,7 @@
     X(ATTENTION_BWD, attention_bwd)                                                                                    \
     X(ATTENTION_QKV_BWD, attention_qkv_bwd)                                                                            \
     X(GELU_BWD, gelu_bwd)                                                                                              \
+    X(GELU_ERF_BWD, gelu_erf_bwd)                                                                                      \
     X(RELU_BWD, relu_bwd)                                                                                              \
     X(SILU_MUL_BWD, silu_mul_bwd)
 

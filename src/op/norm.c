@@ -57,19 +57,29 @@ const struct ah_op_row ah__op_layernorm_bwd = {
     .flops = layernorm_bwd_flops,
 };
 
+/* Of the weight, which may be shorter than the last dimension: each run of so many channels is a row. */
+static int expect_group(const struct ah_meta *x, const struct ah_meta *weight)
+{
+    if (weight->dtype != x->dtype || weight->shape.rank != 1 || weight->shape.dim[0] < 1
+        || ah__op_last(x) % weight->shape.dim[0] != 0)
+        return ah__op_wrong("weight", weight, "%s [C] or a divisor of C = %lld", ah__dtype_name(x->dtype),
+                            (long long)ah__op_last(x));
+    return AH_OK;
+}
+
 static int rmsnorm_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     (void)attr;
     AH_TRY(ah__op_expect_float("x", &in[0], 1, AH_MAX_RANK));
-    AH_TRY(ah__op_expect("weight", &in[1], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
+    AH_TRY(expect_group(&in[0], &in[1]));
     out[0] = in[0];
-    out[1] = ah__op_floats(ah__shape_rows(&in[0].shape));
+    out[1] = ah__op_floats(ah__shape_count(&in[0].shape) / ah__op_last(&in[1]));
     return AH_OK;
 }
 
 AH_OP_FLOPS_PER_ELEMENT(rmsnorm_flops, 4.0)
 
-/* (x [..,C], weight [C]) -> (y, rstd [rows]) */
+/* (x [..,C], weight [C], or [C / n] for rows of so many channels) -> (y, rstd [rows]) */
 const struct ah_op_row ah__op_rmsnorm = {
     .name = "rmsnorm",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
@@ -86,10 +96,11 @@ static int rmsnorm_bwd_infer(struct ah_meta *out, const struct ah_meta *in, cons
     (void)attr;
     AH_TRY(ah__op_expect_float("dy", &in[0], 1, AH_MAX_RANK));
     AH_TRY(ah__op_expect("x", &in[1], in[0].dtype, in[0].shape));
-    AH_TRY(ah__op_expect("weight", &in[2], in[0].dtype, ah_shape1(ah__op_last(&in[0]))));
-    AH_TRY(ah__op_expect("rstd", &in[3], AH_F32, ah_shape1(ah__shape_rows(&in[0].shape))));
+    AH_TRY(expect_group(&in[0], &in[2]));
+    int64_t cols = ah__op_last(&in[2]);
+    AH_TRY(ah__op_expect("rstd", &in[3], AH_F32, ah_shape1(ah__shape_count(&in[0].shape) / cols)));
     out[0] = in[0];
-    out[1] = ah__op_floats(ah__op_last(&in[0]));
+    out[1] = ah__op_floats(cols);
     return AH_OK;
 }
 

@@ -1,19 +1,76 @@
 /* Rotation of pairs of channels by position. Linear, and backward turns the other way: it reads the gradient alone. */
+#include "op/rotary.h"
+
 #include <math.h>
 
 #include "op/rules.h"
 
+enum { ROTARY_ATTRS = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS | AH_ATTR_FACTOR | AH_ATTR_LOW | AH_ATTR_HIGH
+                      | AH_ATTR_ORIGINAL | AH_ATTR_BY_HEAD };
+
+int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr)
+{
+    return ah__op_last(x) / attr->heads / (attr->by_head ? 3 : 1);
+}
+
+int64_t ah__rotary_pairs(const struct ah_meta *x, const struct ah_attr *attr)
+{
+    return (attr->dims ? attr->dims : ah__rotary_size(x, attr)) / 2;
+}
+
+/* How often the wave fits the original positions says which part of it is stretched. */
+static double stretched(const struct ah_attr *attr, double angle)
+{
+    const double two_pi = 6.283185307179586476925;
+    double times = attr->original * angle / two_pi, low = (double)attr->low, high = (double)attr->high;
+    double kept = (times - low) / (high - low);
+    if (times > high)
+        return angle;
+    if (times < low)
+        return angle / (double)attr->factor;
+    return (1 - kept) * angle / (double)attr->factor + kept * angle;
+}
+
+double ah__rotary_angle(const struct ah_attr *attr, int64_t i, int64_t pairs)
+{
+    double angle = pow((double)attr->theta, -((double)i / (double)pairs));
+    if (!(attr->factor > 0))
+        return angle;
+    return attr->high > 0 ? stretched(attr, angle) : angle / (double)attr->factor;
+}
+
+static int expect_number(const char *name, float value, float least)
+{
+    if (value >= least && isfinite(value))
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found %g, expected a number of at least %g", name, (double)value, (double)least);
+}
+
+static int expect_stretch(const struct ah_attr *attr)
+{
+    AH_TRY(expect_number("factor", attr->factor, 0));
+    AH_TRY(expect_number("low", attr->low, 0));
+    AH_TRY(expect_number("high", attr->high, 0));
+    if (attr->high > 0 && (attr->low >= attr->high || attr->original < 1))
+        return ah__fail(AH_EINPUT, "found low %g, high %g and %d original positions, expected low below high and 1 or "
+                        "more positions", (double)attr->low, (double)attr->high, attr->original);
+    return AH_OK;
+}
+
 static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     AH_TRY(ah__op_expect_float("x", &in[0], 3, 3));
-    if (attr->heads < 1 || ah__op_last(&in[0]) % attr->heads != 0)
-        return ah__op_wrong("x", &in[0], "[B,T,C] with C a multiple of %d heads", attr->heads);
-    int64_t size = ah__op_last(&in[0]) / attr->heads, dims = attr->dims ? attr->dims : size;
+    int parts = attr->by_head ? 3 : 1;
+    if (attr->heads < 1 || ah__op_last(&in[0]) % ((int64_t)parts * attr->heads) != 0)
+        return ah__op_wrong("x", &in[0], "[B,T,%sC] with C a multiple of %d heads", attr->by_head ? "3" : "",
+                            attr->heads);
+    int64_t size = ah__rotary_size(&in[0], attr), dims = attr->dims ? attr->dims : size;
     if (dims < 0 || dims > size || dims % 2 != 0)
         return ah__fail(AH_EINPUT, "%lld of %lld channels of a head rotate, expected an even number of them",
                         (long long)dims, (long long)size);
     if (!(attr->theta > 0 && isfinite(attr->theta)))
         return ah__fail(AH_EINPUT, "theta: found %g, expected a number above 0", (double)attr->theta);
+    AH_TRY(expect_stretch(attr));
     out[0] = in[0];
     return AH_OK;
 }
@@ -21,17 +78,18 @@ static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const str
 static double rotary_flops(const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr)
 {
     (void)out;
-    double count = (double)ah__shape_count(&in[0].shape), size = (double)ah__op_last(&in[0]) / attr->heads;
-    return 3 * count * (attr->dims ? attr->dims / size : 1);
+    double turning = 2 * (double)ah__rotary_pairs(&in[0], attr) * attr->heads * (attr->by_head ? 2 : 1);
+    return 3 * (double)ah__shape_rows(&in[0].shape) * turning;
 }
 
 /* x [B,T,heads * size]: of each head and each pair i of dims / 2, (a, b) = (x[i], x[i + dims / 2]) becomes
- * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims). */
+ * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of less where waves are stretched. by_head:
+ * x [B,T,heads * 3 * size], and of q, k and v of each head v stays. */
 const struct ah_op_row ah__op_rotary = {
     .name = "rotary",
     AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),
     AH_OP_OUTPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .in_place = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS,
+    .attrs = ROTARY_ATTRS,
     .infer = rotary_infer,
     .flops = rotary_flops,
 };
@@ -40,7 +98,7 @@ const struct ah_op_row ah__op_rotary_bwd = {
     .name = "rotary_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}),
     AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT, .in_place = true}),
-    .attrs = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS,
+    .attrs = ROTARY_ATTRS,
     .infer = rotary_infer,
     .flops = rotary_flops,
 };

@@ -1,6 +1,7 @@
 #include "op/op.h"
 #include "test.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct ah_meta f32(int rank, int64_t a, int64_t b, int64_t c)
@@ -103,14 +104,21 @@ static const struct rule rules[] = {
     {AH_OP_ADD_POSITION, {0}, {X, W(5, 6)}, {X}, 48},
     {AH_OP_LAYERNORM, {0}, {X, N(6), N(6)}, {X, N(8), N(8)}, 8 * 48},
     {AH_OP_RMSNORM, {0}, {X, N(6)}, {X, N(8)}, 4 * 48},
+    {AH_OP_RMSNORM, {0}, {X, N(2)}, {X, N(24)}, 4 * 48},
+    {AH_OP_ADD_POSITION, {.first = 2}, {X, W(6, 6)}, {X}, 48},
     {AH_OP_LINEAR, {0}, {X, W(6, 5), N(5)}, {F3(2, 4, 5)}, 2 * 8 * 30 + 40},
     {AH_OP_LINEAR, {.out_in = true}, {X, W(5, 6)}, {F3(2, 4, 5)}, 2 * 8 * 30},
     {AH_OP_ATTENTION, {.heads = 2}, {F3(2, 4, 18)}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
     {AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {X}, {X}, 3 * 48},
     {AH_OP_ROTARY, {.heads = 2, .theta = 1e4F, .dims = 2}, {X}, {X}, 3 * 32},
+    {AH_OP_ROTARY, {.heads = 2, .theta = 1e4F, .by_head = true, .dims = 2}, {F3(2, 4, 18)}, {F3(2, 4, 18)}, 3 * 64},
+    {AH_OP_ROTARY, {.heads = 3, .theta = 1e4F, .factor = 2}, {X}, {X}, 3 * 48},
+    {AH_OP_ATTENTION, {.heads = 2, .window = 2, .by_head = true}, {F3(2, 4, 18)}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 3 * 6},
+    {AH_OP_ATTENTION_QKV, {.heads = 2, .kv_heads = 2, .window = 9}, {X, X, X}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
     {AH_OP_ATTENTION_QKV, {.heads = 2, .kv_heads = 2}, {X, X, X}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
     {AH_OP_ATTENTION_QKV, KV1, {X, KV, KV}, {X, F3(2, 3, 4)}, 2 * 2 * 4 * 4 * 6},
     {AH_OP_GELU, {0}, {X}, {X}, 12 * 48},
+    {AH_OP_GELU_ERF, {0}, {X}, {X}, 12 * 48},
     {AH_OP_RELU, {0}, {X}, {X}, 48},
     {AH_OP_SILU_MUL, {0}, {X, X}, {X}, 10 * 48},
     {AH_OP_ADD, {0}, {X, X}, {X}, 48},
@@ -125,6 +133,7 @@ static const struct rule rules[] = {
     {AH_OP_POSITION_BWD, {0}, {X}, {W(5, 6)}, 48},
     {AH_OP_LAYERNORM_BWD, {0}, {X, X, N(6), N(8), N(8)}, {X, N(6), N(6)}, 14 * 48},
     {AH_OP_RMSNORM_BWD, {0}, {X, X, N(6), N(8)}, {X, N(6)}, 10 * 48},
+    {AH_OP_RMSNORM_BWD, {0}, {X, X, N(3), N(16)}, {X, N(3)}, 10 * 48},
     {AH_OP_ROTARY_BWD, {.heads = 3, .theta = 1e4F}, {X}, {X}, 3 * 48},
     {AH_OP_LINEAR_BWD_X, {0}, {F3(2, 4, 5), W(6, 5)}, {X}, 2 * 8 * 30},
     {AH_OP_LINEAR_BWD_X, {.out_in = true}, {F3(2, 4, 5), W(5, 6)}, {X}, 2 * 8 * 30},
@@ -135,6 +144,7 @@ static const struct rule rules[] = {
     {AH_OP_ATTENTION_QKV_BWD, KV1, {X, X, KV, KV, X, F3(2, 3, 4)}, {X, KV, KV}, 5 * 2 * 4 * 4 * 6},
     {AH_OP_SILU_MUL_BWD, {0}, {X, X, X}, {X, X}, 16 * 48},
     {AH_OP_GELU_BWD, {0}, {X, X}, {X}, 20 * 48},
+    {AH_OP_GELU_ERF_BWD, {0}, {X, X}, {X}, 20 * 48},
     {AH_OP_RELU_BWD, {0}, {X, X}, {X}, 48},
     {AH_OP_COPY, {0}, {X}, {X}, 0},
 };
@@ -198,6 +208,13 @@ static void messages(void **state)
     assert_fails(ah__op_table[AH_OP_LINEAR]->infer(out, in, &attr), AH_EINPUT, "bias is F32 [6], expected F32 [5]");
     in[1] = f32(2, 3, 6, 0);
     assert_fails(ah__op_table[AH_OP_ADD_POSITION]->infer(out, in, &attr), AH_EINPUT, "expected F32 [P,6] with P >= 4");
+    assert_fails(ah__op_table[AH_OP_ADD_POSITION]->infer(out, in, &(struct ah_attr){.first = 2}), AH_EINPUT,
+                 "expected F32 [P,6] with P >= 6");
+    assert_fails(ah__op_table[AH_OP_ADD_POSITION]->infer(out, in, &(struct ah_attr){.first = -1}), AH_EINPUT,
+                 "first row: found -1, expected a number of at least 0");
+    in[1] = f32(1, 4, 0, 0);
+    assert_fails(ah__op_table[AH_OP_RMSNORM]->infer(out, in, &attr), AH_EINPUT,
+                 "weight is F32 [4], expected F32 [C] or a divisor of C = 6");
     in[1] = i32(2, 3);
     assert_fails(ah__op_table[AH_OP_CROSS_ENTROPY]->infer(out, in, &attr), AH_EINPUT,
                  "targets is I32 [2,3], expected I32 [2,4]");
@@ -229,6 +246,19 @@ static void attributes(void **state)
     expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3, .kv_heads = 2}, "a multiple of 2 heads of keys");
     expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3, .kv_heads = 1},
                    "k is F32 [2,4,6], expected F32 [2,4,2]");
+    expect_refused(AH_OP_ATTENTION_QKV, (struct ah_attr){.heads = 3, .kv_heads = 3, .window = -1},
+                   "window: found -1, expected a number of at least 0");
+    expect_refused(AH_OP_ATTENTION, (struct ah_attr){.heads = 2, .window = -1}, "window: found -1");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 4, .theta = 1, .by_head = true},
+                   "expected [B,T,3C] with C a multiple of 4 heads");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = -1},
+                   "factor: found -1, expected a number of at least 0");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = -1}, "low: found -1");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .high = NAN}, "high: found");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = 4, .high = 4, .original = 9},
+                   "found low 4, high 4 and 9 original positions, expected low below high");
+    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = 1, .high = 4},
+                   "0 original positions");
 }
 
 static void expect_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, unsigned acc,

@@ -19,6 +19,8 @@ struct ah_attention {
     void *dq, *dk, *dv;    /* as q, k, v */
     int64_t seq, channels;
     int64_t q_stride, kv_stride; /* from one token to the next */
+    int64_t q_head, kv_head;     /* from one head to the next */
+    int64_t window;              /* keys that a query sees; seq or more: all up to its own */
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;
@@ -40,13 +42,15 @@ struct ah_kernels {
     void (*exp)(float *y, const float *x, int64_t n);
     void (*gelu)(void *y, const void *x, int64_t n);
     void (*gelu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
+    void (*gelu_erf)(void *y, const void *x, int64_t n);
+    void (*gelu_erf_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
     void (*relu)(void *y, const void *x, int64_t n);
     void (*relu_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
     void (*silu_mul)(void *y, const void *gate, const void *up, int64_t n);
     /* dgate may be dy. */
     void (*silu_mul_bwd)(void *dgate, void *dup, const void *dy, const void *gate, const void *up, int64_t n);
-    /* One token in place: of each head of `size` channels the first 2 * half, by the angles of half pairs. */
-    void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t size, int64_t half);
+    /* One token in place: of heads `stride` channels apart the first 2 * half, by the angles of half pairs. */
+    void (*rotary)(void *x, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half);
     void (*add)(void *y, const void *a, const void *b, int64_t n);
     void (*add_to)(float *sum, const void *x, int64_t n);
     void (*layernorm)(void *y, float *mean, float *rstd, const void *x, const void *weight, const void *bias,
@@ -102,7 +106,7 @@ struct ah_cpu_call {
         void (*unary)(void *y, const void *x, int64_t n);
         void (*unary_bwd)(void *dx, const void *dy, const void *x, int64_t n, bool accumulate);
         struct {
-            int64_t seq, batch;
+            int64_t seq, batch, first;
         } position;
         int64_t vocabulary; /* ids are below it */
         struct ah_gemm gemm;

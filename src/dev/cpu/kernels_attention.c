@@ -23,6 +23,8 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
                                .head_size = (int)(channels / heads), .group = heads / kv_heads};
     job.q_stride = packed ? 3 * channels : channels;
     job.kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job.head_size;
+    job.q_head = job.kv_head = job.head_size * (int64_t)(call->call->attr.by_head ? 3 : 1);
+    job.window = call->call->attr.window ? call->call->attr.window : job.seq;
     job.add_q = call->adds[0];
     job.add_k = call->adds[packed ? 0 : 1];
     job.add_v = call->adds[packed ? 0 : 2];
@@ -96,12 +98,18 @@ static int attention_bwd_prepare(struct ah_cpu_call *call)
     return sums_prepare(call);
 }
 
+/* From q to k, and from k to v. */
+static int64_t packed_step(const struct ah_attention *job)
+{
+    return job->q_head > job->head_size ? job->head_size : job->channels;
+}
+
 static struct attention_run packed(const struct ah_bound *bound, int qkv)
 {
     struct attention_run run = {.job = bound->call->as.attention.job};
     run.job.q = bound->in[qkv];
-    run.job.k = ah__in_at(bound, qkv, run.job.channels);
-    run.job.v = ah__in_at(bound, qkv, 2 * run.job.channels);
+    run.job.k = ah__in_at(bound, qkv, packed_step(&run.job));
+    run.job.v = ah__in_at(bound, qkv, 2 * packed_step(&run.job));
     return run;
 }
 
@@ -115,8 +123,8 @@ static int attention_bwd_run(const struct ah_bound *bound)
 {
     struct attention_run run = packed(bound, 1);
     run.job.dq = bound->out[0];
-    run.job.dk = ah__out_at(bound, 0, run.job.channels);
-    run.job.dv = ah__out_at(bound, 0, 2 * run.job.channels);
+    run.job.dk = ah__out_at(bound, 0, packed_step(&run.job));
+    run.job.dv = ah__out_at(bound, 0, 2 * packed_step(&run.job));
     return backward_run(bound, &run, 2);
 }
 

@@ -121,6 +121,7 @@ static int plain_prepare(struct ah_cpu_call *call)
 }
 
 UNARY(gelu)
+UNARY(gelu_erf)
 UNARY(relu)
 const struct ah_cpu_operator ah__cpu_silu_mul = {plain_prepare, silu_mul_run};
 const struct ah_cpu_operator ah__cpu_silu_mul_bwd = {plain_prepare, silu_mul_bwd_run};
@@ -220,6 +221,7 @@ static int add_position_prepare(struct ah_cpu_call *call)
     const struct ah_shape *x = ah__call_in(call, 0);
     call->cols = ah__shape_last(x);
     call->as.position.seq = x->dim[x->rank - 2];
+    call->as.position.first = call->call->attr.first;
     call->pieces = ah__pieces(ah__shape_rows(x), ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
@@ -229,10 +231,10 @@ static void add_position_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t cols = b->call->cols, seq = b->call->as.position.seq, from = index * b->call->pieces.size;
-    int64_t to = from + ah__pieces_length(&b->call->pieces, index);
+    int64_t to = from + ah__pieces_length(&b->call->pieces, index), first = b->call->as.position.first;
     for (int64_t i = from; i < to; i++)
-        b->call->kernels->add(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, i * cols), ah__in_at(b, 1, i % seq * cols),
-                              cols);
+        b->call->kernels->add(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, i * cols),
+                              ah__in_at(b, 1, (first + i % seq) * cols), cols);
 }
 
 static int add_position_run(const struct ah_bound *bound)
@@ -248,6 +250,7 @@ static int position_bwd_prepare(struct ah_cpu_call *call)
     call->cols = ah__shape_last(dx);
     call->as.position.seq = dx->dim[dx->rank - 2];
     call->as.position.batch = ah__shape_rows(dx) / call->as.position.seq;
+    call->as.position.first = call->call->attr.first;
     call->pieces = ah__pieces(ah__call_out(call, 0)->dim[0], ROW_ELEMENTS / call->cols);
     return AH_OK;
 }
@@ -258,11 +261,12 @@ static void position_bwd_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     int64_t cols = b->call->cols, seq = b->call->as.position.seq, from = index * b->call->pieces.size;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
-    for (int64_t t = from; t < to; t++) {
-        float *row = (float *)b->out[0] + t * cols;
+    for (int64_t at = from; at < to; at++) {
+        int64_t t = at - b->call->as.position.first;
+        float *row = (float *)b->out[0] + at * cols;
         if (!b->call->adds[0])
             memset(row, 0, (size_t)cols * sizeof *row);
-        for (int64_t i = 0; i < b->call->as.position.batch && t < seq; i++)
+        for (int64_t i = 0; i < b->call->as.position.batch && t >= 0 && t < seq; i++)
             b->call->kernels->add_to(row, ah__in_at(b, 0, (i * seq + t) * cols), cols);
     }
 }

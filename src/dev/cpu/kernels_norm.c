@@ -3,12 +3,17 @@
 
 enum { ROW_ELEMENTS = 16384, STRIP_WIDE = 64, STRIP_NARROW = 16, STRIPS_WANTED = 8 };
 
-static int layernorm_prepare(struct ah_cpu_call *call)
+/* Rows are as long as the weight, which is input `weight`. */
+static void rows_prepare(struct ah_cpu_call *call, int weight)
 {
-    const struct ah_shape *shape = ah__call_in(call, 0);
-    call->rows = ah__shape_rows(shape);
-    call->cols = ah__shape_last(shape);
+    call->cols = ah__shape_last(ah__call_in(call, weight));
+    call->rows = ah__shape_count(ah__call_in(call, 0)) / call->cols;
     call->pieces = ah__pieces(call->rows, ROW_ELEMENTS / call->cols);
+}
+
+static int norm_prepare(struct ah_cpu_call *call)
+{
+    rows_prepare(call, 1);
     return AH_OK;
 }
 
@@ -30,7 +35,7 @@ static int layernorm_run(const struct ah_bound *bound)
     return AH_OK;
 }
 
-const struct ah_cpu_operator ah__cpu_layernorm = {layernorm_prepare, layernorm_run};
+const struct ah_cpu_operator ah__cpu_layernorm = {norm_prepare, layernorm_run};
 
 /* ---- column sums ------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +76,7 @@ void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, c
 
 static int layernorm_bwd_prepare(struct ah_cpu_call *call)
 {
-    layernorm_prepare(call);
+    rows_prepare(call, 2);
     call->as.strip = (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols,
                                        .add_weight = call->adds[1], .add_bias = call->adds[2]};
     call->first = ah__strip_pieces(call->cols);
@@ -124,11 +129,11 @@ static int rmsnorm_run(const struct ah_bound *bound)
     return AH_OK;
 }
 
-const struct ah_cpu_operator ah__cpu_rmsnorm = {layernorm_prepare, rmsnorm_run};
+const struct ah_cpu_operator ah__cpu_rmsnorm = {norm_prepare, rmsnorm_run};
 
 static int rmsnorm_bwd_prepare(struct ah_cpu_call *call)
 {
-    layernorm_prepare(call);
+    rows_prepare(call, 2);
     call->as.strip = (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols,
                                        .add_weight = call->adds[1]};
     call->first = ah__strip_pieces(call->cols);

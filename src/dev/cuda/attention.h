@@ -26,6 +26,8 @@ struct ah_cuda_attention {
     void *dq, *dk, *dv;    /* as q, k, v */
     float *dot;            /* [B,heads,T] of scratch for backward, 16-byte aligned: sums of dy * y */
     int64_t batch, seq, channels, q_stride, kv_stride;
+    int64_t q_head, kv_head; /* from one head to the next */
+    int64_t window;          /* keys that a query sees; seq or more: all up to its own */
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;

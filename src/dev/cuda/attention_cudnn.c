@@ -62,6 +62,9 @@ bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_atten
         return false;
     if (job->head_size % 8 != 0 || job->head_size > MAX_HEAD || job->seq < 2 || architecture < 8)
         return false;
+    /* Its engines know causal masks, and heads beside each other. */
+    if (job->window < job->seq || job->q_head != job->head_size)
+        return false;
     /* Later GPUs than Hopper are deterministic in backward only by engines and knobs picked by hand; and cuDNN cannot
      * add to what is there. */
     return !backward || (architecture <= 9 && !job->add_q && !job->add_k && !job->add_v);

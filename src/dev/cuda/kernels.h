@@ -25,7 +25,7 @@ cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
 
 /* ---- kernels_elementwise.cu */
 
-/* gelu, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in place where the
+/* gelu, gelu_erf, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in place where the
  * row says so. cudaErrorNotSupported for other operators. */
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n);
@@ -49,12 +49,14 @@ struct ah_cuda_embedding_bwd {
 int64_t ah__cuda_embedding_bwd_workspace(int64_t rows, int64_t cols); /* bytes */
 cudaError_t ah__cuda_embedding_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype,
                                            const struct ah_cuda_embedding_bwd *job);
-/* y [batch,seq,cols] = x + the first seq rows of table; y may be x. */
+/* y [batch,seq,cols] = x + seq rows of table, which need no alignment as a whole; y may be x. */
 cudaError_t ah__cuda_add_position_enqueue(cudaStream_t stream, enum ah_dtype dtype, void *y, const void *x,
                                           const void *table, int64_t batch, int64_t seq, int64_t cols);
-/* dtable [positions,cols] (+)= the sum over the batch of dx [batch,seq,cols], in order; zero from row seq on. */
+/* dtable [positions,cols]: from row `first` on (+)= the sum over the batch of dx [batch,seq,cols], in order; other rows
+ * are zero. */
 cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *dtable, const void *dx,
-                                          int64_t batch, int64_t seq, int64_t cols, int64_t positions, bool adds);
+                                          int64_t batch, int64_t seq, int64_t cols, int64_t positions, int64_t first,
+                                          bool adds);
 
 /* ---- kernels_norm.cu: rows of up to AH_CUDA_NORM_BYTES */
 
@@ -93,11 +95,12 @@ cudaError_t ah__cuda_column_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype
 enum { AH_CUDA_ROTARY_PAIRS = 256 };
 
 /* In place: of each head of `size` elements the pairs (i, i + half), i from `first` on, turn by their angle at the
- * token's position. */
+ * token's position. by_head: of each three, which are q, k and v of a head, the first two. */
 struct ah_cuda_rotary {
-    void *x; /* [batch,seq,heads * size] */
+    void *x; /* [batch,seq,heads * size], by_head [batch,seq,heads / 2 * 3 * size] */
     int64_t batch, seq, heads, size, half;
     int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
+    bool by_head;
     /* The angle from one position to the next in parts of 2^-64 of a turn: what exceeds whole turns falls away, and no
      * position costs precision. */
     uint64_t turn[AH_CUDA_ROTARY_PAIRS];

@@ -9,6 +9,7 @@
  *
  * Backward is deterministic without atomics: one kernel goes over queries for each tile of keys, another over keys for
  * each tile of queries, so that scores are made twice: 7 products where sums that meet in memory would need 5. */
+#include <float.h>
 #include <math.h>
 
 #include "dev/cuda/attention.h"
@@ -208,9 +209,9 @@ struct place {
 
 static __device__ inline place place_of(const ah_cuda_attention &job, int64_t batch, int head)
 {
-    const int64_t token = batch * job.seq, size = job.head_size;
-    return {token * job.q_stride + head * size, token * job.kv_stride + head / job.group * size,
-            token * job.channels + head * size, (batch * job.heads + head) * job.seq};
+    const int64_t token = batch * job.seq;
+    return {token * job.q_stride + head * job.q_head, token * job.kv_stride + head / job.group * job.kv_head,
+            token * job.channels + head * (int64_t)job.head_size, (batch * job.heads + head) * job.seq};
 }
 
 /* The tile that begins with row `from` of a head of `seq` rows. */
@@ -235,6 +236,28 @@ static __device__ inline float row_sum(float x)
     return x;
 }
 
+/* Which keys the queries of a tile see of a tile of keys that begins `behind` rows before it: query q those from
+ * q + first to q + behind. */
+struct sight {
+    int64_t first, behind;
+};
+
+static __device__ inline bool sees(const sight &s, int query, int key)
+{
+    return key >= query + s.first && key <= query + s.behind;
+}
+
+static __device__ inline sight sight_of(const ah_cuda_attention &job, int64_t behind)
+{
+    return {behind - job.window + 1, behind};
+}
+
+/* Where the first tile of keys begins that a tile of queries sees something of. */
+static __device__ inline int64_t first_key(const ah_cuda_attention &job, int64_t at)
+{
+    return at < job.window ? 0 : (at - job.window + 1) / TILE * TILE;
+}
+
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* What is known of a thread's rows so far: their largest score, and the thread's part of the sum of exponentials. */
@@ -242,9 +265,9 @@ struct softmax {
     float most[4], total[4];
 };
 
-/* One step of the online softmax: scores become 2^(score - most); `shrink` is for what was summed before. Keys behind
- * the query count nothing; a row's first tile always has a key that counts. */
-static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], float scale, int64_t behind)
+/* One step of the online softmax: scores become 2^(score - most); `shrink` is for what was summed before. Keys that are
+ * not seen count nothing. */
+static __device__ inline void softmax_step(softmax *s, float score[4][4], float shrink[4], float scale, sight seen)
 {
     const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
 #pragma unroll
@@ -252,7 +275,7 @@ static __device__ inline void softmax_step(softmax *s, float score[4][4], float 
         float most = s->most[i], sum = 0.0F;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            score[i][j] = x + j > y + i + behind ? -INFINITY : score[i][j] * scale;
+            score[i][j] = sees(seen, y + i, x + j) ? score[i][j] * scale : -INFINITY;
             most = fmaxf(most, score[i][j]);
         }
         most = row_max(most);
@@ -281,7 +304,7 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
     float out[C][4][4], score[4][4], shrink[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        state.most[i] = -INFINITY;
+        state.most[i] = -FLT_MAX; /* finite: of the first tile a row may see nothing */
         state.total[i] = 0.0F;
 #pragma unroll
         for (int c = 0; c < C; c++)
@@ -289,9 +312,9 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
             for (int j = 0; j < 4; j++)
                 out[c][i][j] = 0.0F;
     }
-    for (int64_t key = 0; key <= at; key += TILE) {
+    for (int64_t key = first_key(job, at); key <= at; key += TILE) {
         across(score, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq), size);
-        softmax_step(&state, score, shrink, job.scale * LOG2_E, at - key);
+        softmax_step(&state, score, shrink, job.scale * LOG2_E, sight_of(job, at - key));
 #pragma unroll
         for (int c = 0; c < C; c++)
 #pragma unroll
@@ -336,9 +359,9 @@ template <typename E> static __global__ void __launch_bounds__(THREADS) attentio
 }
 
 /* Probabilities of a tile from its scores, and then the scores' gradients from the probabilities' ones, whose factor
- * `scale` is left to their sums. Zero for keys behind the query and for queries that do not exist. */
+ * `scale` is left to their sums. Zero for keys that are not seen and for queries that do not exist. */
 static __device__ inline void probabilities(float score[4][4], const float *lse, int64_t queries, float scale,
-                                            int64_t behind)
+                                            sight seen)
 {
     const int x = (int)threadIdx.x % 16 * 4, y = (int)threadIdx.x / 16 * 4;
 #pragma unroll
@@ -346,7 +369,7 @@ static __device__ inline void probabilities(float score[4][4], const float *lse,
         const float minus = y + i < queries ? -lse[y + i] * LOG2_E : 0.0F;
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            score[i][j] = y + i >= queries || x + j > y + i + behind ? 0.0F : exp2f(fmaf(score[i][j], scale, minus));
+            score[i][j] = y + i < queries && sees(seen, y + i, x + j) ? exp2f(fmaf(score[i][j], scale, minus)) : 0.0F;
     }
 }
 
@@ -376,11 +399,11 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cud
     float dk[C][4][4] = {}, dv[C][4][4] = {}, prob[4][4], dscore[4][4];
     for (int head = first; head < first + job.group; head++) {
         const place h = place_of(job, pair / kv_heads, head);
-        for (int64_t from = at; from < job.seq; from += TILE) {
+        for (int64_t from = at; from < job.seq && first_key(job, from) <= at; from += TILE) {
             const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, from, job.seq);
             const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, from, job.seq);
             across(prob, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, at, job.seq), size);
-            probabilities(prob, job.lse + h.row + from, job.seq - from, scale, from - at);
+            probabilities(prob, job.lse + h.row + from, job.seq - from, scale, sight_of(job, from - at));
             factor_put(&s, prob, false);
             along<E, C>(dv, &s, dy, size);
             across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, at, job.seq), size);
@@ -407,10 +430,10 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_
     const int size = job.head_size;
     const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
     float dq[C][4][4] = {}, prob[4][4], dscore[4][4];
-    for (int64_t key = 0; key <= at; key += TILE) {
+    for (int64_t key = first_key(job, at); key <= at; key += TILE) {
         const rows<E> k = tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq);
         across(prob, &s, q, k, size);
-        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E, at - key);
+        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E, sight_of(job, at - key));
         across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, key, job.seq), size);
         gradients(dscore, prob, job.dot + h.row + at, job.seq - at);
         factor_put(&s, dscore, true);

@@ -44,6 +44,39 @@ struct gelu_bwd {
     }
 };
 
+/* The share of a normal distribution below x, and its density at x; as on the CPU device. */
+static __device__ inline float normal_below(float x, float *density)
+{
+    const float factor[] = {0.0162356608F, -0.0608639531F, 0.0469569489F, 0.0349443816F, 0.00706185726F,
+                            0.0898367986F, 0.070840992F,   0.0957787186F, 0.099458836F,  0.0997497663F};
+    float a = fminf(fabsf(x), 13.5F), square = a * a, lost = fmaf(a, a, -square), e = expf(-0.5F * square);
+    e = fmaf(e, -0.5F * lost, e);
+    float t = 1.0F / fmaf(a, 0.25F, 1.0F), p = factor[0];
+#pragma unroll
+    for (int i = 1; i < 10; i++)
+        p = fmaf(p, t, factor[i]);
+    *density = e * 0.398942280F;
+    return x < 0.0F ? e * (p * t) : 1.0F - e * (p * t);
+}
+
+struct gelu_erf {
+    enum { IN = 1, OUT = 1 };
+    static __device__ void at(float *y, const float *in)
+    {
+        float density;
+        y[0] = in[0] * normal_below(in[0], &density);
+    }
+};
+
+struct gelu_erf_bwd {
+    enum { IN = 2, OUT = 1 };
+    static __device__ void at(float *dx, const float *in)
+    {
+        float density, below = normal_below(in[1], &density);
+        dx[0] = in[0] * fmaf(in[1], density, below);
+    }
+};
+
 /* NaN stays NaN. */
 struct relu {
     enum { IN = 1, OUT = 1 };
@@ -157,6 +190,10 @@ cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enu
         return apply<gelu>(stream, dtype, &p);
     case AH_OP_GELU_BWD:
         return apply<gelu_bwd>(stream, dtype, &p);
+    case AH_OP_GELU_ERF:
+        return apply<gelu_erf>(stream, dtype, &p);
+    case AH_OP_GELU_ERF_BWD:
+        return apply<gelu_erf_bwd>(stream, dtype, &p);
     case AH_OP_RELU:
         return apply<relu>(stream, dtype, &p);
     case AH_OP_RELU_BWD:

@@ -80,7 +80,7 @@ template <typename E>
 static cudaError_t add_position_of(cudaStream_t stream, void *y, const void *x, const void *table, int64_t batch,
                                    int64_t count)
 {
-    if (count % lanes16<E> == 0)
+    if (count % lanes16<E> == 0 && (uintptr_t)table % 16 == 0)
         return add_position_launch<E, lanes16<E>>(stream, y, x, table, batch, count);
     return add_position_launch<E, 1>(stream, y, x, table, batch, count);
 }
@@ -92,19 +92,21 @@ cudaError_t ah__cuda_add_position_enqueue(cudaStream_t stream, enum ah_dtype dty
                             : add_position_of<float>(stream, y, x, table, batch, seq * cols);
 }
 
-/* The sum is done before it meets what it is added to. Beyond `count`, the table's rows that no token has. */
+/* The sum is done before it meets what it is added to. Before `skip` and `count` behind it, the table's rows that no
+ * token has. */
 template <typename E, int N>
 static __global__ void __launch_bounds__(THREADS)
-    position_bwd(float *dtable, const E *dx, int64_t batch, int64_t count, int64_t whole, bool adds)
+    position_bwd(float *dtable, const E *dx, int64_t batch, int64_t count, int64_t skip, int64_t whole, bool adds)
 {
     int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
-    if (at >= whole || (adds && at >= count))
+    const bool taken = at >= skip && at < skip + count;
+    if (at >= whole || (adds && !taken))
         return;
     pack<float, N> before = adds ? pack_load<float, N>(dtable + at) : pack_zero<float, N>(),
                    sum = pack_zero<float, N>();
 #pragma unroll 4
-    for (int64_t b = 0; b < (at < count ? batch : 0); b++) {
-        pack<E, N> value = pack_load<E, N>(dx + b * count + at);
+    for (int64_t b = 0; b < (taken ? batch : 0); b++) {
+        pack<E, N> value = pack_load<E, N>(dx + b * count + at - skip);
 #pragma unroll
         for (int u = 0; u < N; u++)
             sum.lane[u] += wide(value.lane[u]);
@@ -118,22 +120,23 @@ static __global__ void __launch_bounds__(THREADS)
 /* Packs of 16 bytes of floats, half as much of bf16. */
 template <typename E>
 static cudaError_t position_bwd_of(cudaStream_t stream, float *dtable, const void *dx, int64_t batch, int64_t count,
-                                   int64_t whole, bool adds)
+                                   int64_t skip, int64_t whole, bool adds)
 {
     constexpr int N = lanes16<float>;
-    if (count % N == 0 && whole % N == 0)
+    if (count % N == 0 && skip % N == 0 && whole % N == 0)
         return launch(position_bwd<E, N>, dim3(blocks_for(whole, THREADS * N)), dim3(THREADS), 0, stream, dtable,
-                      (const E *)dx, batch, count, whole, adds);
+                      (const E *)dx, batch, count, skip, whole, adds);
     return launch(position_bwd<E, 1>, dim3(blocks_for(whole, THREADS)), dim3(THREADS), 0, stream, dtable, (const E *)dx,
-                  batch, count, whole, adds);
+                  batch, count, skip, whole, adds);
 }
 
 cudaError_t ah__cuda_position_bwd_enqueue(cudaStream_t stream, enum ah_dtype dtype, float *dtable, const void *dx,
-                                          int64_t batch, int64_t seq, int64_t cols, int64_t positions, bool adds)
+                                          int64_t batch, int64_t seq, int64_t cols, int64_t positions, int64_t first,
+                                          bool adds)
 {
-    return dtype == AH_BF16
-               ? position_bwd_of<__nv_bfloat16>(stream, dtable, dx, batch, seq * cols, positions * cols, adds)
-               : position_bwd_of<float>(stream, dtable, dx, batch, seq * cols, positions * cols, adds);
+    const int64_t count = seq * cols, skip = first * cols, whole = positions * cols;
+    return dtype == AH_BF16 ? position_bwd_of<__nv_bfloat16>(stream, dtable, dx, batch, count, skip, whole, adds)
+                            : position_bwd_of<float>(stream, dtable, dx, batch, count, skip, whole, adds);
 }
 
 /* ---- tokens, backward: sorted ----------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static __device__ void pairs_turn(E *left, E *right, const float sine[N], const 
 template <typename E, int N> static __global__ void __launch_bounds__(THREADS) rotary(struct ah_cuda_rotary job)
 {
     int packs = (int)job.pairs / N, mine = (int)threadIdx.x % packs, abreast = THREADS / packs;
-    int64_t channels = job.heads * job.size, heads = job.batch * job.heads;
+    int64_t channels = (job.by_head ? job.heads / 2 * 3 : job.heads) * job.size, heads = job.batch * job.heads;
     float sine[N], cosine[N];
     if ((int)threadIdx.x >= abreast * packs)
         return;
@@ -56,8 +56,9 @@ template <typename E, int N> static __global__ void __launch_bounds__(THREADS) r
     /* Heads of all batches, numbered through. */
     for (int64_t i = (int64_t)blockIdx.y * abreast + threadIdx.x / packs; i < heads;
          i += (int64_t)gridDim.y * abreast) {
-        int64_t token = i / job.heads * job.seq + blockIdx.x;
-        E *at = (E *)job.x + token * channels + i % job.heads * job.size + job.first + mine * N;
+        int64_t token = i / job.heads * job.seq + blockIdx.x, head = i % job.heads;
+        head += job.by_head ? head / 2 : 0;
+        E *at = (E *)job.x + token * channels + head * job.size + job.first + mine * N;
         pairs_turn<E, N>(at, at + job.half, sine, cosine);
     }
 }

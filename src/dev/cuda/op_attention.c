@@ -43,6 +43,8 @@ static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *ca
                                       .heads = heads, .head_size = (int)(channels / heads), .group = heads / kv_heads};
     job->q_stride = packed ? 3 * channels : channels;
     job->kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job->head_size;
+    job->q_head = job->kv_head = job->head_size * (int64_t)(call->call->attr.by_head ? 3 : 1);
+    job->window = call->call->attr.window ? call->call->attr.window : job->seq;
     job->add_q = call->adds[0];
     job->add_k = call->adds[packed ? 0 : 1];
     job->add_v = call->adds[packed ? 0 : 2];
@@ -106,10 +108,11 @@ static int attention_bwd_prepare(struct ah_cuda_call *call)
     return call_prepare(call, &call->call->in[0], true, true);
 }
 
-/* Queries, keys and values in that order from `at` on; queries are `at` itself. */
+/* Queries, keys and values in that order from `at` on, each for all heads or for one; queries are `at` itself. */
 static char *channels_after(const struct ah_cuda_attention *job, const void *at, int times)
 {
-    return (char *)(uintptr_t)at + times * job->channels * ah__dtype_bytes(job->dtype);
+    int64_t step = job->q_head > job->head_size ? job->head_size : job->channels;
+    return (char *)(uintptr_t)at + times * step * ah__dtype_bytes(job->dtype);
 }
 
 static struct ah_cuda_attention packed(const struct ah_cuda_bound *bound, int qkv)

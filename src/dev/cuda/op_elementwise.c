@@ -18,6 +18,8 @@ static int elementwise_enqueue(const struct ah_cuda_bound *bound)
 
 const struct ah_cuda_operator ah__cuda_gelu = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_gelu_bwd = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_gelu_erf = {nothing_prepare, elementwise_enqueue};
+const struct ah_cuda_operator ah__cuda_gelu_erf_bwd = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_relu = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_relu_bwd = {nothing_prepare, elementwise_enqueue};
 const struct ah_cuda_operator ah__cuda_silu_mul = {nothing_prepare, elementwise_enqueue};

@@ -55,9 +55,12 @@ const struct ah_cuda_operator ah__cuda_embedding_bwd = {embedding_bwd_prepare, e
 
 static int add_position_enqueue(const struct ah_cuda_bound *bound)
 {
-    const struct ah_shape *x = &bound->call->call->in[0].meta.shape;
-    AH_CUDA_TRY(ah__cuda_add_position_enqueue(bound->stream, bound->call->dtype, bound->out[0], bound->in[0],
-                                              bound->in[1], x->dim[0], x->dim[1], x->dim[2]));
+    const struct ah_call *call = bound->call->call;
+    const struct ah_shape *x = &call->in[0].meta.shape;
+    enum ah_dtype dtype = bound->call->dtype;
+    const char *table = (const char *)bound->in[1] + call->attr.first * x->dim[2] * ah__dtype_bytes(dtype);
+    AH_CUDA_TRY(ah__cuda_add_position_enqueue(bound->stream, dtype, bound->out[0], bound->in[0], table, x->dim[0],
+                                              x->dim[1], x->dim[2]));
     return AH_OK;
 }
 
@@ -69,7 +72,7 @@ static int position_bwd_enqueue(const struct ah_cuda_bound *bound)
     const struct ah_shape *dx = &call->call->in[0].meta.shape;
     AH_CUDA_TRY(ah__cuda_position_bwd_enqueue(bound->stream, call->dtype, bound->out[0], bound->in[0], dx->dim[0],
                                               dx->dim[1], dx->dim[2], call->call->out[0].meta.shape.dim[0],
-                                              call->adds[0]));
+                                              call->call->attr.first, call->adds[0]));
     return AH_OK;
 }
 

@@ -7,6 +7,15 @@ static int64_t last(const struct ah_shape *shape)
     return shape->dim[shape->rank - 1];
 }
 
+/* Rows are as long as the weight. */
+static int64_t cols_of(const struct ah_call *call)
+{
+    int weight = 0;
+    while (ah__op_table[call->op]->in[weight].kind != AH_OPERAND_PARAM)
+        weight++;
+    return last(&call->in[weight].meta.shape);
+}
+
 /* Rows are kept in registers. */
 static int norm_prepare(struct ah_cuda_call *call)
 {
@@ -14,7 +23,7 @@ static int norm_prepare(struct ah_cuda_call *call)
     const struct ah_shape *x = &call->call->in[0].meta.shape;
     int64_t most = AH_CUDA_NORM_BYTES / ah__dtype_bytes(call->dtype);
     char found[96];
-    if (last(x) > most)
+    if (cols_of(call->call) > most)
         return ah__fail(AH_EDEVICE, "input 0 (%s) is %s, expected at most %lld channels", row->name,
                         ah__shape_format(found, sizeof found, x), (long long)most);
     return AH_OK;
@@ -29,8 +38,8 @@ static struct ah_cuda_norm norm_of(const struct ah_cuda_bound *bound)
     return (struct ah_cuda_norm){.y = bound->out[0],
                                  .x = bound->in[0],
                                  .weight = bound->in[1],
-                                 .rows = ah__shape_rows(x),
-                                 .cols = last(x),
+                                 .rows = ah__shape_count(x) / cols_of(call),
+                                 .cols = cols_of(call),
                                  .eps = call->attr.eps};
 }
 
@@ -60,20 +69,22 @@ const struct ah_cuda_operator ah__cuda_rmsnorm = {norm_prepare, rmsnorm_enqueue}
 static int norm_bwd_prepare(struct ah_cuda_call *call)
 {
     const struct ah_shape *x = &call->call->in[0].meta.shape;
-    call->workspace_bytes = ah__cuda_norm_bwd_workspace(call->dtype, ah__shape_rows(x), last(x));
+    int64_t cols = cols_of(call->call);
+    call->workspace_bytes = ah__cuda_norm_bwd_workspace(call->dtype, ah__shape_count(x) / cols, cols);
     return norm_prepare(call);
 }
 
 static struct ah_cuda_norm_bwd norm_bwd_of(const struct ah_cuda_bound *bound)
 {
-    const struct ah_shape *x = &bound->call->call->in[0].meta.shape;
+    const struct ah_call *call = bound->call->call;
+    int64_t cols = cols_of(call);
     return (struct ah_cuda_norm_bwd){.dx = bound->out[0],
                                      .dweight = bound->out[1],
                                      .dy = bound->in[0],
                                      .x = bound->in[1],
                                      .weight = bound->in[2],
-                                     .rows = ah__shape_rows(x),
-                                     .cols = last(x),
+                                     .rows = ah__shape_count(&call->in[0].meta.shape) / cols,
+                                     .cols = cols,
                                      .add_x = bound->call->adds[0],
                                      .add_weight = bound->call->adds[1],
                                      .partials = (float *)bound->workspace};

@@ -2,32 +2,28 @@
  * angles are then integers, exact at every position. */
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
+#include "op/rotary.h"
 
 #include <math.h>
 
 /* In parts of 2^-64 of a turn. */
-static uint64_t turn_of(double theta, double part, bool back)
+static uint64_t turn_of(double angle, bool back)
 {
     const double two_pi = 6.283185307179586476925;
-    double turns = pow(theta, -part) / two_pi;
+    double turns = angle / two_pi;
     uint64_t out = (uint64_t)((turns - floor(turns)) * 0x1p64);
     return back ? 0 - out : out;
-}
-
-static int64_t half_of(const struct ah_call *call)
-{
-    const struct ah_attr *attr = &call->attr;
-    return (attr->dims ? attr->dims : call->in[0].meta.shape.dim[2] / attr->heads) / 2;
 }
 
 /* Owned: how far each pair turns; backward is the same rotation the other way. */
 static int rotary_prepare(struct ah_cuda_call *call)
 {
-    int64_t half = half_of(call->call);
+    const struct ah_attr *attr = &call->call->attr;
+    int64_t half = ah__rotary_pairs(&call->call->in[0].meta, attr);
     uint64_t *turn;
     AH_TRY(ah__new(&turn, (size_t)half, sizeof *turn));
     for (int64_t i = 0; i < half; i++)
-        turn[i] = turn_of((double)call->call->attr.theta, (double)i / (double)half, call->call->op == AH_OP_ROTARY_BWD);
+        turn[i] = turn_of(ah__rotary_angle(attr, i, half), call->call->op == AH_OP_ROTARY_BWD);
     call->owned = turn;
     return AH_OK;
 }
@@ -35,14 +31,16 @@ static int rotary_prepare(struct ah_cuda_call *call)
 static int rotary_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_call *call = bound->call->call;
-    const struct ah_shape *x = &call->in[0].meta.shape;
+    const struct ah_meta *x = &call->in[0].meta;
+    bool by_head = call->attr.by_head;
     const uint64_t *turn = bound->call->owned;
-    int64_t half = half_of(call);
+    int64_t half = ah__rotary_pairs(x, &call->attr);
     struct ah_cuda_rotary job = {.x = bound->out[0],
-                                 .batch = x->dim[0],
-                                 .seq = x->dim[1],
-                                 .heads = call->attr.heads,
-                                 .size = x->dim[2] / call->attr.heads,
+                                 .batch = x->shape.dim[0],
+                                 .seq = x->shape.dim[1],
+                                 .heads = call->attr.heads * (by_head ? 2 : 1),
+                                 .size = ah__rotary_size(x, &call->attr),
+                                 .by_head = by_head,
                                  .half = half};
     for (; job.first < half; job.first += job.pairs) {
         job.pairs = half - job.first < AH_CUDA_ROTARY_PAIRS ? half - job.first : AH_CUDA_ROTARY_PAIRS;

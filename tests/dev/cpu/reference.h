@@ -28,7 +28,7 @@ static inline void reference_add_position(const struct reference *r)
 {
     const struct ah_shape *x = &r->call->in[0].meta.shape;
     for (int64_t i = 0; i < ah__shape_count(x); i++)
-        r->out[0][i] = r->in[0][i] + r->in[1][i / x->dim[2] % x->dim[1] * x->dim[2] + i % x->dim[2]];
+        r->out[0][i] = r->in[0][i] + r->in[1][(r->call->attr.first + i / x->dim[2] % x->dim[1]) * x->dim[2] + i % x->dim[2]];
 }
 
 static inline void reference_layernorm(const struct reference *r)
@@ -51,7 +51,7 @@ static inline void reference_layernorm(const struct reference *r)
 
 static inline void reference_rmsnorm(const struct reference *r)
 {
-    int64_t rows = ah__shape_rows(&r->call->in[0].meta.shape), cols = reference_last(&r->call->in[0]);
+    int64_t cols = reference_last(&r->call->in[1]), rows = ah__shape_count(&r->call->in[0].meta.shape) / cols;
     for (int64_t row = 0; row < rows; row++) {
         const double *x = r->in[0] + row * cols;
         double square = 0;
@@ -63,15 +63,33 @@ static inline void reference_rmsnorm(const struct reference *r)
     }
 }
 
+/* What a pair turns from one position to the next, in the words of transformers' _compute_llama3_parameters(). */
+static inline double reference_angle(const struct ah_attr *attr, int64_t pair, int64_t dims)
+{
+    double frequency = pow((double)attr->theta, -2.0 * (double)pair / (double)dims), factor = (double)attr->factor;
+    if (!(factor > 0))
+        return frequency;
+    if (!(attr->high > 0))
+        return frequency / factor;
+    double wavelength = 2 * acos(-1) / frequency;
+    double low_wavelength = attr->original / (double)attr->low, high_wavelength = attr->original / (double)attr->high;
+    if (wavelength < high_wavelength)
+        return frequency;
+    if (wavelength > low_wavelength)
+        return frequency / factor;
+    double smooth = (attr->original / wavelength - (double)attr->low) / ((double)attr->high - (double)attr->low);
+    return (1 - smooth) * frequency / factor + smooth * frequency;
+}
+
 static inline void reference_rotary(const struct reference *r)
 {
     const struct ah_shape *x = &r->call->in[0].meta.shape;
     const struct ah_attr *attr = &r->call->attr;
-    int64_t size = x->dim[2] / attr->heads, dims = attr->dims ? attr->dims : size;
+    int64_t size = x->dim[2] / attr->heads / (attr->by_head ? 3 : 1), dims = attr->dims ? attr->dims : size;
     for (int64_t i = 0; i < ah__shape_count(x); i++) {
         int64_t t = i / x->dim[2] % x->dim[1], c = i % size, pair = c % (dims / 2);
-        double angle = (double)t * pow((double)attr->theta, -2.0 * (double)pair / (double)dims);
-        if (c >= dims)
+        double angle = (double)t * reference_angle(attr, pair, dims);
+        if (c >= dims || (attr->by_head && i / size % 3 == 2))
             r->out[0][i] = r->in[0][i];
         else if (c < dims / 2)
             r->out[0][i] = r->in[0][i] * cos(angle) - r->in[0][i + dims / 2] * sin(angle);
@@ -93,13 +111,13 @@ static inline void reference_linear(const struct reference *r)
         }
 }
 
-/* One query of one head: q, and the keys and values of positions 0..at. */
+/* One query of one head: q, and the keys and values of positions from..at. */
 static inline double reference_attend(double *y, const double *q, const double *key, const double *value,
-                                      int64_t stride, int64_t at, int64_t size)
+                                      int64_t stride, int64_t from, int64_t at, int64_t size)
 {
     double most = -INFINITY, total = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int64_t t = 0; t <= at; t++) {
+        for (int64_t t = from; t <= at; t++) {
             double score = 0;
             for (int64_t c = 0; c < size; c++)
                 score += q[c] * key[t * stride + c] / sqrt((double)size);
@@ -109,12 +127,18 @@ static inline double reference_attend(double *y, const double *q, const double *
             }
             double weight = exp(score - most);
             for (int64_t c = 0; c < size; c++)
-                y[c] = (t ? y[c] : 0) + weight * value[t * stride + c];
+                y[c] = (t > from ? y[c] : 0) + weight * value[t * stride + c];
             total += weight;
         }
     for (int64_t c = 0; c < size; c++)
         y[c] /= total;
     return most + log(total);
+}
+
+/* The first position that the one at `at` sees. */
+static inline int64_t reference_first(const struct ah_attr *attr, int64_t at)
+{
+    return attr->window && at >= attr->window ? at - attr->window + 1 : 0;
 }
 
 static inline void reference_attention(const struct reference *r)
@@ -124,9 +148,12 @@ static inline void reference_attention(const struct reference *r)
     int64_t size = channels / heads;
     for (int64_t i = 0; i < qkv->dim[0] * heads * seq; i++) {
         int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
-        const double *start = r->in[0] + batch * seq * stride + head * size;
+        bool by_head = r->call->attr.by_head;
+        int64_t part = by_head ? size : channels;
+        const double *start = r->in[0] + batch * seq * stride + head * size * (by_head ? 3 : 1);
         r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
-                                        start + channels, start + 2 * channels, stride, t, size);
+                                        start + part, start + 2 * part, stride, reference_first(&r->call->attr, t), t,
+                                        size);
     }
 }
 
@@ -138,8 +165,8 @@ static inline void reference_attention_qkv(const struct reference *r)
     for (int64_t i = 0; i < q->dim[0] * heads * seq; i++) {
         int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
-        r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride, t,
-                                        size);
+        r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
+                                        reference_first(&r->call->attr, t), t, size);
     }
 }
 
@@ -149,6 +176,12 @@ static inline void reference_gelu(const struct reference *r)
         double x = r->in[0][i], root = 0.79788456080286535588;
         r->out[0][i] = 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
     }
+}
+
+static inline void reference_gelu_erf(const struct reference *r)
+{
+    for (int64_t i = 0; i < ah__shape_count(&r->call->in[0].meta.shape); i++)
+        r->out[0][i] = 0.5 * r->in[0][i] * erfc(-r->in[0][i] / sqrt(2));
 }
 
 static inline void reference_relu(const struct reference *r)
@@ -241,7 +274,7 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
     [AH_OP_RMSNORM] = reference_rmsnorm,     [AH_OP_ROTARY] = reference_rotary,
     [AH_OP_SILU_MUL] = reference_silu_mul,   [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
-    [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy,
+    [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy, [AH_OP_GELU_ERF] = reference_gelu_erf,
 };
 
 #endif

@@ -7,17 +7,19 @@
 
 struct attention_size {
     int64_t batch, seq;
-    int heads, kv_heads, size;
+    int heads, kv_heads, size, window; /* 0: none */
 };
 
 static const struct attention_size attention_sizes[] = {
-    {2, 1, 2, 1, 8},     {1, 63, 1, 1, 64},  {2, 65, 4, 2, 80},   {1, 257, 2, 2, 64}, {1, 300, 2, 1, 100},
-    {1, 333, 3, 3, 17},  {1, 270, 1, 1, 96}, {1, 530, 1, 1, 129}, {1, 270, 2, 1, 256}, {1, 1100, 1, 1, 5},
+    {2, 1, 2, 1, 8, 0}, {1, 63, 1, 1, 64, 0}, {2, 65, 4, 2, 80, 0}, {1, 257, 2, 2, 64, 0},
+    {1, 300, 2, 1, 100, 0}, {1, 333, 3, 3, 17, 0}, {1, 270, 1, 1, 96, 0}, {1, 530, 1, 1, 129, 0},
+    {1, 270, 2, 1, 256, 0}, {1, 1100, 1, 1, 5, 0}, {1, 333, 2, 1, 17, 1}, {1, 700, 2, 1, 64, 64},
+    {1, 530, 1, 1, 129, 65}, {1, 1100, 2, 1, 5, 130}, {1, 600, 1, 1, 256, 511},
 };
 
 /* Rows of size doubles: of one head of queries, and of the keys and values it reads. */
 struct head {
-    int64_t seq, size;
+    int64_t seq, size, window;
     double *q, *dy, *y, *lse, *dq, *k, *v, *dk, *dv;
 };
 
@@ -39,13 +41,14 @@ static void query_define(const struct head *h, int64_t at, double *weight)
 {
     double scale = 1 / sqrt((double)h->size), total = 0, *y = h->y + at * h->size;
     const double *q = h->q + at * h->size, *dy = h->dy + at * h->size;
-    for (int64_t t = 0; t <= at; t++)
+    int64_t first = at >= h->window ? at - h->window + 1 : 0;
+    for (int64_t t = first; t <= at; t++)
         total += weight[t] = exp(dot(q, h->k + t * h->size, h->size) * scale);
     h->lse[at] = log(total);
-    for (int64_t t = 0; t <= at; t++)
+    for (int64_t t = first; t <= at; t++)
         add_scaled(y, h->v + t * h->size, weight[t] /= total, h->size);
     double of_y = dot(dy, y, h->size);
-    for (int64_t t = 0; t <= at; t++) {
+    for (int64_t t = first; t <= at; t++) {
         double slope = weight[t] * (dot(dy, h->v + t * h->size, h->size) - of_y) * scale;
         add_scaled(h->dv + t * h->size, dy, weight[t], h->size);
         add_scaled(h->dk + t * h->size, q, slope, h->size);
@@ -87,7 +90,8 @@ static void shared_check(const struct attention_size *s, const struct op_data *f
     enum ah_dtype dtype = f->call.in[0].meta.dtype;
     double *weight = calloc((size_t)rows, sizeof *weight);
     assert_non_null(weight);
-    struct head h = {.seq = rows, .size = size, .k = head_take(f, &f->call.in[1], rows, narrow, at, size),
+    struct head h = {.seq = rows, .size = size, .window = s->window ? s->window : rows,
+                     .k = head_take(f, &f->call.in[1], rows, narrow, at, size),
                      .v = head_take(f, &f->call.in[2], rows, narrow, at, size),
                      .dk = head_take(NULL, NULL, rows, 0, 0, size), .dv = head_take(NULL, NULL, rows, 0, 0, size)};
     for (int head = shared * group; head < (shared + 1) * group; head++) {
@@ -122,7 +126,7 @@ static void attention_check(struct ah_pool *pool, const struct attention_size *s
 {
     struct ah_shape q = {3, {s->batch, s->seq, s->heads * s->size, 0}};
     struct ah_shape k = {3, {s->batch, s->seq, s->kv_heads * s->size, 0}}, lse = {3, {s->batch, s->heads, s->seq, 0}};
-    struct ah_attr attr = {.heads = s->heads, .kv_heads = s->kv_heads};
+    struct ah_attr attr = {.heads = s->heads, .kv_heads = s->kv_heads, .window = s->window};
     struct op_case forward = {"attention_qkv", AH_OP_ATTENTION_QKV, attr, {q, k, k}, {0}, 0};
     struct op_case backward = {"attention_qkv_bwd", AH_OP_ATTENTION_QKV_BWD, attr, {q, q, k, k, q, lse}, {0}, 0};
     struct op_data f, b;

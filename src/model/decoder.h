@@ -1,0 +1,46 @@
+/* The decoder that Llama and its like share: embedding, blocks of rmsnorm, grouped-query attention with rotary
+ * positions, rmsnorm and a gated feed-forward network, rmsnorm and head. A family of them fills the structure from its
+ * keys, by the readers here where they are alike. Hugging Face's parameter names and layouts. Not a word about memory. */
+#ifndef AH_MODEL_DECODER_H
+#define AH_MODEL_DECODER_H
+
+#include "model/config.h"
+#include "model/rope.h"
+
+struct ah_decoder {
+    int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
+    int64_t window;   /* keys that a query sees, 0: all before it */
+    double eps, std;  /* of rmsnorm; of initial values */
+    struct ah_rope rope;
+    bool qkv_bias, out_bias, mlp_bias;
+    bool qk_norm;     /* rmsnorm of each head of queries and keys, before they rotate */
+    bool tied;        /* the head reads the embedding table */
+    struct ah_config_dropout dropout;
+};
+
+/* The keys that ah__decoder_parse() reads, for a family's list of known ones. */
+#define AH_DECODER_KEYS                                                                                                \
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",                      \
+        "num_key_value_heads", "head_dim", "max_position_embeddings", "hidden_act", "rms_norm_eps",                    \
+        "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling", "rope_parameters"
+
+/* All but window, biases and qk_norm, which stay what they are. head_dim, when it is not 0, is taken where the key is
+ * missing. */
+int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
+/* sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
+int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);
+/* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types, of which either all blocks have a window
+ * or none. */
+int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json);
+int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder);
+#define AH_DECODER_LAYER_KEYS "use_sliding_window", "sliding_window", "max_window_layers", "layer_types"
+
+/* Writes what ah__decoder_parse() reads. */
+int ah__decoder_add(cJSON *tree, const struct ah_decoder *decoder);
+/* Members of struct ah_family whose configuration is a struct ah_decoder. */
+void ah__decoder_describe(struct ah_model_def *def, const void *decoder);
+int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void *decoder);
+/* A copy on the heap. AH_ENOMEM. */
+int ah__decoder_new(void **out, const struct ah_decoder *decoder);
+
+#endif

@@ -1,0 +1,28 @@
+/* Recording what blocks of several families are made of, each with Hugging Face's names and layouts. Knows no family and
+ * no config key. */
+#ifndef AH_MODEL_PARTS_H
+#define AH_MODEL_PARTS_H
+
+#include "model/config.h"
+
+/* A matrix product: parameters NAME.weight, [out, in] unless `in_first`, and NAME.bias [out]. */
+struct ah_part_linear {
+    int64_t in, out;
+    double std; /* of the weight's initial values; the bias begins at zero */
+    bool bias, in_first;
+};
+
+/* x [..., in] -> [..., out] */
+struct ah_tensor ah__part_linear(struct ah_graph *graph, const char *name, struct ah_tensor x,
+                                 const struct ah_part_linear *linear);
+/* Parameters NAME.weight and NAME.bias [width]. */
+struct ah_tensor ah__part_layernorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
+                                    double eps);
+/* Parameter NAME.weight [width]; width divides the channels of x. */
+struct ah_tensor ah__part_rmsnorm(struct ah_graph *graph, const char *name, struct ah_tensor x, int64_t width,
+                                  double eps);
+/* The parameter NAME.weight [rows, width]. */
+struct ah_tensor ah__part_table(struct ah_graph *graph, const char *name, int64_t rows, int64_t width, double std);
+struct ah_tensor ah__part_activation(struct ah_graph *graph, enum ah_activation activation, struct ah_tensor x);
+
+#endif

@@ -1,0 +1,32 @@
+/* Rotation by position as config.json has it: rope_theta and rope_scaling, or all of it in rope_parameters. Of scalings
+ * there are those whose angles follow from the position alone: "linear" and "llama3". */
+#ifndef AH_MODEL_ROPE_H
+#define AH_MODEL_ROPE_H
+
+#include "base/json.h"
+
+struct ah_rope {
+    double theta;
+    double part;              /* of a head's channels that rotate, from the first on */
+    double factor, low, high; /* as in ah_rotary_options */
+    int64_t original;
+};
+
+/* The names that a family has for two of the keys when they stand beside the others, not in rope_parameters; `part` null:
+ * all channels rotate. */
+struct ah_rope_keys {
+    const char *theta, *part;
+};
+
+/* *rope holds what is taken where a key is missing. `positions`: max_position_embeddings. */
+int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
+                   int64_t positions);
+/* Channels of a head of `size` that rotate; AH_EINPUT where they come in no pairs. */
+int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
+                  int64_t size);
+int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys);
+/* x as for ah_graph_rotary_with(); dims 0: nothing rotates. */
+struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int64_t heads, int64_t dims,
+                                 const struct ah_rope *rope, bool by_head);
+
+#endif

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+"""Golden values of every family of models, made by transformers (version 5.23) in double precision.
+
+Writes families/NAME.bin beside this file, one for each configuration below: its config.json as transformers saves it,
+the logits, loss and gradients of a first batch, and the losses, gradient norms and parameters of ten steps of AdamW with
+clipping and other data in every step. Initial parameters and tokens are not stored: they come from the counter-based
+random numbers of gpt2.py. Of parameters after the steps those of the first block are left out. Adam's eps is 1e-5, far below most
+gradients and far above their rounding in float32: with 1e-8 Adam makes steps of full size out of what little rounding
+leaves of a gradient that is zero.
+
+    tests/golden/families.py
+"""
+import json
+import pathlib
+import sys
+import tempfile
+import numpy
+import torch
+import transformers
+
+sys.dont_write_bytecode = True
+import gpt2
+
+B, T, VOCAB, HIDDEN, INNER = 2, 11, 41, 24, 40
+LLAMA3 = dict(rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=64)
+SIZES = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=16)
+GATED = dict(SIZES, intermediate_size=INNER, bos_token_id=None, eos_token_id=None)
+
+CASES = {
+    "llama-gqa": ("Llama", dict(GATED, num_key_value_heads=2, rope_parameters=LLAMA3)),
+    "llama-bias": ("Llama", dict(GATED, num_key_value_heads=1, head_dim=10, attention_bias=True, mlp_bias=True,
+                                 tie_word_embeddings=True, rms_norm_eps=1e-2,
+                                 rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0))),
+    "mistral-window": ("Mistral", dict(GATED, num_key_value_heads=2, sliding_window=4)),
+    "mistral-wide": ("Mistral", dict(GATED, num_key_value_heads=4, head_dim=8, sliding_window=None,
+                                     tie_word_embeddings=True)),
+    "qwen2-tied": ("Qwen2", dict(GATED, num_key_value_heads=2, tie_word_embeddings=True)),
+    "qwen2-window": ("Qwen2", dict(GATED, num_key_value_heads=1, use_sliding_window=True, sliding_window=5,
+                                   max_window_layers=0)),
+    "qwen3-wide": ("Qwen3", dict(GATED, num_key_value_heads=2, head_dim=10)),
+    "qwen3-bias": ("Qwen3", dict(GATED, num_key_value_heads=4, head_dim=6, attention_bias=True,
+                                 tie_word_embeddings=True)),
+    "gpt_neox-parallel": ("GPTNeoX", dict(GATED, num_attention_heads=2,
+                                          rope_parameters=dict(partial_rotary_factor=0.34, rope_theta=1e3,
+                                                               rope_type="default"))),
+    "gpt_neox-serial": ("GPTNeoX", dict(GATED, use_parallel_residual=False, attention_bias=False,
+                                        hidden_act="gelu_new", tie_word_embeddings=True,
+                                        rope_parameters=dict(partial_rotary_factor=1.0, rope_theta=1e4,
+                                                             rope_type="default"))),
+    "opt-relu": ("OPT", dict(SIZES, ffn_dim=INNER, word_embed_proj_dim=HIDDEN, pad_token_id=None)),
+    "opt-gelu": ("OPT", dict(SIZES, ffn_dim=INNER, word_embed_proj_dim=HIDDEN, pad_token_id=None, enable_bias=False,
+                             activation_function="gelu", tie_word_embeddings=False)),
+    "gpt2-gelu": ("GPT2", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=2, n_head=3, n_positions=16, n_inner=INNER,
+                               activation_function="gelu")),
+}
+
+
+def model_of(name):
+    kind, keys = CASES[name]
+    config = getattr(transformers, kind + "Config")(**keys)
+    head = "GPT2LMHeadModel" if kind == "GPT2" else kind + "ForCausalLM"
+    return getattr(transformers, head)(config).double().eval()  # no dropout
+
+
+def saved_config(model):
+    with tempfile.TemporaryDirectory() as folder:
+        model.config.save_pretrained(folder)
+        return json.dumps(json.loads((pathlib.Path(folder) / "config.json").read_text()))
+
+
+def parameters(model):
+    """By their names in files."""
+    names = {"lm_head.weight": "embed_out.weight"} if model.config.model_type == "gpt_neox" else {}
+    made = {}
+    for index, (name, t) in enumerate(model.named_parameters()):
+        values = gpt2.uniform(1000 + index, t.numel())
+        if ("norm" in name or ".ln_" in name) and name.endswith("weight"):
+            values = numpy.float32(1) + values
+        with torch.no_grad():
+            t.copy_(torch.tensor(values.astype(numpy.float64)).reshape(t.shape))
+        made[names.get(name, name)] = t
+    return made
+
+
+def batches():
+    every = dict(V=VOCAB, B=B * gpt2.STEPS, T=T)
+    return zip(*(gpt2.tokens(every, seed).split(B) for seed in (1, 2)))
+
+
+def train(name, clip):
+    model = model_of(name)
+    p = parameters(model)
+    optimizer = gpt2.adamw(p)
+    for group in optimizer.param_groups:
+        group["eps"] = 1e-5
+    losses, norms, logits, grads = [], [], None, None
+    for ids, targets in batches():
+        optimizer.zero_grad()
+        out = model(input_ids=ids, use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(out.flatten(0, 1), targets.flatten())
+        loss.backward()
+        losses.append(loss.item())
+        if grads is None:
+            logits, grads = out.detach().clone(), {key: t.grad.clone() for key, t in p.items()}
+        norms.append(torch.nn.utils.clip_grad_norm_(p.values(), clip).item())
+        optimizer.step()
+    return dict(model=model, p=p, losses=losses, norms=norms, logits=logits, grads=grads)
+
+
+def values(t):
+    return t.detach().numpy().astype("<f4").tobytes()
+
+
+def write(path, name):
+    free = train(name, 1e9)
+    clip = float("%.3g" % numpy.median(free["norms"]))
+    r = train(name, clip)
+    assert any(n > clip for n in r["norms"]) and any(n < clip for n in r["norms"]), r["norms"]
+    data = values(r["logits"])
+    with open(path, "wb") as f:
+        f.write(("config " + saved_config(r["model"]) + "\n").encode())
+        f.write(f"sizes {B} {T} {VOCAB}\nclip {clip:.17g}\n".encode())
+        f.write(("losses " + " ".join("%.17g" % x for x in r["losses"]) + "\n").encode())
+        f.write(("norms " + " ".join("%.17g" % x for x in r["norms"]) + "\n").encode())
+        for key, t in r["p"].items():
+            kept, grad = int(".0." not in key), r["grads"][key]
+            f.write(f"tensor {key} {t.numel()} {kept}\n".encode())
+            data += values(grad)
+            if kept:
+                data += values(t)
+        f.write(b"data\n" + data)
+    print(name, "clip %g" % clip, *("%.4f/%.4f" % pair for pair in zip(r["losses"], r["norms"])), path.stat().st_size)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    folder = pathlib.Path(__file__).parent / "families"
+    for case in sys.argv[1:] or CASES:
+        write(folder / (case + ".bin"), case)

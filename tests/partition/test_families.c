@@ -1,0 +1,71 @@
+/* The compiled programs of every family against transformers in double precision (tests/golden/families.py): logits,
+ * loss and gradients of one batch. */
+#include "golden/families.h"
+#include "model/model.h"
+#include "rig.h"
+
+static float *values_of(const struct rig *rig, char *const *groups, const char *name)
+{
+    const struct ah_param *param = rig_param(rig, name);
+    return (float *)(void *)groups[param->group] + param->offset;
+}
+
+static void family_rig(struct rig *rig, const struct family_golden *g)
+{
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    assert_ok(ah__model_parse(&model, g->config, strlen(g->config), "config.json"));
+    assert_ok(ah_model_record(&graph, model, g->batch, g->seq, AH_F32));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
+    ah_graph_free(graph);
+    ah_model_free(model);
+    rig_init(rig, partition);
+    assert_int_equal(partition->param_count, g->count);
+    for (int i = 0; i < g->count; i++) {
+        assert_int_equal(ah__shape_count(&rig_param(rig, g->tensor[i].name)->shape), g->tensor[i].count);
+        family_fill_param(values_of(rig, rig->param, g->tensor[i].name), g->tensor[i].count, i, g->tensor[i].name);
+    }
+    family_fill_ids((int32_t *)(void *)rig->input[0], rig->targets, g, 0);
+}
+
+/* What is left of a forward pass that keeps nothing. */
+static void logits_check(struct rig *rig, const struct family_golden *g)
+{
+    const struct ah_code *head = rig_code(rig, rig->count - 1);
+    rig_forward(rig, true);
+    rig_run(rig, rig->count - 1, &head->program[AH_PROGRAM_INFER]);
+    golden_expect_close("logits", g->config, (const float *)(const void *)(rig->work + head->logits.offset), g->logits,
+                        (int64_t)g->batch * g->seq * g->vocab);
+}
+
+static void gradients_check(struct rig *rig, const struct family_golden *g, bool recompute)
+{
+    rig_forward(rig, recompute);
+    if (recompute)
+        rig_run(rig, rig->count - 1, &rig_code(rig, rig->count - 1)->program[AH_PROGRAM_FORWARD]);
+    golden_expect_number("loss", (double)rig->loss, g->losses[0]);
+    rig_backward(rig, recompute);
+    for (int i = 0; i < g->count; i++)
+        family_expect_gradient(g->tensor[i].name, values_of(rig, rig->grad, g->tensor[i].name), g->tensor[i].grad,
+                               g->tensor[i].count);
+}
+
+static void every_family(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(family_cases); i++)
+        for (int recompute = 0; recompute < 2; recompute++) {
+            struct family_golden g;
+            struct rig rig;
+            print_message("%s\n", family_cases[i]);
+            family_load(&g, family_cases[i]);
+            family_rig(&rig, &g);
+            logits_check(&rig, &g);
+            gradients_check(&rig, &g, recompute);
+            rig_fini(&rig);
+            ah__free(g.text);
+        }
+}
+
+AH_TEST_SUITE("partition/families", cmocka_unit_test(every_family))

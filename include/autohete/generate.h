@@ -37,8 +37,8 @@ AH_API const char *ah_tokenizer_token(const struct ah_tokenizer *tokenizer, int3
 
 struct ah_generate_options {
     const char *model_dir; /* a checkpoint, a training's folder (its newest), or a folder with config.json and weights */
-    const char *prompt;    /* text; null or empty: a newline */
-    int64_t tokens;        /* how many to add */
+    const char *prompt;    /* text; null or empty: what a text begins with, or a newline */
+    int64_t tokens;        /* how many to add at most; the model's end of text ends it too */
     double temperature;    /* 0: the likeliest */
     int top_k;             /* 0: all */
     double top_p;          /* the likeliest that together have this probability; 0 or 1: all */
@@ -47,13 +47,13 @@ struct ah_generate_options {
     uint64_t seed;
     const char *device;    /* as for ah_dev_open; default "auto" */
     int threads;           /* of the CPU; 0: one per core */
-    /* Each new token with the text it stands for, which is valid during the call and may hold zero bytes; nonzero
-     * stops. */
+    /* Each new token with the characters that it completes, maybe none, which are valid during the call and may hold
+     * zero bytes; nonzero stops. At the end, token -1 tells what was held back of a character that never came whole. */
     int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };
-/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of
- * threads. */
+/* Continues the prompt, by the folder's tokenizer; without one tokens are bytes (AH_EINPUT for a vocabulary beyond 256).
+ * Same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 struct ah_eval_options {
@@ -63,18 +63,19 @@ struct ah_eval_options {
     int64_t seq;           /* tokens in a window; 0: of the training, else the model's longest, at most 1024 */
     const char *device;    /* as for ah_dev_open; null: "auto" */
     int threads;           /* of the CPU; 0: one per core */
-    /* Tokens done and in all; nonzero ends with AH_ESTOP. May be null. */
-    int (*on_progress)(int64_t done, int64_t tokens, void *context);
+    /* Windows done and in all; nonzero ends with AH_ESTOP. May be null. */
+    int (*on_progress)(int64_t done, int64_t windows, void *context);
     void *context;
 };
 struct ah_eval_result {
     double loss;          /* natural log, mean over tokens */
     double perplexity;    /* e^loss */
     double bits_per_byte; /* of the text that the tokens stand for; NaN where the data are token ids */
-    int64_t tokens;       /* predicted: all but the first */
+    int64_t tokens;       /* predicted: all but the first, or completions and their ends */
 };
 /* How well a model predicts data, every token but the first. The data are cut into windows of seq tokens, and each
- * token is predicted from those before it in its window; in fp32, whole on the device. */
+ * token is predicted from those before it in its window; of examples (prompt and completion), each a window, the
+ * completions are. In fp32, whole on the device. */
 AH_API int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options);
 /* Writes a safetensors file with one tensor "logits", F32 [count, vocab_size], of the model's logits behind each of the
  * ids [count]. Of the options it reads model_dir, device and threads. AH_EINPUT for an id not below vocab_size, or more

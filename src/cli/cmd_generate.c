@@ -59,7 +59,7 @@ static int on_token(int token, const char *text, size_t length, void *context)
     if (writer->count++ == 0)
         begin(writer);
     if (writer->json)
-        return printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
+        return token >= 0 && printf("%s%d", writer->count > 1 ? ", " : "", token) < 0;
     if (writer->raw)
         return fwrite(text, 1, length, stdout) != length || fflush(stdout) != 0;
     return !ah__terminal_write(&writer->terminal, text, length) || fflush(stdout) != 0;

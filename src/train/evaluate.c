@@ -1,6 +1,7 @@
 /* ah_eval: how well a model predicts a text; ah_eval_logits: what it says behind each token of one. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "io/safetensors.h"
@@ -12,49 +13,67 @@ struct evaluator {
     const struct ah_eval_options *options;
     struct ah_inference model;
     struct ah_tokens *tokens;
+    bool examples;             /* the data are; else one text, or one row of tokens */
     int64_t batch, seq, windows;
-    int64_t predicted;      /* tokens that are: all but the first */
-    int32_t *ids, *targets; /* [batch, seq] */
-    double nats;            /* of the tokens predicted so far */
-    int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
+    int32_t *ids, *targets;    /* [batch, seq] */
+    double nats;               /* of the tokens predicted so far */
+    int64_t done, bytes;       /* so many tokens, and the bytes that they stand for */
 };
 
-static int64_t seq_of(const struct evaluator *eval)
+static int64_t seq_of(const struct evaluator *eval, int64_t most)
 {
     int64_t longest = eval->model.longest_seq;
     if (eval->options->seq)
         return eval->options->seq;
-    return longest < MOST_SEQ ? longest : MOST_SEQ;
+    longest = longest < MOST_SEQ ? longest : MOST_SEQ;
+    return longest < most ? longest : most;
 }
 
-/* Windows that hold nothing to predict would only cost time. */
-static int open_data(struct evaluator *eval)
+static int check(const struct ah_eval_options *options)
 {
-    const struct ah_eval_options *options = eval->options;
-    int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
     if (!options->data_path)
         return ah__fail(AH_EINPUT, "data: found none, expected a text or a token file");
     if (options->batch < 0 || options->seq < 0)
         return ah__fail(AH_EINPUT, "%s: found %" PRId64 ", expected 1 or more", options->batch < 0 ? "batch" : "seq",
                         options->batch < 0 ? options->batch : options->seq);
-    AH_TRY(ah__tokens_open(&eval->tokens, options->data_path, eval->model.tokenizer, vocab, 1, 0, NULL));
-    eval->predicted = ah__tokens_info(eval->tokens)->tokens - 1;
-    eval->seq = seq_of(eval);
-    if (eval->seq > eval->predicted && !options->seq)
-        eval->seq = eval->predicted;
-    eval->windows = (eval->predicted + eval->seq - 1) / eval->seq;
-    eval->batch = options->batch ? options->batch : BATCH;
+    return AH_OK;
+}
+
+static int tokens_open(struct evaluator *eval, int64_t seq)
+{
+    int64_t vocab = ah_model_get(eval->model.model)->vocab_size;
+    ah__tokens_close(eval->tokens);
+    eval->tokens = NULL;
+    return ah__tokens_open(&eval->tokens, eval->options->data_path, eval->model.tokenizer, vocab, seq, 0, NULL);
+}
+
+/* What is one row of tokens is cut here, so that nothing of its end is lost; examples are windows already. */
+static int open_data(struct evaluator *eval)
+{
+    AH_TRY(check(eval->options));
+    AH_TRY(tokens_open(eval, 1));
+    int64_t predicted = ah__tokens_info(eval->tokens)->tokens - 1;
+    eval->examples = strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    eval->seq = seq_of(eval, eval->examples ? INT64_MAX : predicted);
+    if (eval->examples)
+        AH_TRY(tokens_open(eval, eval->seq));
+    eval->windows = eval->examples ? ah__tokens_info(eval->tokens)->val_windows
+                                   : (predicted + eval->seq - 1) / eval->seq;
+    eval->batch = eval->options->batch ? eval->options->batch : BATCH;
     if (eval->batch > eval->windows)
         eval->batch = eval->windows;
     AH_TRY(ah__new(&eval->ids, (size_t)(eval->batch * eval->seq), sizeof *eval->ids));
     return ah__new(&eval->targets, (size_t)(eval->batch * eval->seq), sizeof *eval->targets);
 }
 
-/* One row: a window, or what is left for the last one, behind which nothing is asked. */
-static int fill_row(struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets, int64_t *asked)
+/* A window, or what is left for the last one; beyond that nothing is asked. */
+static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, int32_t *targets)
 {
-    int64_t first = window * eval->seq, left = eval->predicted - first, count = left < eval->seq ? left : eval->seq;
-    count = count > 0 ? count : 0;
+    int64_t first = window * eval->seq, left = ah__tokens_info(eval->tokens)->tokens - 1 - first;
+    int64_t count = left < eval->seq ? left : eval->seq;
+    if (window < eval->windows && eval->examples)
+        return ah__tokens_val_batch(eval->tokens, window, 1, ids, targets);
+    count = window < eval->windows ? count : 0;
     if (count) {
         AH_TRY(ah__tokens_read(eval->tokens, first, count, ids));
         AH_TRY(ah__tokens_read(eval->tokens, first + 1, count, targets));
@@ -63,28 +82,36 @@ static int fill_row(struct evaluator *eval, int64_t window, int32_t *ids, int32_
         ids[i] = 0;
         targets[i] = AH_TARGET_IGNORED;
     }
-    *asked += count;
-    if (!ah__tokens_info(eval->tokens)->text || !count)
-        return AH_OK;
-    char *text;
-    size_t length;
-    AH_TRY(eval->model.tokenizer->decode(&text, &length, eval->model.tokenizer, targets, count));
-    ah__free(text);
-    eval->bytes += (int64_t)length;
     return AH_OK;
+}
+
+/* Returns how many tokens of the batch are asked for, and adds their text's length. */
+static int64_t count_targets(struct evaluator *eval)
+{
+    const struct ah_tokenizer *tokenizer = eval->model.tokenizer;
+    int64_t asked = 0;
+    for (int64_t i = 0; i < eval->batch * eval->seq; i++) {
+        size_t length = 0;
+        if (eval->targets[i] == AH_TARGET_IGNORED)
+            continue;
+        asked++;
+        if (eval->targets[i] < tokenizer->vocab_size && !tokenizer->is_special(tokenizer, eval->targets[i]))
+            tokenizer->piece(&length, tokenizer, eval->targets[i], false);
+        eval->bytes += (int64_t)length;
+    }
+    return asked;
 }
 
 static int evaluate_batch(struct evaluator *eval, int64_t first_window)
 {
-    int64_t asked = 0;
     double loss;
     for (int64_t row = 0; row < eval->batch; row++)
-        AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->seq, eval->targets + row * eval->seq,
-                        &asked));
+        AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->seq, eval->targets + row * eval->seq));
     AH_TRY(ah__run_eval(eval->model.run, eval->ids, eval->targets, &loss));
+    int64_t asked = count_targets(eval);
     if (!isfinite(loss))
-        return ah__fail(AH_ENUMERIC, "the loss of tokens %" PRId64 " to %" PRId64 " is %g", eval->done + 1,
-                        eval->done + asked, loss);
+        return ah__fail(AH_ENUMERIC, "the loss of windows %" PRId64 " to %" PRId64 " is %g", first_window + 1,
+                        first_window + eval->batch, loss);
     eval->nats += loss * (double)asked;
     eval->done += asked;
     return AH_OK;
@@ -94,11 +121,19 @@ static int evaluate(struct evaluator *eval)
 {
     const struct ah_eval_options *options = eval->options;
     for (int64_t window = 0; window < eval->windows; window += eval->batch) {
+        int64_t end = window + eval->batch < eval->windows ? window + eval->batch : eval->windows;
         AH_TRY(evaluate_batch(eval, window));
-        if (options->on_progress && options->on_progress(eval->done, eval->predicted, options->context))
-            return ah__fail(AH_ESTOP, "stopped after %" PRId64 " of %" PRId64 " tokens", eval->done, eval->predicted);
+        if (options->on_progress && options->on_progress(end, eval->windows, options->context))
+            return ah__fail(AH_ESTOP, "stopped after %" PRId64 " of %" PRId64 " windows", end, eval->windows);
     }
     return AH_OK;
+}
+
+/* Whether what was predicted is a text whose length is known. */
+static bool is_text(const struct evaluator *eval)
+{
+    const struct ah_tokens_info *info = ah__tokens_info(eval->tokens);
+    return eval->bytes && (info->text || eval->examples || strcmp(info->format, "documents") == 0);
 }
 
 static int open_and_evaluate(struct evaluator *eval)
@@ -121,7 +156,7 @@ int ah_eval(struct ah_eval_result *out, const struct ah_eval_options *options)
         *out = (struct ah_eval_result){
             .loss = loss,
             .perplexity = exp(loss),
-            .bits_per_byte = eval.bytes ? eval.nats / log(2) / (double)eval.bytes : NAN,
+            .bits_per_byte = is_text(&eval) ? eval.nats / log(2) / (double)eval.bytes : NAN,
             .tokens = eval.done,
         };
     ah__tokens_close(eval.tokens);

@@ -14,8 +14,11 @@ struct generator {
     int64_t seq, count; /* window length; tokens in it */
     int32_t *window;    /* [seq]; what lies behind `count` does not matter to a causal model */
     float *logits;      /* [vocab] */
+    struct ah_token_stream stream;
+    struct ah_buf text; /* of the last token */
 };
 
+/* A head may have rows beyond the tokenizer's tokens, which are never drawn; bytes can say nothing about tokens. */
 static int check(const struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
@@ -23,20 +26,37 @@ static int check(const struct generator *gen)
     int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
     if (options->tokens < 0)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
-    if (vocab > tokenizer->vocab_size)
+    if (vocab > tokenizer->vocab_size && tokenizer->text_is_ids)
         return ah__fail(AH_EINPUT,
-                        "%s: found vocab_size %" PRId64 ", expected at most %d: text prompts need a %s model",
-                        ah__inference_folder(&gen->from, options->model_dir), vocab, tokenizer->vocab_size,
-                        tokenizer->name);
+                        "%s: found vocab_size %" PRId64 " and no tokenizer.json, expected at most %d: text prompts "
+                        "need a tokenizer or a %s model", ah__inference_folder(&gen->from, options->model_dir), vocab,
+                        tokenizer->vocab_size, tokenizer->name);
+    return AH_OK;
+}
+
+/* What text begins with, where a prompt says nothing. */
+static int encode_nothing(struct generator *gen)
+{
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
+    if (!tokenizer->has_bos && !tokenizer->has_eos)
+        return tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, "\n", 1);
+    AH_TRY(ah__new(&gen->prompt, 1, sizeof *gen->prompt));
+    gen->prompt[0] = tokenizer->has_bos ? tokenizer->bos : tokenizer->eos;
+    gen->prompt_count = 1;
     return AH_OK;
 }
 
 static int encode_prompt(struct generator *gen)
 {
-    const char *given = gen->options->prompt, *text = given && given[0] ? given : "\n";
+    const char *text = gen->options->prompt;
     const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
-    AH_TRY(tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    if (text && text[0])
+        AH_TRY(tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    if (!gen->prompt_count) {
+        ah__free(gen->prompt);
+        AH_TRY(encode_nothing(gen));
+    }
     for (int64_t i = 0; i < gen->prompt_count; i++)
         if (gen->prompt[i] >= vocab)
             return ah__fail(AH_EINPUT,
@@ -64,34 +84,54 @@ static void append(struct generator *gen, int token)
     gen->window[gen->count++] = token;
 }
 
-/* Nonzero in *stop: the caller has heard enough. */
-static int tell(int *stop, const struct generator *gen, int32_t token)
+static bool ends(const struct ah_tokenizer *tokenizer, int32_t token)
+{
+    for (int32_t i = 0; i < tokenizer->stop_count; i++)
+        if (tokenizer->stops[i] == token)
+            return true;
+    return false;
+}
+
+/* Hands on the characters that the token completes; nonzero in *stop: the caller has heard enough. */
+static int tell(int *stop, struct generator *gen, int32_t token)
 {
     const struct ah_generate_options *options = gen->options;
-    char *text;
-    size_t length;
-    *stop = 0;
-    if (!options->on_token)
-        return AH_OK;
-    AH_TRY(gen->from.tokenizer->decode(&text, &length, gen->from.tokenizer, &token, 1));
-    *stop = options->on_token(token, text, length, options->context);
-    ah__free(text);
+    gen->text.length = 0;
+    AH_TRY(ah__token_stream_next(&gen->text, &gen->stream, token));
+    if (options->on_token)
+        *stop = options->on_token(token, gen->text.length ? gen->text.text : "", gen->text.length, options->context);
+    return AH_OK;
+}
+
+/* What is held back of a character that never came whole. */
+static int tell_rest(struct generator *gen)
+{
+    const struct ah_generate_options *options = gen->options;
+    gen->text.length = 0;
+    AH_TRY(ah__token_stream_end(&gen->text, &gen->stream));
+    if (gen->text.length && options->on_token)
+        options->on_token(-1, gen->text.text, gen->text.length, options->context);
     return AH_OK;
 }
 
 static int generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     int stop = 0;
+    gen->stream.tokenizer = tokenizer;
+    gen->stream.started = true; /* behind the prompt */
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
         AH_TRY(ah__run_infer(gen->from.run, gen->window));
         AH_TRY(ah__run_logits(gen->from.run, gen->count - 1, gen->logits));
         AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, gen->window, gen->count, (uint64_t)i));
         append(gen, token);
+        if (ends(tokenizer, token))
+            break;
         AH_TRY(tell(&stop, gen, token));
     }
-    return AH_OK;
+    return tell_rest(gen);
 }
 
 static int open_and_generate(struct generator *gen)
@@ -103,7 +143,8 @@ static int open_and_generate(struct generator *gen)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");
     AH_TRY(ah__inference_open(&gen->from, options->model_dir));
     AH_TRY(check(gen));
-    AH_TRY(ah__sampler_init(&gen->sampler, (int)ah_model_get(gen->from.model)->vocab_size, &sampling));
+    int64_t vocab = ah_model_get(gen->from.model)->vocab_size, known = gen->from.tokenizer->vocab_size;
+    AH_TRY(ah__sampler_init(&gen->sampler, (int)(vocab < known ? vocab : known), &sampling));
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
     AH_TRY(ah__inference_start(&gen->from, 1, gen->seq, true, options->device, options->threads));
@@ -120,5 +161,6 @@ int ah_generate(const struct ah_generate_options *options)
     ah__free(gen.prompt);
     ah__free(gen.window);
     ah__free(gen.logits);
+    ah__buf_free(&gen.text);
     return status;
 }

@@ -132,11 +132,30 @@ static void plain_weights(void **state)
     assert_fails(ah_eval(&plain, &given), AH_EINPUT, "found no checkpoint and no weights");
 }
 
-static int stop_early(int64_t done, int64_t tokens, void *context)
+/* Of examples the completions are predicted, and their ends. */
+static void completions_alone(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    struct ah_eval_result result;
+    struct ah_eval_options given = options();
+    at(path, ah_test_folder(), "examples.jsonl");
+    write_text(path, "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n{\"prompt\": \"b\", \"completion\": \"efg\"}\n");
+    given.data_path = path;
+    assert_ok(ah_eval(&result, &given));
+    assert_int_equal(result.tokens, 3 + 4);
+    given.batch = 1;
+    struct ah_eval_result single;
+    assert_ok(ah_eval(&single, &given));
+    assert_int_equal(single.tokens, result.tokens);
+    assert_true(fabs(single.loss - result.loss) < 1e-6);
+}
+
+static int stop_early(int64_t done, int64_t windows, void *context)
 {
     (void)context;
-    assert_int_equal(tokens, LENGTH - 1);
-    return done >= 2 * SEQ;
+    assert_int_equal(windows, 7);
+    return done >= 2;
 }
 
 static void refused(void **state)
@@ -158,7 +177,7 @@ static void refused(void **state)
     given = options();
     given.batch = 1;
     given.on_progress = stop_early;
-    assert_fails(ah_eval(&result, &given), AH_ESTOP, "stopped after 16 of 52 tokens");
+    assert_fails(ah_eval(&result, &given), AH_ESTOP, "stopped after 2 of 7 windows");
     assert_int_equal(result.tokens, 77);
     at(path, ah_test_folder(), "logits.safetensors");
     const int32_t wrong[] = {1, 2, 5000};
@@ -169,4 +188,5 @@ static void refused(void **state)
 
 AH_TEST_SUITE("train/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
               cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
+              cmocka_unit_test_setup(completions_alone, train_once),
               cmocka_unit_test_setup(refused, train_once))

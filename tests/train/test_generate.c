@@ -155,7 +155,7 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
     options.steps = 1;
     assert_ok(ah_train(&result, &options));
     struct ah_generate_options generate = {.model_dir = out, .tokens = 1};
-    assert_fails(ah_generate(&generate), AH_EINPUT, "found vocab_size 300, expected at most 256");
+    assert_fails(ah_generate(&generate), AH_EINPUT, "found vocab_size 300 and no tokenizer.json, expected at most 256");
 }
 
 AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),

@@ -89,6 +89,23 @@ class ah_tensor(Structure):
     ]
 
 
+class ah_attention_options(Structure):
+    _fields_ = [
+        ("window", c_int),
+        ("by_head", c_bool),
+    ]
+
+
+class ah_rotary_options(Structure):
+    _fields_ = [
+        ("by_head", c_bool),
+        ("factor", c_float),
+        ("low", c_float),
+        ("high", c_float),
+        ("original", c_int),
+    ]
+
+
 class ah_model_def(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -96,6 +113,8 @@ class ah_model_def(Structure):
         ("vocab_size", c_int64),
         ("max_seq", c_int64),
         ("layers", c_int),
+        ("dropout", c_double),
+        ("dropout_key", c_char_p),
         ("record", CFUNCTYPE(c_int, c_void_p, c_int64, c_int64, c_void_p)),
         ("context", c_void_p),
     ]
@@ -281,6 +300,7 @@ class ah_train_options(Structure):
         ("model", c_void_p),
         ("init", c_char_p),
         ("data_path", c_char_p),
+        ("data_format", c_char_p),
         ("device", c_char_p),
         ("dev", ah_dev_options),
         ("budget", ah_budget),
@@ -313,6 +333,7 @@ class ah_train_options(Structure):
         ("save_every", c_int64),
         ("save_seconds", c_double),
         ("keep", c_int64),
+        ("shard_bytes", c_int64),
         ("val_every", c_int64),
         ("val_batches", c_int64),
         ("on_plan", CFUNCTYPE(c_int, POINTER(ah_plan), POINTER(ah_budget), c_void_p)),
@@ -367,6 +388,13 @@ FUNCTIONS = {
     "ah_size_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
+    "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),
+    "ah_tokenizer_close": (None, [c_void_p]),
+    "ah_tokenizer_name": (c_char_p, [c_void_p]),
+    "ah_tokenizer_vocab_size": (c_int32, [c_void_p]),
+    "ah_tokenizer_encode": (c_int, [POINTER(c_int32), POINTER(c_int64), c_void_p, POINTER(c_char), c_size_t, c_bool]),
+    "ah_tokenizer_decode": (c_int, [POINTER(c_char_p), POINTER(c_size_t), c_void_p, POINTER(c_int32), c_int64, c_bool]),
+    "ah_tokenizer_token": (c_char_p, [c_void_p, c_int32]),
     "ah_generate": (c_int, [POINTER(ah_generate_options)]),
     "ah_eval": (c_int, [POINTER(ah_eval_result), POINTER(ah_eval_options)]),
     "ah_eval_logits": (c_int, [c_char_p, POINTER(c_int32), c_int64, POINTER(ah_eval_options)]),
@@ -380,13 +408,18 @@ FUNCTIONS = {
     "ah_graph_param": (ah_tensor, [c_void_p, c_char_p, ah_shape, c_int, c_float]),
     "ah_graph_embedding": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_add_position": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
+    "ah_graph_add_position_from": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_int]),
     "ah_graph_layernorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_float]),
     "ah_graph_rmsnorm": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, c_float]),
     "ah_graph_linear": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_bool]),
     "ah_graph_attention": (ah_tensor, [c_void_p, ah_tensor, c_int]),
     "ah_graph_attention_qkv": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_int, c_int]),
+    "ah_graph_attention_with": (ah_tensor, [c_void_p, ah_tensor, c_int, POINTER(ah_attention_options)]),
+    "ah_graph_attention_qkv_with": (ah_tensor, [c_void_p, ah_tensor, ah_tensor, ah_tensor, c_int, c_int, POINTER(ah_attention_options)]),
     "ah_graph_rotary": (ah_tensor, [c_void_p, ah_tensor, c_int, c_float, c_int]),
+    "ah_graph_rotary_with": (ah_tensor, [c_void_p, ah_tensor, c_int, c_float, c_int, POINTER(ah_rotary_options)]),
     "ah_graph_gelu": (ah_tensor, [c_void_p, ah_tensor]),
+    "ah_graph_gelu_erf": (ah_tensor, [c_void_p, ah_tensor]),
     "ah_graph_relu": (ah_tensor, [c_void_p, ah_tensor]),
     "ah_graph_silu_mul": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),
     "ah_graph_add_inplace": (ah_tensor, [c_void_p, ah_tensor, ah_tensor]),

@@ -24,6 +24,8 @@ static const struct ah_arg options[] = {
      "the model: JSON, or a folder with config.json", 0, 0, false},
     {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
      "start from the model folder's weights, or random (default: weights where there are any)", 0, 0, false},
+    {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
+     "train without the dropout that the model's config.json asks for", 0, 0, false},
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "text, JSON lines, a folder of them, gz and zst too, or a token file of 'autohete data' or llm.c", 0, 0, false},
     {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,

@@ -12,6 +12,18 @@
  * bit. */
 static const double val_fraction = 0.1;
 
+/* Nothing is dropped here. A training that goes on has been told so; its own config.json asks for none. */
+static int check_dropout(const struct ah_session *session)
+{
+    const struct ah_model_def *def = ah_model_get(session->model);
+    const char *path = session->options->model_path;
+    if (!def->dropout_key || session->options->no_dropout || session->resumed.folder)
+        return AH_OK;
+    return ah__fail(AH_EINPUT,
+                    "%s: key '%s': found %g, expected 0: training drops nothing; --no-dropout (no_dropout) takes it as 0",
+                    path && !session->options->model ? path : def->name, def->dropout_key, def->dropout);
+}
+
 static int open_model(struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
@@ -27,6 +39,7 @@ static int open_model(struct ah_session *session)
     AH_TRY(ah__model_files_load(&session->files, session->resumed.folder ? session->resumed.folder
                                                  : options->model        ? NULL
                                                                          : path));
+    AH_TRY(check_dropout(session));
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
 }
 

@@ -53,6 +53,7 @@ static int save_recipe(const struct ah_session *session, const char *path)
         .device = options->device,
         .plan = plan_real ? plan_real : options->plan,
         .policy = options->policy,
+        .no_dropout = options->no_dropout,
         .dev = options->dev,
         .budget = {options->budget.device_bytes == AH_NO_LIMIT ? 0 : options->budget.device_bytes,
                    options->budget.host_bytes == AH_NO_LIMIT ? 0 : options->budget.host_bytes},

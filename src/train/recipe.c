@@ -68,6 +68,8 @@ static int add_asked(cJSON *tree, const struct ah_recipe *recipe)
     AH_TRY(add_text(tree, "device", recipe->device));
     AH_TRY(add_text(tree, "plan", recipe->plan));
     AH_TRY(add_text(tree, "policy", recipe->policy));
+    if (recipe->no_dropout)
+        AH_TRY(ah__json_add_bool(tree, "no_dropout", true));
     AH_TRY(ah__json_add_int(tree, "threads", recipe->dev.threads));
     AH_TRY(ah__json_add_int(tree, "host_threads", recipe->dev.host_threads));
     AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", recipe->dev.link_bytes_per_s));
@@ -163,6 +165,8 @@ static int read_all(struct ah_recipe *out, const struct ah_json *json)
     AH_TRY(read_text(&out->device, json, "device"));
     AH_TRY(read_text(&out->plan, json, "plan"));
     AH_TRY(read_text(&out->policy, json, "policy"));
+    if (ah__json_has(json, "no_dropout"))
+        AH_TRY(ah__json_bool(&out->no_dropout, json, "no_dropout"));
     AH_TRY(read_count(&out->dev.threads, json, "threads"));
     AH_TRY(read_count(&out->dev.host_threads, json, "host_threads"));
     AH_TRY(ah__json_int(&out->dev.link_bytes_per_s, json, "link_bytes_per_s", 0, most));
@@ -228,4 +232,5 @@ void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *
     if (!options->model)
         take_text(&options->model_path, recipe->model_path);
     take_text(&options->data_path, recipe->data_path);
+    options->no_dropout = options->no_dropout || recipe->no_dropout;
 }

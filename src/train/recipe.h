@@ -13,6 +13,7 @@ struct ah_recipe {
     const char *device, *plan, *policy; /* as asked for; null: not */
     struct ah_dev_options dev;          /* threads and link */
     struct ah_budget budget;            /* 0: no limit */
+    bool no_dropout;                    /* as asked for */
     struct ah_settings settings;
     struct ah_tokens_known data;        /* what need not be read again */
     int64_t data_tokens;

@@ -38,9 +38,13 @@ static void case_parse(struct golden *g, const char *line)
 {
     char op[NAME_BYTES];
     *g = (struct golden){0};
-    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f", g->name, op, &g->attr.heads, &g->attr.kv_heads,
-                            &g->attr.theta, &g->attr.dims, &g->attr.eps),
-                     7);
+    struct ah_attr *a = &g->attr;
+    int by_head;
+    assert_int_equal(sscanf(line, "case %31s %31s %d %d %f %d %f %f %f %f %d %d %d %d", g->name, op, &a->heads,
+                            &a->kv_heads, &a->theta, &a->dims, &a->eps, &a->factor, &a->low, &a->high, &a->original,
+                            &by_head, &a->window, &a->first),
+                     14);
+    a->by_head = by_head;
     g->op = op_named(op);
 }
 

@@ -2,11 +2,11 @@
 """Golden values of every family of models, made by transformers (version 5.23) in double precision.
 
 Writes families/NAME.bin beside this file, one for each configuration below: its config.json as transformers saves it,
-the logits, loss and gradients of a first batch, and the losses, gradient norms and parameters of ten steps of AdamW with
-clipping and other data in every step. Initial parameters and tokens are not stored: they come from the counter-based
-random numbers of gpt2.py. Of parameters after the steps those of the first block are left out. Adam's eps is 1e-5, far below most
-gradients and far above their rounding in float32: with 1e-8 Adam makes steps of full size out of what little rounding
-leaves of a gradient that is zero.
+the logits, loss and gradients of a first batch, and the losses, gradient norms and parameters of ten steps of AdamW
+with clipping and other data in every step. Initial parameters and tokens are not stored: they come from the counter-
+based random numbers of gpt2.py. Of parameters after the steps those of the first block are left out. Adam's eps is
+1e-5, far below most gradients and far above their rounding in float32: with 1e-8 Adam makes steps of full size out of
+what little rounding leaves of a gradient that is zero.
 
     tests/golden/families.py
 """

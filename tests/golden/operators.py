@@ -3,9 +3,8 @@
 python3-torch is enough), in double precision, with the conventions of Hugging Face's models (LlamaRMSNorm,
 rotate_half, repeat_kv).
 
-Writes operators.bin beside this file. A line "case NAME OPERATOR heads kv_heads theta dims eps" opens each case; a
-line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in);
-behind the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
+Writes operators.bin beside this file. A line "case NAME OPERATOR" with the attributes of ATTRIBUTES opens each case; a line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in); behind
+the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
 
     tests/golden/operators.py
 """
@@ -14,8 +13,13 @@ import pathlib
 import torch
 
 
+ATTRIBUTES = dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0, factor=0.0, low=0.0, high=0.0, original=0, by_head=0,
+                  window=0, first=0)
+
+
 def rmsnorm(a, x, weight):
-    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + a["eps"]))
+    rows = x.unflatten(-1, (-1, weight.shape[0]))
+    return (weight * (rows * torch.rsqrt(rows.pow(2).mean(-1, keepdim=True) + a["eps"]))).flatten(-2)
 
 
 def rotate_half(x):
@@ -23,11 +27,29 @@ def rotate_half(x):
     return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
 
 
+def stretched(a, inverse):
+    """As _compute_linear_scaling_rope_parameters() and _compute_llama3_parameters() in transformers."""
+    if not a["factor"]:
+        return inverse
+    if not a["high"]:
+        return inverse / a["factor"]
+    wavelength = 2 * math.pi / inverse
+    low, high = a["original"] / a["low"], a["original"] / a["high"]
+    smooth = (a["original"] / wavelength - a["low"]) / (a["high"] - a["low"])
+    between = (1 - smooth) * inverse / a["factor"] + smooth * inverse
+    return torch.where(wavelength > low, inverse / a["factor"], torch.where(wavelength < high, inverse, between))
+
+
 def rotary(a, x):
+    if a["by_head"]:
+        x = x.reshape(*x.shape[:2], a["heads"], 3, -1)
+        apart = dict(a, by_head=0)
+        q, k = (rotary(apart, x[..., i, :].flatten(2)).unflatten(2, (a["heads"], -1)) for i in (0, 1))
+        return torch.stack((q, k, x[..., 2, :]), dim=3).flatten(2)
     x = x.reshape(*x.shape[:2], a["heads"], -1)
     dims = a["dims"] or x.shape[-1]
     inverse = 1.0 / a["theta"] ** (torch.arange(0, dims, 2, dtype=torch.float64) / dims)
-    angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), inverse)
+    angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), stretched(a, inverse))
     angles = torch.cat((angles, angles), dim=-1)[None, :, None]
     turned, rest = x[..., :dims], x[..., dims:]
     turned = turned * angles.cos() + rotate_half(turned) * angles.sin()
@@ -43,8 +65,20 @@ def attention_qkv(a, q, k, v):
     q, k, v = (t.reshape(B, T, n, -1).transpose(1, 2) for t, n in ((q, H), (k, KV), (v, KV)))
     k, v = (t.repeat_interleave(H // KV, dim=1) for t in (k, v))
     scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
-    scores = scores.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool), 1), -math.inf)
+    behind = torch.arange(T)[:, None] - torch.arange(T)
+    scores = scores.masked_fill((behind < 0) | (behind >= (a["window"] or T)), -math.inf)
     return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(B, T, -1)
+
+
+def attention(a, qkv):
+    size = qkv.shape[-1] // a["heads"] // 3
+    order = (a["heads"], 3, size) if a["by_head"] else (3, a["heads"], size)
+    q, k, v = qkv.unflatten(2, order).unbind(3 if a["by_head"] else 2)
+    return attention_qkv(dict(a, kv_heads=a["heads"]), *(t.flatten(2) for t in (q, k, v)))
+
+
+def add_position(a, x, table):
+    return x + table[a["first"]:a["first"] + x.shape[1]]
 
 
 def layernorm(a, x, weight, bias=None):
@@ -57,6 +91,10 @@ def linear(a, x, weight, bias=None):
 
 def gelu(a, x):
     return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def gelu_erf(a, x):
+    return torch.nn.functional.gelu(x)
 
 
 def wide(head, T):
@@ -82,11 +120,21 @@ CASES = [
     ("attention_mha", attention_qkv, dict(heads=2, kv_heads=2), dict(q=(1, 5, 10), k=(1, 5, 10), v=(1, 5, 10))),
     ("attention_gqa", attention_qkv, dict(heads=4, kv_heads=2), dict(q=(1, 7, 12), k=(1, 7, 6), v=(1, 7, 6))),
     ("attention_mqa", attention_qkv, dict(heads=3, kv_heads=1), dict(q=(2, 3, 15), k=(2, 3, 5), v=(2, 3, 5))),
+    ("gelu_erf", gelu_erf, dict(), dict(x=(3, 23))),
+    ("rmsnorm_heads", rmsnorm, dict(eps=1e-5), dict(x=(1, 3, 20), weight=(5,))),
+    ("rotary_linear", rotary, dict(heads=2, theta=1e4, factor=3.0), dict(x=(1, 7, 2 * 6))),
+    ("rotary_llama3", rotary, dict(heads=1, theta=100.0, factor=8.0, low=1.0, high=4.0, original=64),
+     dict(x=(1, 9, 8))),
+    ("rotary_by_head", rotary, dict(heads=2, theta=1e3, dims=2, by_head=1), dict(x=(1, 5, 2 * 3 * 5))),
+    ("attention_by_head", attention, dict(heads=2, by_head=1), dict(qkv=(1, 5, 2 * 3 * 6))),
+    ("attention_window", attention_qkv, dict(heads=4, kv_heads=2, window=3),
+     dict(q=(1, 9, 12), k=(1, 9, 6), v=(1, 9, 6))),
+    ("position_first", add_position, dict(first=2), dict(x=(2, 3, 5), table=(7, 5))),
 ]
 
 
 def run(function, attributes, shapes):
-    a = dict(dict(heads=0, kv_heads=0, theta=0.0, dims=0, eps=0.0), **attributes)
+    a = dict(ATTRIBUTES, **attributes)
     a["eps"] = float(torch.tensor(a["eps"], dtype=torch.float32))  # as the attribute holds it
     inputs = {name: torch.randn(shape).double().requires_grad_() for name, shape in shapes.items()}
     y = function(a, *inputs.values())
@@ -101,8 +149,7 @@ with open(pathlib.Path(__file__).parent / "operators.bin", "wb") as f:
     data = b""
     for name, function, attributes, shapes in CASES:
         a, tensors = run(function, attributes, shapes)
-        values = (a["heads"], a["kv_heads"], a["theta"], a["dims"], a["eps"])
-        f.write(("case %s %s " % (name, function.__name__) + "%d %d %.9g %d %.9g\n" % values).encode())
+        f.write(("case %s %s" % (name, function.__name__) + "".join(" %.9g" % a[k] for k in ATTRIBUTES) + "\n").encode())
         for tensor, t in tensors.items():
             f.write(("tensor %s %s\n" % (tensor, " ".join(map(str, t.shape)))).encode())
             data += t.detach().numpy().astype("<f4").tobytes()

@@ -19,7 +19,9 @@ static void wrong_configs(void **state)
         const char *text, *words;
     } cases[] = {
         {"{}", "m.json: key 'model_type': found nothing, expected a string"},
-        {"{\"model_type\":\"bert\"}", "m.json: key 'model_type': found 'bert', expected 'gpt2'"},
+        {"{\"model_type\":\"bert\"}",
+         "m.json: key 'model_type': found 'bert', expected 'gpt2' or 'gpt_neox' or 'llama' or "
+         "'mistral' or 'opt' or 'qwen2' or 'qwen3'"},
         {"{\"model_type\":\"gpt2\"}", "key 'vocab_size': found nothing"},
         {"{\"model_type\":\"gpt2\"," SIZES ",\"n_lair\":3}", "m.json: key 'n_lair': found an unknown key"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":2,\"n_head\":3}",
@@ -29,10 +31,11 @@ static void wrong_configs(void **state)
         {"{\"model_type\":\"gpt2\",\"vocab_size\":1e30,\"n_positions\":16,\"n_embd\":32,\"n_layer\":1,\"n_head\":2}",
          "key 'vocab_size': found 1e+30"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":\"61\"}", "key 'vocab_size': found '61'"},
-        {"{\"model_type\":\"gpt2\"," SIZES ",\"activation_function\":\"gelu\"}",
-         "key 'activation_function': found 'gelu', expected 'gelu_new' or 'relu'"},
-        {"{\"model_type\":\"gpt2\"," SIZES ",\"attn_pdrop\":0.1}",
-         "key 'attn_pdrop': found 0.1, expected 0: dropout is not supported"},
+        {"{\"model_type\":\"gpt2\"," SIZES ",\"activation_function\":\"silu\"}",
+         "key 'activation_function': found 'silu', expected 'gelu' or 'gelu_new' or 'relu' or 'gelu_fast'"},
+        {"{\"model_type\":\"gpt2\"," SIZES ",\"attn_pdrop\":1.1}", "key 'attn_pdrop': found 1.1"},
+        {"{\"model_type\":\"gpt2\"," SIZES ",\"add_cross_attention\":true}",
+         "key 'add_cross_attention': found true, expected false"},
         {"{\"model_type\":\"gpt2\"," SIZES ",\"scale_attn_weights\":false}",
          "key 'scale_attn_weights': found false, expected true"},
         {"{\"model_type\":\"gpt2\"," SIZES ",\"scale_attn_by_inverse_layer_idx\":true}",

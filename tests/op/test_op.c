@@ -255,7 +255,8 @@ static void attributes(void **state)
                    "factor: found -1, expected a number of at least 0");
     expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = -1}, "low: found -1");
     expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .high = NAN}, "high: found");
-    expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = 4, .high = 4, .original = 9},
+    expect_refused(AH_OP_ROTARY,
+                   (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = 4, .high = 4, .original = 9},
                    "found low 4, high 4 and 9 original positions, expected low below high");
     expect_refused(AH_OP_ROTARY, (struct ah_attr){.heads = 3, .theta = 1, .factor = 2, .low = 1, .high = 4},
                    "0 original positions");

@@ -160,7 +160,8 @@ static const char *const families[] = {
     "{\"model_type\":\"qwen2\"," GATED ",\"num_key_value_heads\":1,\"tie_word_embeddings\":true}",
     "{\"model_type\":\"qwen3\"," GATED ",\"num_key_value_heads\":2,\"head_dim\":10}",
     "{\"model_type\":\"gpt_neox\"," GATED ",\"rotary_pct\":0.34}",
-    "{\"model_type\":\"gpt_neox\"," GATED ",\"use_parallel_residual\":false,\"rotary_pct\":1,\"tie_word_embeddings\":true}",
+    "{\"model_type\":\"gpt_neox\"," GATED ",\"use_parallel_residual\":false,\"rotary_pct\":1,"
+    "\"tie_word_embeddings\":true}",
     "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":40}",
 };
 

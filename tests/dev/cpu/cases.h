@@ -21,6 +21,9 @@
 #define S2(a, b) {2, {a, b, 0, 0}}
 #define S3(a, b, c) {3, {a, b, c, 0}}
 
+/* Of a rotation, which waves are stretched as by Llama 3, in attributes. */
+#define STRETCHED .factor = 8, .low = 1, .high = 4, .original = 64
+
 enum { CASE_GUARD = 64, CASE_OPERANDS = AH_OP_MAX_OPERANDS };
 
 /* An operator and the shapes of its inputs; out0 only where the inputs do not tell it. */

@@ -1,0 +1,231 @@
+/* The families beside GPT-2: every wrong key named, what means the same has the same canonical text, and the sizes of
+ * well-known models. Their arithmetic: tests/partition/test_families.c and tests/run/test_families.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "model/model.h"
+#include "test.h"
+
+#define SIZES                                                                                                          \
+    "\"vocab_size\":61,\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":4,"                          \
+    "\"max_position_embeddings\":16"
+#define GATED SIZES ",\"intermediate_size\":48"
+#define LLAMA "{\"model_type\":\"llama\"," GATED
+#define MISTRAL "{\"model_type\":\"mistral\"," GATED
+#define QWEN2 "{\"model_type\":\"qwen2\"," GATED
+#define QWEN3 "{\"model_type\":\"qwen3\"," GATED
+#define NEOX "{\"model_type\":\"gpt_neox\"," GATED
+#define OPT "{\"model_type\":\"opt\"," SIZES ",\"ffn_dim\":48"
+#define LLAMA3 "\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8"
+
+static int parse(struct ah_model **out, const char *text)
+{
+    return ah__model_parse(out, text, strlen(text), "m.json");
+}
+
+static void wrong_configs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {LLAMA ",\"heads\":3}", "m.json: key 'heads': found an unknown key"},
+        {LLAMA ",\"quantization_config\":{}}", "m.json: key 'quantization_config': found an unknown key"},
+        {LLAMA ",\"num_key_value_heads\":3}", "key 'num_key_value_heads': found 3, expected a divisor of"},
+        {LLAMA ",\"head_dim\":7}", "key 'head_dim': 7 of 7 channels of a head rotate, expected an even number"},
+        {LLAMA ",\"hidden_act\":\"gelu\"}", "key 'hidden_act': found 'gelu', expected 'silu' or 'swish'"},
+        {LLAMA ",\"rms_norm_eps\":0}", "key 'rms_norm_eps': found 0"},
+        {LLAMA ",\"attention_dropout\":2}", "key 'attention_dropout': found 2"},
+        {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found an unknown key"},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}",
+         "m.json: key 'rope_scaling.type': found 'dynamic', expected 'default' or 'linear' or 'llama3'"},
+        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2}}",
+         "key 'rope_parameters.rope_type': found 'yarn', expected 'default' or 'linear' or 'llama3'"},
+        {LLAMA ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}", "found 'longrope'"},
+        {LLAMA ",\"rope_parameters\":{\"beta_fast\":2}}", "key 'rope_parameters.beta_fast': found an unknown key"},
+        {LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
+         "key 'rope_parameters.partial_rotary_factor': found 0.5"},
+        {LLAMA ",\"rope_parameters\":{},\"rope_scaling\":{}}", "key 'rope_scaling': found beside 'rope_parameters'"},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", "key 'rope_scaling.factor': found nothing"},
+        {LLAMA ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}",
+         "key 'rope_scaling.low_freq_factor': found 4, expected less than high_freq_factor 4"},
+        {"{\"model_type\":\"llama\"," SIZES "}", "key 'intermediate_size': found nothing"},
+        {"{\"model_type\":\"llama\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"intermediate_size\":"
+         "8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30 or head_dim"},
+        {MISTRAL ",\"sliding_window\":0}", "key 'sliding_window': found 0"},
+        {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":1}",
+         "key 'max_window_layers': found blocks with and without a window"},
+        {QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+         "key 'layer_types': found blocks with and without a window"},
+        {QWEN3 ",\"layer_types\":[\"full_attention\"]}", "key 'layer_types'"},
+        {QWEN3 ",\"layer_types\":[\"full_attention\",7]}", "key 'layer_types'"},
+        {NEOX ",\"rotary_pct\":0.4}", "key 'rotary_pct': 3 of 8 channels of a head rotate, expected an even number"},
+        {NEOX ",\"hidden_act\":\"silu\"}", "key 'hidden_act': found 'silu', expected 'gelu' or 'gelu_new' or 'relu'"},
+        {"{\"model_type\":\"gpt_neox\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,"
+         "\"intermediate_size\":8,\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
+        {OPT ",\"do_layer_norm_before\":false}", "key 'do_layer_norm_before': found false, expected true"},
+        {OPT ",\"_remove_final_layer_norm\":true}", "key '_remove_final_layer_norm': found true, expected false"},
+        {OPT ",\"layer_norm_elementwise_affine\":false}", "key 'layer_norm_elementwise_affine': found false"},
+        {OPT ",\"word_embed_proj_dim\":16}", "key 'word_embed_proj_dim': found 16, expected hidden_size 32"},
+        {"{\"model_type\":\"opt\",\"vocab_size\":61,\"hidden_size\":30,\"num_hidden_layers\":2,\"ffn_dim\":8,"
+         "\"num_attention_heads\":4,\"max_position_embeddings\":16}",
+         "key 'num_attention_heads': found 4, expected a divisor of hidden_size 30"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct ah_model *model = NULL;
+        assert_fails(parse(&model, cases[i].text), AH_EINPUT, cases[i].words);
+        assert_null(model);
+    }
+}
+
+/* The text of a configuration, which is read as itself. */
+static char *text_of(const char *text)
+{
+    struct ah_model *model, *again;
+    assert_ok(parse(&model, text));
+    char *out = strdup(ah_model_get(model)->config);
+    assert_non_null(out);
+    assert_ok(parse(&again, out));
+    assert_string_equal(ah_model_get(again)->config, out);
+    ah_model_free(again);
+    ah_model_free(model);
+    return out;
+}
+
+static void what_means_the_same_has_one_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool differ;
+    } pairs[] = {
+        {LLAMA "}", LLAMA ",\"num_key_value_heads\":4,\"head_dim\":8,\"pretraining_tp\":1,\"rope_theta\":10000.0}",
+         false},
+        {LLAMA "}", LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000}}", false},
+        {LLAMA ",\"rope_theta\":500,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
+         LLAMA ",\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500," LLAMA3 "}}", false},
+        {LLAMA "}", LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}", true},
+        {LLAMA "}", LLAMA ",\"attention_bias\":true}", true},
+        {LLAMA "}", LLAMA ",\"mlp_bias\":true}", true},
+        {LLAMA "}", LLAMA ",\"attention_dropout\":0.1}", false},
+        {MISTRAL "}", MISTRAL ",\"sliding_window\":4096}", false},
+        {MISTRAL "}", MISTRAL ",\"sliding_window\":null}", true},
+        {QWEN2 "}", QWEN2 ",\"sliding_window\":4,\"max_window_layers\":1,\"use_sliding_window\":false}", false},
+        {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":2}", false},
+        {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}", true},
+        {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}",
+         QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
+               "\"sliding_attention\"]}", false},
+        {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
+        {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
+        {NEOX "}", NEOX ",\"rotary_pct\":0.25,\"rotary_emb_base\":10000,\"classifier_dropout\":0.1}", false},
+        {NEOX "}", NEOX ",\"rope_parameters\":{\"partial_rotary_factor\":0.25,\"rope_theta\":10000}}", false},
+        {NEOX "}", NEOX ",\"use_parallel_residual\":false}", true},
+        {NEOX "}", NEOX ",\"hidden_act\":\"gelu_fast\"}", true},
+        {OPT "}", OPT ",\"activation_function\":\"relu\",\"dropout\":0.1,\"pad_token_id\":1,\"prefix\":\"</s>\"}",
+         false},
+        {OPT "}", OPT ",\"enable_bias\":false}", true},
+    };
+    for (size_t i = 0; i < AH_LENGTH(pairs); i++) {
+        char *a = text_of(pairs[i].a), *b = text_of(pairs[i].b);
+        if ((strcmp(a, b) != 0) != pairs[i].differ)
+            fail_msg("%s and %s are %s", pairs[i].a, pairs[i].b, pairs[i].differ ? "the same" : "different");
+        free(a);
+        free(b);
+    }
+}
+
+static void dropout_is_described(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *key;
+        double rate;
+    } cases[] = {{LLAMA "}", NULL, 0},
+                 {LLAMA ",\"attention_dropout\":0.2}", "attention_dropout", 0.2},
+                 {NEOX ",\"hidden_dropout\":0.1}", "hidden_dropout", 0.1},
+                 {OPT ",\"dropout\":0,\"layerdrop\":0.5}", "layerdrop", 0.5}};
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct ah_model *model;
+        assert_ok(parse(&model, cases[i].text));
+        const struct ah_model_def *def = ah_model_get(model);
+        assert_true(def->dropout >= cases[i].rate && def->dropout <= cases[i].rate);
+        assert_true(cases[i].key ? def->dropout_key && strcmp(def->dropout_key, cases[i].key) == 0 : !def->dropout_key);
+        ah_model_free(model);
+    }
+}
+
+/* A window that sees the whole sequence is none; heads that do not rotate have no operator for it. */
+static void switches_change_the_recording(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum ah_op op;
+        int count, window;
+    } cases[] = {{MISTRAL ",\"sliding_window\":4}", AH_OP_ATTENTION_QKV, 2, 4},
+                 {MISTRAL ",\"sliding_window\":9}", AH_OP_ATTENTION_QKV, 2, 0},
+                 {QWEN3 "}", AH_OP_RMSNORM, 9, 0},
+                 {NEOX "}", AH_OP_ROTARY, 2, 0},
+                 {NEOX ",\"rotary_pct\":0}", AH_OP_ROTARY, 0, 0},
+                 {NEOX ",\"hidden_act\":\"relu\"}", AH_OP_RELU, 2, 0},
+                 {NEOX "}", AH_OP_GELU_ERF, 2, 0}};
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct ah_model *model;
+        struct ah_graph *graph;
+        int found = 0;
+        assert_ok(parse(&model, cases[i].text));
+        assert_ok(ah_model_record(&graph, model, 1, 9, AH_F32));
+        for (size_t n = 0; n < graph->node_count; n++)
+            if (graph->nodes[n].op == cases[i].op) {
+                found++;
+                assert_int_equal(graph->nodes[n].attr.window, cases[i].window);
+            }
+        assert_int_equal(found, cases[i].count);
+        ah_graph_free(graph);
+        ah_model_free(model);
+    }
+}
+
+static int64_t parameters_of(const char *name)
+{
+    char path[512];
+    struct ah_model *model;
+    struct ah_graph *graph;
+    int64_t count = 0;
+    snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
+    assert_ok(ah_model_load(&model, path));
+    assert_ok(ah_model_record(&graph, model, 1, 16, AH_BF16));
+    for (size_t i = 0; i < graph->value_count; i++)
+        if (graph->values[i].kind == AH_VALUE_PARAM)
+            count += ah__shape_count(&graph->values[i].meta.shape);
+    ah_graph_free(graph);
+    ah_model_free(model);
+    return count;
+}
+
+/* As published. */
+static void shipped_models_have_their_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248},  {"tinyllama-1.1b", 1100048384},
+                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},   {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},      {"pythia-1.4b", 1414647808},
+                  {"opt-1.3b", 1315758080}};
+    for (size_t i = 0; i < AH_LENGTH(models); i++) {
+        int64_t found = parameters_of(models[i].name);
+        if (found != models[i].parameters)
+            fail_msg("%s has %lld parameters, expected %lld", models[i].name, (long long)found,
+                     (long long)models[i].parameters);
+    }
+}
+
+AH_TEST_SUITE("model/families", cmocka_unit_test(wrong_configs), cmocka_unit_test(what_means_the_same_has_one_text),
+              cmocka_unit_test(dropout_is_described), cmocka_unit_test(switches_change_the_recording),
+              cmocka_unit_test(shipped_models_have_their_sizes))

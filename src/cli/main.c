@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 
 const struct ah_command *const ah__commands[] = {
-    &ah__command_train,    &ah__command_plan,     &ah__command_profile,
+    &ah__command_train,    &ah__command_data,     &ah__command_plan,     &ah__command_profile,
     &ah__command_simulate, &ah__command_generate, &ah__command_inspect,  &ah__command_report,
     &ah__command_devices,  &ah__command_completion, NULL,
 };

@@ -12,7 +12,8 @@
 
 #include "cli/program.h"
 
-static const char *const commands[] = {"train", "plan", "profile", "simulate", "generate", "inspect", "devices"};
+static const char *const commands[] = {"train",    "data",     "plan",    "profile",
+                                        "simulate", "generate", "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* One line on standard error that holds `words`, nothing on standard output. */

@@ -2,7 +2,7 @@
 #ifndef AUTOHETE_DATA_H
 #define AUTOHETE_DATA_H
 
-#include "autohete/graph.h"
+#include "autohete/base.h"
 
 #ifdef __cplusplus
 extern "C" {

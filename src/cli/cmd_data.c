@@ -1,7 +1,6 @@
 /* autohete data: documents made into a token file. */
 #include <signal.h>
 
-#include "autohete/data.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/summary.h"

@@ -10,7 +10,6 @@
 #include "io/corpus.h"
 #include "io/token_file.h"
 #include "io/tokens.h"
-#include "autohete/data.h"
 #include "partition/partition.h"
 
 enum { TOKENS_16_BITS = 1 << 16, COPIED_TOKENS = 1 << 14 };

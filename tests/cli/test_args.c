@@ -215,5 +215,6 @@ static void messages_stay_one_line(void **state)
 }
 
 AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
-              cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word), cmocka_unit_test(many_words),
+              cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word),
+              cmocka_unit_test(many_words),
               cmocka_unit_test(help_and_version), cmocka_unit_test(messages_stay_one_line))

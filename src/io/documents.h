@@ -53,8 +53,8 @@ uint64_t ah__documents_signature(const struct ah_documents *documents);
 /* Bytes of the files read so far, as they lie. */
 int64_t ah__documents_bytes(const struct ah_documents *documents);
 
-/* Whether a file of this name and start (its first bytes, unpacked) has JSON lines. */
-bool ah__documents_are_jsonl(const char *name, const char *start, size_t length);
+/* Whether a file of this name and start (its first bytes, unpacked) has JSON lines. AH_ENOMEM. */
+int ah__documents_are_jsonl(bool *out, const char *name, const char *start, size_t length);
 /* What a file that starts so is when it is no text: a few words, or null. With AH_ZERO_BYTE, *at is its place. */
 #define AH_ZERO_BYTE "a zero byte"
 const char *ah__documents_not_text(size_t *at, const void *start, size_t length);

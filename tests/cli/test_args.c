@@ -115,7 +115,8 @@ static void many_words(void **state)
         struct ah_words words;
         bool json;
     } own;
-    static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.words, NULL, NULL, "a flag", 0, 0, false}};
+    static const struct ah_arg own_rows[] = {
+        {"json", AH_ARG_FLAG, sizeof own.words, NULL, NULL, "a flag", 0, 0, false}};
     const struct ah_command data = {.name = "data", .usage = "INPUT ...", .summary = "", .options = own_rows,
                                     .count = 1, .args = &own, .word_meta = "INPUT", .word = 0, .many = true};
     struct ah_args_error error;

@@ -37,8 +37,8 @@ struct ah_document {
 
 struct ah_documents;
 
-/* Opens files and folders to be read in this order. `format` is AUTO, TEXT or JSONL. AH_EINPUT: one is missing, a folder
- * is empty; AH_ENOMEM. */
+/* Opens files and folders to be read in this order. `format` is AUTO, TEXT or JSONL. AH_EINPUT: one is missing, a
+ * folder is empty; AH_ENOMEM. */
 int ah__documents_open(struct ah_documents **out, const char *const *paths, size_t count, enum ah_data_format format);
 /* Null is fine. */
 void ah__documents_close(struct ah_documents *documents);

@@ -22,8 +22,8 @@
 /* Files that Hugging Face looks for in DIR itself. */
 static bool is_linked(const char *name)
 {
-    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 || strcmp(name, "config.json") == 0 ||
-           ah__shards_is_name(name) || ah__model_files_are(name);
+    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
+           strcmp(name, "config.json") == 0 || ah__shards_is_name(name) || ah__model_files_are(name);
 }
 
 struct folder_file {

@@ -15,6 +15,7 @@
 #define AUTOHETE_H
 
 #include "autohete/base.h"
+#include "autohete/data.h"
 #include "autohete/generate.h"
 #include "autohete/graph.h"
 #include "autohete/plan.h"

@@ -41,8 +41,8 @@ struct ah_train_options {
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     bool no_dropout;             /* * a model whose config.json asks for dropout is trained without; else it is refused */
     const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
-    const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed with
-                                  * resume_dir */
+    const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
+                                  * with resume_dir */
     const char *data_format;     /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;

@@ -192,17 +192,40 @@ static const struct ah_arg *find(const struct ah_command *command, const char *n
     return NULL;
 }
 
+static void *words_of(const struct ah_command *command)
+{
+    return (char *)command->args + command->word;
+}
+
+/* What was taken moves to the front of argv, which was read already. */
+static enum ah_args_result take_word(const struct ah_command *command, char *word, struct ah_args_error *error)
+{
+    struct ah_words *words = words_of(command);
+    const char **own = words_of(command);
+    if (command->many) {
+        words->word[words->count++] = word;
+        return AH_ARGS_RUN;
+    }
+    if (*own)
+        return wrong(error, "%s: found '%.100s' and '%.100s', expected one", command->word_meta, *own, word);
+    *own = word;
+    return AH_ARGS_RUN;
+}
+
+static bool has_word(const struct ah_command *command)
+{
+    const struct ah_words *words = words_of(command);
+    const char **own = words_of(command);
+    return command->many ? words->count > 0 : *own != NULL;
+}
+
 /* Handles argv[*at], which is no help or version, and the value after it. */
 static enum ah_args_result parse_one(const struct ah_command *command, int argc, char **argv, int *at, bool *seen,
                                      struct ah_args_error *error)
 {
-    const char *word = argv[*at], **own = (const char **)(void *)((char *)command->args + command->word);
-    if (command->word_meta && word[0] && word[0] != '-') {
-        if (*own)
-            return wrong(error, "%s: found '%.100s' and '%.100s', expected one", command->word_meta, *own, word);
-        *own = word;
-        return AH_ARGS_RUN;
-    }
+    const char *word = argv[*at];
+    if (command->word_meta && word[0] && word[0] != '-')
+        return take_word(command, argv[*at], error);
     if (word[0] == '-' && word[1] && word[1] != '-')
         return one_dash(command, word + 1, error);
     if (strncmp(word, "--", 2) != 0 || !word[2])
@@ -232,12 +255,14 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     return AH_ARGS_RUN;
 }
 
-static void set_initial(const struct ah_command *command)
+static void set_initial(const struct ah_command *command, char **argv)
 {
     if (command->init)
         command->init(command->args);
-    if (command->word_meta)
-        *(const char **)(void *)((char *)command->args + command->word) = NULL;
+    if (command->word_meta && command->many)
+        *(struct ah_words *)words_of(command) = (struct ah_words){argv, 0};
+    else if (command->word_meta)
+        *(const char **)words_of(command) = NULL;
     for (size_t i = 0; i < command->count; i++) {
         const struct ah_arg *option = &command->options[i];
         /* a default that its own row refuses is a defect of the table */
@@ -251,7 +276,7 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
     bool seen[OPTIONS_MOST] = {false};
     if (command->count > OPTIONS_MOST)
         abort();
-    set_initial(command);
+    set_initial(command, argv);
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return AH_ARGS_HELP;
@@ -265,7 +290,7 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
         if (command->options[i].required && !seen[i])
             return wrong(error, "--%s is missing: 'autohete %s' needs it (see 'autohete %s --help')",
                          command->options[i].name, command->name, command->name);
-    if (command->word_meta && !*(const char **)(void *)((char *)command->args + command->word))
+    if (command->word_meta && !has_word(command))
         return wrong(error, "%s is missing: 'autohete %s' needs it (see 'autohete %s --help')", command->word_meta,
                      command->name, command->name);
     return AH_ARGS_RUN;

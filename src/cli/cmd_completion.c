@@ -19,6 +19,7 @@ static const struct {
     {"dtype", "bf16 fp32"},         {"save-dtype", "bf16 fp32"}, {"schedule", "cosine linear constant"},
     {"init", "weights random"},     {"nonfinite", "stop skip"},  {"optimizer", "autohete deepspeed"},
     {"device", "auto cpu cuda"},    {"micro-batch", "auto"},
+    {"data-format", "auto text jsonl llmc nanogpt"},
 };
 
 /* Names of policies with blanks between them. */
@@ -118,6 +119,7 @@ static void bash(void)
            "    case $cur in\n"
            "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
            "    *) case ${COMP_WORDS[1]} in\n"
+           "       data) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
            "       report) COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n"
            "       completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
            "       *) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
@@ -170,7 +172,9 @@ static void zsh(void)
         for (size_t i = 0; i < command->count; i++)
             if (command->options[i].help)
                 zsh_option(&command->options[i]);
-        if (command->word_meta)
+        if (command->word_meta && command->many)
+            printf("        '*:%s:_files' \\\n", command->word_meta);
+        else if (command->word_meta)
             printf("        '1:%s:%s' \\\n", command->word_meta,
                    strcmp(command->word_meta, "DIR") == 0 ? "_files -/" : "(bash zsh fish)");
         printf("        '--help[what there is]' ;;\n");
@@ -214,7 +218,8 @@ static void fish(void)
             if (command->options[i].help)
                 fish_option(command, &command->options[i]);
     }
-    printf("complete -c autohete -n '__fish_seen_subcommand_from report' -a '(__fish_complete_directories)'\n"
+    printf("complete -c autohete -n '__fish_seen_subcommand_from data' -F\n"
+           "complete -c autohete -n '__fish_seen_subcommand_from report' -a '(__fish_complete_directories)'\n"
            "complete -c autohete -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n");
 }
 

@@ -5,8 +5,7 @@
 
 #include "cli/out.h"
 
-/* "10.8 M", "812", "1.2 G" */
-static const char *count_text(char text[32], int64_t count)
+const char *ah__count_text(char text[32], int64_t count)
 {
     static const char units[] = " KMGT";
     double value = (double)count;
@@ -25,9 +24,9 @@ void ah__facts_print(FILE *to, const struct ah_train_facts *facts)
     char all[32], train[32], val[32];
     const char *token = facts->text && facts->vocab_size <= 256 ? "byte" : "token";
     fprintf(to, "model: %s, %d block%s, %s parameters, %lld %ss in its vocabulary\n", facts->model, facts->layers,
-            facts->layers == 1 ? "" : "s", count_text(all, facts->params), (long long)facts->vocab_size, token);
-    fprintf(to, "data: %s %ss: %s to train on, %s%s\n", count_text(all, facts->tokens), token,
-            count_text(train, facts->train_tokens), count_text(val, facts->val_tokens),
+            facts->layers == 1 ? "" : "s", ah__count_text(all, facts->params), (long long)facts->vocab_size, token);
+    fprintf(to, "data: %s %ss: %s to train on, %s%s\n", ah__count_text(all, facts->tokens), token,
+            ah__count_text(train, facts->train_tokens), ah__count_text(val, facts->val_tokens),
             facts->held_out ? " held back for validation" : " of the same for validation: too few to hold back");
     fprintf(to, "steps: %lld to %lld of %lld x %lld %ss, %.3g epoch%s in all\n", (long long)facts->first_step,
             (long long)facts->steps, (long long)facts->batch, (long long)facts->seq, token, facts->epochs,

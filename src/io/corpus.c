@@ -24,8 +24,8 @@ int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const c
 {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab_size)
-            return ah__fail(AH_EINPUT, "%s: token %lld: found %d, expected one below the model's vocab_size %lld", where,
-                            (long long)i, ids[i], (long long)vocab_size);
+            return ah__fail(AH_EINPUT, "%s: token %lld: found %d, expected one below the model's vocab_size %lld",
+                            where, (long long)i, ids[i], (long long)vocab_size);
     return AH_OK;
 }
 
@@ -160,8 +160,8 @@ static int end_check(const struct loader *loader)
     int32_t end = ah__document_end(loader->tokenizer);
     return end < loader->vocab_size
                ? AH_OK
-               : ah__fail(AH_EINPUT, "tokenizer: found the document's end %d, expected one below the model's vocab_size "
-                          "%lld", end, (long long)loader->vocab_size);
+               : ah__fail(AH_EINPUT, "tokenizer: found the document's end %d, expected one below the model's "
+                          "vocab_size %lld", end, (long long)loader->vocab_size);
 }
 
 int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,

@@ -1,9 +1,10 @@
 /* The tokens of documents, in memory: of running text, or of examples of their own. Takes documents and a tokenizer,
  * gives ids. Knows no batches and no models.
  *
- * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so that
- * it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion together, and
- * the document's end; what is learned of it begins where its tokens are no longer those of the prompt alone. */
+ * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so
+ * that it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion
+ * together, and the document's end; what is learned of it begins where its tokens are no longer those of the prompt
+ * alone. */
 #ifndef AH_IO_CORPUS_H
 #define AH_IO_CORPUS_H
 

@@ -60,24 +60,28 @@ static bool ends_with(const char *name, size_t length, const char *end)
 }
 
 /* A first line that is an object with the keys of a document. */
-static bool line_has_document(const char *start, size_t length)
+static int line_has_document(bool *out, const char *start, size_t length)
 {
     static const char *const keys[] = {"text", "prompt", "messages"};
     const char *end = memchr(start, '\n', length);
     struct ah_json json;
-    bool found = false;
-    if (!length || start[0] != '{' || ah__json_parse(&json, start, end ? (size_t)(end - start) : length, "") != AH_OK)
-        return false;
+    *out = false;
+    if (!length || start[0] != '{')
+        return AH_OK;
+    int status = ah__json_parse(&json, start, end ? (size_t)(end - start) : length, "");
+    if (status != AH_OK)
+        return status == AH_ENOMEM ? status : AH_OK; /* it is no JSON */
     for (size_t i = 0; i < AH_LENGTH(keys); i++)
-        found |= ah__json_has(&json, keys[i]);
+        *out |= ah__json_has(&json, keys[i]);
     ah__json_free(&json);
-    return found;
+    return AH_OK;
 }
 
-bool ah__documents_are_jsonl(const char *name, const char *start, size_t length)
+int ah__documents_are_jsonl(bool *out, const char *name, const char *start, size_t length)
 {
     size_t end = strlen(name);
     static const char *const packed[] = {".gz", ".zst"}, *const endings[] = {".jsonl", ".ndjson"};
+    *out = true;
     for (size_t i = 0; i < AH_LENGTH(packed); i++)
         if (ends_with(name, end, packed[i])) {
             end -= strlen(packed[i]);
@@ -85,8 +89,8 @@ bool ah__documents_are_jsonl(const char *name, const char *start, size_t length)
         }
     for (size_t i = 0; i < AH_LENGTH(endings); i++)
         if (ends_with(name, end, endings[i]))
-            return true;
-    return line_has_document(start, length);
+            return AH_OK;
+    return line_has_document(out, start, length);
 }
 
 const char *ah__documents_not_text(size_t *at, const void *start, size_t length)
@@ -175,10 +179,10 @@ static int file_open(struct ah_documents *documents)
     AH_TRY(ah__stream_open(&documents->stream, path->path));
     AH_TRY(read_on(documents, LOOKED_AT));
     AH_TRY(text_check(documents));
-    documents->jsonl = documents->format == AH_DATA_JSONL ||
-                       (documents->format == AH_DATA_AUTO &&
-                        ah__documents_are_jsonl(path->path, documents->text, documents->length));
-    return AH_OK;
+    documents->jsonl = documents->format == AH_DATA_JSONL;
+    return documents->format == AH_DATA_AUTO
+               ? ah__documents_are_jsonl(&documents->jsonl, path->path, documents->text, documents->length)
+               : AH_OK;
 }
 
 static void file_close(struct ah_documents *documents)

@@ -37,8 +37,8 @@ struct ah_document {
 
 struct ah_documents;
 
-/* Opens files and folders to be read in this order. `format` is AUTO, TEXT or JSONL. AH_EINPUT: one is missing, a folder
- * is empty; AH_ENOMEM. */
+/* Opens files and folders to be read in this order. `format` is AUTO, TEXT or JSONL. AH_EINPUT: one is missing, a
+ * folder is empty; AH_ENOMEM. */
 int ah__documents_open(struct ah_documents **out, const char *const *paths, size_t count, enum ah_data_format format);
 /* Null is fine. */
 void ah__documents_close(struct ah_documents *documents);
@@ -53,8 +53,8 @@ uint64_t ah__documents_signature(const struct ah_documents *documents);
 /* Bytes of the files read so far, as they lie. */
 int64_t ah__documents_bytes(const struct ah_documents *documents);
 
-/* Whether a file of this name and start (its first bytes, unpacked) has JSON lines. */
-bool ah__documents_are_jsonl(const char *name, const char *start, size_t length);
+/* Whether a file of this name and start (its first bytes, unpacked) has JSON lines. AH_ENOMEM. */
+int ah__documents_are_jsonl(bool *out, const char *name, const char *start, size_t length);
 /* What a file that starts so is when it is no text: a few words, or null. With AH_ZERO_BYTE, *at is its place. */
 #define AH_ZERO_BYTE "a zero byte"
 const char *ah__documents_not_text(size_t *at, const void *start, size_t length);

@@ -22,8 +22,8 @@
 /* Files that Hugging Face looks for in DIR itself. */
 static bool is_linked(const char *name)
 {
-    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 || strcmp(name, "config.json") == 0 ||
-           ah__shards_is_name(name) || ah__model_files_are(name);
+    return strcmp(name, AH_SHARDS_FILE) == 0 || strcmp(name, AH_SHARDS_INDEX) == 0 ||
+           strcmp(name, "config.json") == 0 || ah__shards_is_name(name) || ah__model_files_are(name);
 }
 
 struct folder_file {
@@ -62,16 +62,28 @@ static int place_check(const char *dir, const char *name, const char *start)
     return status;
 }
 
+static DIR *list_open(int *status, const char *dir)
+{
+    DIR *list = opendir(dir);
+    bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
+    *status = list ? AH_OK
+                   : ah__fail(wrong ? AH_EINPUT : AH_EIO, "%s: cannot open folder: %s", dir, strerror(errno));
+    errno = 0; /* how readdir tells the end from a failure */
+    return list;
+}
+
 /* Calls visit for each name in the folder; stops at the first failure. */
 static int names_each(const char *dir, int (*visit)(const char *dir, const char *name, const void *context),
                       const void *context)
 {
-    DIR *list = opendir(dir);
+    int status;
+    DIR *list = list_open(&status, dir);
     if (!list)
-        return ah__fail(AH_EINPUT, "%s: cannot open folder: %s", dir, strerror(errno));
-    int status = AH_OK;
-    for (struct dirent *entry; status == AH_OK && (entry = readdir(list));)
+        return status;
+    for (struct dirent *entry; status == AH_OK && (entry = readdir(list)); errno = 0)
         status = visit(dir, entry->d_name, context);
+    if (status == AH_OK && errno != 0)
+        status = fail_io(dir, "read");
     closedir(list);
     return status;
 }
@@ -146,12 +158,10 @@ int64_t ah__folder_step(const char *name, const char *suffix)
 int ah__folder_walk(const char *dir, const char *suffix, int (*visit)(const char *path, int64_t step, void *context),
                     void *context)
 {
-    DIR *list = opendir(dir);
+    int status;
+    DIR *list = list_open(&status, dir);
     if (!list)
-        return ah__fail(errno == ENOENT || errno == ENOTDIR || errno == EACCES ? AH_EINPUT : AH_EIO,
-                        "%s: cannot open folder: %s", dir, strerror(errno));
-    int status = AH_OK;
-    errno = 0; /* how readdir tells the end from a failure */
+        return status;
     for (struct dirent *entry; status == AH_OK && (entry = readdir(list)); errno = 0) {
         int64_t step = ah__folder_step(entry->d_name, suffix);
         char *path = NULL;

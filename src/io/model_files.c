@@ -1,5 +1,6 @@
 #include "io/model_files.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -40,13 +41,25 @@ static int take(struct ah_model_files *files, const char *name, char *text, size
     return status;
 }
 
+/* What cannot be looked at is a failure: it would be lost without a word. */
+static int look(bool *there, bool *is_folder, const char *path)
+{
+    struct stat info;
+    *there = stat(path, &info) == 0;
+    *is_folder = *there && S_ISDIR(info.st_mode);
+    return *there || errno == ENOENT || errno == ENOTDIR
+               ? AH_OK
+               : ah__fail(errno == EACCES ? AH_EINPUT : AH_EIO, "%s: cannot open: %s", path, strerror(errno));
+}
+
 static int load_one(struct ah_model_files *files, const char *folder, const char *name)
 {
     char *path, *text;
     size_t length;
+    bool there = false, is_folder;
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
-    int status = AH_OK;
-    if (ah__path_exists(path)) {
+    int status = look(&there, &is_folder, path);
+    if (status == AH_OK && there) {
         status = ah__file_read(&text, &length, path, FILE_MOST);
         if (status == AH_OK)
             status = take(files, name, text, length);
@@ -90,7 +103,9 @@ static int generation_of(struct ah_model_files *files, const cJSON *config)
 static int generation_make(struct ah_model_files *files, const char *config_path)
 {
     struct ah_json config = {0};
-    if (!ah__path_exists(config_path))
+    bool there, is_folder;
+    AH_TRY(look(&there, &is_folder, config_path));
+    if (!there)
         return AH_OK;
     AH_TRY(ah__json_load(&config, config_path));
     int status = generation_of(files, config.node);
@@ -118,12 +133,12 @@ static int folder_load(struct ah_model_files *files, const char *folder)
 
 int ah__model_files_load(struct ah_model_files *files, const char *path)
 {
-    struct stat info;
     struct ah_model_files loaded = {0};
+    bool there, is_folder;
     if (!path)
         return AH_OK;
-    int status = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? folder_load(&loaded, path)
-                                                                 : generation_make(&loaded, path);
+    AH_TRY(look(&there, &is_folder, path));
+    int status = is_folder ? folder_load(&loaded, path) : generation_make(&loaded, path);
     if (status == AH_OK)
         *files = loaded;
     else

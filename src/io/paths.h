@@ -1,4 +1,5 @@
-/* Files of the paths a user gives: a file stands for itself, a folder for all files in it. Knows not what is in them. */
+/* Files of the paths a user gives: a file stands for itself, a folder for all files in it. Knows not what is in
+ * them. */
 #ifndef AH_IO_PATHS_H
 #define AH_IO_PATHS_H
 

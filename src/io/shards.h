@@ -1,5 +1,5 @@
-/* A model's tensors in one safetensors file or in several with an index, as one set of tensors. Takes a path, gives what
- * io/safetensors.h gives of one file. Knows no models and converts no numbers.
+/* A model's tensors in one safetensors file or in several with an index, as one set of tensors. Takes a path, gives
+ * what io/safetensors.h gives of one file. Knows no models and converts no numbers.
  *
  * An index is JSON: {"weight_map": {TENSOR: FILE}}, FILE beside it; "metadata" is not read. */
 #ifndef AH_IO_SHARDS_H

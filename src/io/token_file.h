@@ -1,6 +1,6 @@
 /* Token files in llm.c's form: 1024 bytes of header, then tokens, little-endian. The header's first three int32 are
- * 20240520, 1 and the number of tokens for 16-bit tokens, 20240801, 7 and the number for 32-bit ones; other readers need
- * no more. Files that are written here go on, in what llm.c leaves zero:
+ * 20240520, 1 and the number of tokens for 16-bit tokens, 20240801, 7 and the number for 32-bit ones; other readers
+ * need no more. Files that are written here go on, in what llm.c leaves zero:
  *
  *     [3]       0x31544841 "AHT1"
  *     [4..5]    the number of tokens, 64 bits; above 2^31 - 1 of them [2] is -1

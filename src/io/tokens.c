@@ -89,8 +89,8 @@ static int token_file_read(struct ah_tokens *tokens, const char *path, const str
 
 /* ---- nanoGPT ----------------------------------------------------------------------------------------------------- */
 
-/* Nothing in such a file says what it is: it must be named like one, be no text, and all its 16 bits be tokens, which of
- * those of other data some are not unless the vocabulary has nearly all numbers of 16 bits. */
+/* Nothing in such a file says what it is: it must be named like one, be no text, and all its 16 bits be tokens, which
+ * of those of other data some are not unless the vocabulary has nearly all numbers of 16 bits. */
 static bool looks_like_nanogpt(const struct ah_map *map, const char *path, int64_t vocab_size)
 {
     enum { LOOKED_AT = 1 << 20, LEAST = 64, VOCAB_MOST = 60000, BYTE_ORDER_MARK = 0xFEFF };
@@ -122,15 +122,17 @@ static int nanogpt_read(struct ah_tokens *tokens, const char *path)
 /* ---- which format ------------------------------------------------------------------------------------------------ */
 
 /* One file, mapped; never AUTO. */
-static enum ah_data_format file_format(const struct ah_map *map, const char *path, int64_t vocab_size)
+static int file_format(enum ah_data_format *out, const struct ah_map *map, const char *path, int64_t vocab_size)
 {
     enum { LOOKED_AT = 1 << 20 };
-    if (ah__token_file_is(map->data, map->length))
-        return AH_DATA_LLMC;
     size_t length = map->length < LOOKED_AT ? map->length : LOOKED_AT;
-    if (ah__documents_are_jsonl(path, (const char *)map->data, length))
-        return AH_DATA_JSONL;
-    return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
+    bool jsonl;
+    *out = AH_DATA_LLMC;
+    if (ah__token_file_is(map->data, map->length))
+        return AH_OK;
+    AH_TRY(ah__documents_are_jsonl(&jsonl, path, (const char *)map->data, length));
+    *out = jsonl ? AH_DATA_JSONL : looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
+    return AH_OK;
 }
 
 static bool can_unpack(const struct ah_map *map)
@@ -152,7 +154,8 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     info->documents = corpus->documents;
     info->cut = corpus->cut;
     info->left_out = corpus->left_out;
-    info->memory_bytes = (int64_t)(corpus->room * sizeof *corpus->ids + corpus->example_room * sizeof *corpus->examples);
+    info->memory_bytes =
+        (int64_t)(corpus->room * sizeof *corpus->ids + corpus->example_room * sizeof *corpus->examples);
     info->signature = corpus->signature;
     info->tokenizer = tokenizer->signature;
     if (corpus->examples || !corpus->left_out)
@@ -176,7 +179,8 @@ static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, con
         return ah__fail(AH_EINPUT, "%s: found a folder, expected a file of tokens", path);
     if (!map->data || (format <= AH_DATA_JSONL && can_unpack(map)))
         return documents_read(tokens, format, path, tokenizer, seq);
-    enum ah_data_format found = file_format(map, path, tokens->vocab_size);
+    enum ah_data_format found;
+    AH_TRY(file_format(&found, map, path, tokens->vocab_size));
     if (format == AH_DATA_LLMC && found != AH_DATA_LLMC)
         return ah__fail(AH_EINPUT, "%s: found no token file's header, expected one of llm.c", path);
     switch (format == AH_DATA_AUTO ? found : format) {

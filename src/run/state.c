@@ -2,10 +2,11 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "dev/host/normal.h"
 #include "op/bf16.h"
 #include "run/internal.h"
 
-enum { PIECE = 4096 }; /* floats initialised at a time */
+enum { PIECE = 1 << 20 }; /* floats initialised at a time */
 
 /* One copy through a lane and wait for it. */
 static int copy(struct ah_run *run, enum ah_lane lane, void *to, const void *from, int64_t bytes)
@@ -74,27 +75,25 @@ int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float 
 /* Values depend on the seed, the parameter's name and the position alone. */
 static void init_values(float *values, const struct ah_param *param, uint64_t seed, int64_t first, int64_t count)
 {
-    uint64_t stream = ah__hash_text(param->name, seed);
-    for (int64_t i = 0; i < count; i++) {
-        if (param->init == AH_INIT_NORMAL)
-            values[i] = (float)(ah__random_normal(stream, (uint64_t)(first + i)) * (double)param->init_std);
-        else
+    if (param->init == AH_INIT_NORMAL)
+        ah__normal_fill(values, count, ah__hash_text(param->name, seed), (uint64_t)first, (double)param->init_std);
+    else
+        for (int64_t i = 0; i < count; i++)
             values[i] = param->init == AH_INIT_ONES ? 1.0F : 0.0F;
-    }
 }
 
-static int init_param(struct ah_run *run, int index, uint64_t seed)
+/* `fresh`: moments are zero, as all memory is before it is used. */
+static int init_param(struct ah_run *run, int index, uint64_t seed, float *values, const float *zeros, bool fresh)
 {
-    static const float zeros[PIECE];
-    float values[PIECE], nothing[PIECE];
     const struct ah_param *param = &run->partition->params[index];
     int64_t total = ah__shape_count(&param->shape);
-    memcpy(nothing, zeros, sizeof nothing);
+    float *nothing;
+    memcpy(&nothing, &zeros, sizeof nothing); /* `move` only reads when it loads */
     for (int64_t first = 0; first < total; first += PIECE) {
         int64_t count = total - first < PIECE ? total - first : PIECE;
         init_values(values, param, seed, first, count);
         AH_TRY(move(run, index, AH_RUN_PARAM, first, count, values, true));
-        for (enum ah_run_state which = AH_RUN_MOMENT1; which < AH_RUN_STATES && !run->partition->step.infers; which++)
+        for (enum ah_run_state which = AH_RUN_MOMENT1; which < AH_RUN_STATES && !fresh; which++)
             AH_TRY(move(run, index, which, first, count, nothing, true));
     }
     return AH_OK;
@@ -102,10 +101,16 @@ static int init_param(struct ah_run *run, int index, uint64_t seed)
 
 int ah__run_init(struct ah_run *run, uint64_t seed)
 {
+    bool fresh = run->iteration == 0 && !run->masters_loaded;
+    int64_t largest = ah__partition_largest(run->partition), piece = largest < PIECE ? largest : PIECE;
+    float *values;
+    AH_TRY(ah__new(&values, 2 * (size_t)piece, sizeof *values)); /* the second half stays zero */
     run->masters_loaded = true;
-    for (int p = 0; p < run->partition->param_count; p++)
-        AH_TRY(init_param(run, p, seed));
-    return AH_OK;
+    int status = AH_OK;
+    for (int p = 0; status == AH_OK && p < run->partition->param_count; p++)
+        status = init_param(run, p, seed, values, values + piece, fresh);
+    ah__free(values);
+    return status;
 }
 
 int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss)

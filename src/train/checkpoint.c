@@ -1,10 +1,12 @@
 #include "train/checkpoint_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "io/folder.h"
@@ -23,12 +25,15 @@ static int model_path(char **out, const char *folder)
 {
     char *path;
     AH_TRY(ah__sprintf(&path, "%s/" AH_SHARDS_INDEX, folder));
-    if (ah__path_exists(path)) {
+    if (access(path, F_OK) == 0) {
         *out = path;
         return AH_OK;
     }
+    int status = errno == ENOENT || errno == ENOTDIR
+                     ? ah__sprintf(out, "%s/" AH_SHARDS_FILE, folder)
+                     : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
     ah__free(path);
-    return ah__sprintf(out, "%s/" AH_SHARDS_FILE, folder);
+    return status;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */

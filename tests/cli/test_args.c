@@ -107,6 +107,29 @@ static void a_word(void **state)
     assert_string_equal(error.text, "DIR is missing: 'autohete report' needs it (see 'autohete report --help')");
 }
 
+/* A command that takes as many as there are. */
+static void many_words(void **state)
+{
+    (void)state;
+    static struct {
+        struct ah_words words;
+        bool json;
+    } own;
+    static const struct ah_arg own_rows[] = {
+        {"json", AH_ARG_FLAG, sizeof own.words, NULL, NULL, "a flag", 0, 0, false}};
+    const struct ah_command data = {.name = "data", .usage = "INPUT ...", .summary = "", .options = own_rows,
+                                    .count = 1, .args = &own, .word_meta = "INPUT", .word = 0, .many = true};
+    struct ah_args_error error;
+    char *argv[] = {"a", "--json", "b", "c"}, *none[] = {"--json"};
+    assert_int_equal(ah__args_parse(&data, 4, argv, &error), AH_ARGS_RUN);
+    assert_true(own.json && own.words.count == 3);
+    assert_string_equal(own.words.word[0], "a");
+    assert_string_equal(own.words.word[1], "b");
+    assert_string_equal(own.words.word[2], "c");
+    assert_int_equal(ah__args_parse(&data, 1, none, &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "INPUT is missing: 'autohete data' needs it (see 'autohete data --help')");
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -194,4 +217,5 @@ static void messages_stay_one_line(void **state)
 
 AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
               cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word),
+              cmocka_unit_test(many_words),
               cmocka_unit_test(help_and_version), cmocka_unit_test(messages_stay_one_line))

@@ -13,8 +13,8 @@
 
 #include "cli/program.h"
 
-static const char *const commands[] = {"train",    "plan", "profile", "simulate",
-                                       "generate", "eval", "inspect", "devices"};
+static const char *const commands[] = {"train",    "data",     "tokenize", "plan",    "profile",
+                                       "simulate", "generate", "eval",     "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* One line on standard error that holds `words`, nothing on standard output. */

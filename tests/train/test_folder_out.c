@@ -54,8 +54,8 @@ static struct ah_train_options options_in(const struct place *place, const char 
     return options;
 }
 
-/* They are in the checkpoint, under its checksums, and where the run's folder shows it; a training that goes on has them
- * from there, when the model's folder is long gone. */
+/* They are in the checkpoint, under its checksums, and where the run's folder shows it; a training that goes on has
+ * them from there, when the model's folder is long gone. */
 static void files_of_the_model_go_along(void **state)
 {
     (void)state;

@@ -52,6 +52,15 @@ static void weights_are_where_it_starts(void **state)
     expect_same_file(out, straight, "checkpoint/model.safetensors");
 }
 
+static char last_note[512];
+
+static void keep_note(const char *line, void *context)
+{
+    (void)context;
+    if (strstr(line, "left out") || strstr(line, "as asked"))
+        snprintf(last_note, sizeof last_note, "%s", line);
+}
+
 static void random_is_as_without_weights(void **state)
 {
     (void)state;
@@ -61,8 +70,10 @@ static void random_is_as_without_weights(void **state)
     trained(model, &place);
     struct ah_train_options options = from(model, &place, out, "random");
     options.init = "random";
+    options.on_note = keep_note;
     assert_ok(ah_train(&result, &options));
     expect_same_file(place.out, out, "checkpoint/model.safetensors");
+    assert_non_null(strstr(last_note, "starting from random parameters, as asked, and not from the weights in"));
 }
 
 static void wrong_words_are_refused(void **state)
@@ -151,6 +162,10 @@ static void every_tensor_is_accounted_for(void **state)
     assert_int_equal(unlink(at(path, other, "model.safetensors")), 0);
     write_text(at(path, other, "pytorch_model.bin"), "x");
     assert_fails(ah_train(&result, &options), AH_EINPUT, "pytorch_model.bin: found pickled weights");
+    assert_non_null(strstr(ah_error(), "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER)"));
+    assert_int_equal(unlink(path), 0);
+    write_text(at(path, other, "adapter_model.safetensors"), "x");
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "adapter_model.safetensors: found weights under this name");
     options.init = "random";
     assert_ok(ah_train(&result, &options));
     ah__safetensors_close(file);
@@ -205,15 +220,6 @@ static char *folder_like(char folder[PATH_SIZE], const char *model, const char *
     write_text(at(path, folder, "config.json"), config);
     ah__free(config);
     return folder;
-}
-
-static char last_note[512];
-
-static void keep_note(const char *line, void *context)
-{
-    (void)context;
-    if (strstr(line, "left out"))
-        snprintf(last_note, sizeof last_note, "%s", line);
 }
 
 /* Trains a step without a learning rate from `folder`; what comes out is what lies in `model`. */

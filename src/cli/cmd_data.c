@@ -1,0 +1,122 @@
+/* autohete data: documents made into a token file. */
+#include <signal.h>
+
+#include "cli/commands.h"
+#include "cli/out.h"
+#include "cli/summary.h"
+
+struct data_args {
+    struct ah_data_options options;
+    struct ah_words inputs;
+    int64_t steps, batch, seq;
+    bool json;
+};
+#define AT(field) offsetof(struct data_args, field)
+
+static const struct ah_arg options[] = {
+    {"model", AH_ARG_TEXT, AT(options.model_path), "FILE", NULL,
+     "whose tokenizer and vocabulary: JSON, or a folder with config.json", 0, 0, true},
+    {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "the token file to write", 0, 0, true},
+    {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL, "of the inputs: auto (default), text or jsonl", 0, 0,
+     false},
+    {"seed", AH_ARG_SEED, AT(options.seed), "S", NULL, "of the documents' order (default 1)", 0, 0, false},
+    {"val-share", AH_ARG_REAL, AT(options.val_share), "X", NULL, "of the tokens, for validation (default 0.1)", 0, 0.5,
+     false},
+    {"steps", AH_ARG_COUNT, AT(steps), "N", NULL, "say how many epochs so many steps are", 1, 1e12, false},
+    {"batch", AH_ARG_COUNT, AT(batch), "B", "8", "sequences in such a step", 1, 1048576, false},
+    {"seq", AH_ARG_COUNT, AT(seq), "T", "256", "tokens in a sequence", 1, 16777216, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+};
+
+static void init(void *given)
+{
+    struct data_args *args = given;
+    *args = (struct data_args){0};
+    ah_data_options_init(&args->options);
+}
+
+static volatile int stop;
+
+/* The second signal ends the program at once. */
+static void on_signal(int number)
+{
+    stop = 1;
+    signal(number, SIG_DFL);
+}
+
+/* Of the training part, as a training cuts it. */
+static double epochs_of(const struct data_args *args, const struct ah_data_result *result)
+{
+    int64_t windows = (result->tokens - result->val_tokens - 1) / args->seq;
+    return windows > 0 ? (double)args->steps * (double)args->batch / (double)windows : 0;
+}
+
+static void print_text(FILE *to, const struct data_args *args, const struct ah_data_result *result)
+{
+    char count[32], other[32], read[32], written[32];
+    fprintf(to, "documents: %s, %s of them for validation\n", ah__count_text(count, result->documents),
+            ah__count_text(other, result->val_documents));
+    fprintf(to, "tokens: %s (%s), %s of them for validation\n", ah__count_text(count, result->tokens),
+            result->tokenizer, ah__count_text(other, result->val_tokens));
+    fprintf(to, "model: %s parameters, %.3g tokens for each\n", ah__count_text(count, result->params),
+            (double)result->tokens / (double)result->params);
+    if (args->steps)
+        fprintf(to, "steps: %lld of %lld x %lld tokens are %.3g epochs\n", (long long)args->steps,
+                (long long)args->batch, (long long)args->seq, epochs_of(args, result));
+    fprintf(to, "file: %s, %s read, %s written in %d bits each\n", args->options.out,
+            ah_size_format(read, sizeof read, result->bytes_read),
+            ah_size_format(written, sizeof written, result->bytes_written), result->token_bits);
+}
+
+static void print_json(const struct data_args *args, const struct ah_data_result *result)
+{
+    printf("{\"out\": ");
+    ah__out_string(stdout, args->options.out);
+    printf(", \"documents\": %lld, \"val_documents\": %lld, \"tokens\": %lld, \"val_tokens\": %lld, \"parameters\": "
+           "%lld, \"tokens_per_parameter\": ", (long long)result->documents, (long long)result->val_documents,
+           (long long)result->tokens, (long long)result->val_tokens, (long long)result->params);
+    ah__out_number(stdout, (double)result->tokens / (double)result->params);
+    if (args->steps) {
+        printf(", \"epochs\": ");
+        ah__out_number(stdout, epochs_of(args, result));
+    }
+    printf(", \"bytes_read\": %lld, \"bytes_written\": %lld, \"token_bits\": %d}\n", (long long)result->bytes_read,
+           (long long)result->bytes_written, result->token_bits);
+}
+
+static int run(const void *given)
+{
+    const struct data_args *args = given;
+    struct ah_data_options data = args->options;
+    struct ah_data_result result;
+    data.inputs = (const char *const *)args->inputs.word;
+    data.input_count = args->inputs.count;
+    data.stop = &stop;
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    int status = ah__out_check("out", data.out);
+    if (status == AH_OK)
+        status = ah_data_prepare(&result, &data);
+    if (status != AH_OK)
+        return ah__out_fail(status);
+    print_text(args->json ? stderr : stdout, args, &result);
+    if (args->json)
+        print_json(args, &result);
+    return 0;
+}
+
+static struct data_args args;
+const struct ah_command ah__command_data = {
+    .name = "data",
+    .usage = "--model FILE --out FILE INPUT ... [option ...]",
+    .summary = "Make text, JSON lines or folders of them a token file to train on.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+    .args = &args,
+    .word = AT(inputs),
+    .word_meta = "INPUT",
+    .many = true,
+    .init = init,
+    .run = run,
+};

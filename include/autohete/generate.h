@@ -44,13 +44,14 @@ struct ah_generate_options {
     uint64_t seed;
     const char *device;    /* as for ah_dev_open; default "auto" */
     int threads;           /* of the CPU; 0: one per core */
-    /* Each new token with the text it stands for, which is valid during the call and may hold zero bytes; nonzero
-     * stops. */
+    /* Each new token with the text it adds: whole characters, so none where one goes on in the next token; none either
+     * for special tokens. Valid during the call; may hold zero bytes. Nonzero stops. */
     int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };
-/* Continues the prompt; tokens are bytes (AH_EINPUT for a vocabulary beyond 256). Same bytes for any number of
- * threads. */
+/* Continues the prompt until there are so many tokens, or one that ends a text by the model's tokenizer_config.json,
+ * generation_config.json or config.json. Without a tokenizer in the folder tokens are bytes (AH_EINPUT for a vocabulary
+ * beyond 256). Same tokens for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 #ifdef __cplusplus

@@ -16,9 +16,16 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "io/folder_internal.h"
+#include "io/tokenizer.h"
 
 /* Files that Hugging Face looks for in DIR itself. */
 static const char *const linked_files[] = {"model.safetensors", "config.json"};
+
+/* One after the other, those of the tokenizer too; null: no more. */
+static const char *linked_file(size_t i)
+{
+    return i < AH_LENGTH(linked_files) ? linked_files[i] : ah__tokenizer_files[i - AH_LENGTH(linked_files)];
+}
 
 struct folder_file {
     char *name;
@@ -61,8 +68,8 @@ static int existing_check(const char *dir)
     if (access(dir, W_OK | X_OK) != 0)
         return ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", dir, strerror(errno));
     AH_TRY(place_check(dir, "checkpoint", "step-"));
-    for (size_t i = 0; i < AH_LENGTH(linked_files); i++)
-        AH_TRY(place_check(dir, linked_files[i], "checkpoint/"));
+    for (size_t i = 0; linked_file(i); i++)
+        AH_TRY(place_check(dir, linked_file(i), "checkpoint/"));
     return AH_OK;
 }
 
@@ -344,11 +351,12 @@ static int link_set(const char *dir, const char *name, const char *target)
 static int links_set(const struct ah_folder *folder)
 {
     AH_TRY(link_set(folder->dir, "checkpoint", folder->name));
-    for (size_t i = 0; i < AH_LENGTH(linked_files); i++) {
+    const char *name;
+    for (size_t i = 0; (name = linked_file(i)); i++) {
         char target[64];
-        snprintf(target, sizeof target, "checkpoint/%s", linked_files[i]);
-        if (is_noted(folder, linked_files[i]))
-            AH_TRY(link_set(folder->dir, linked_files[i], target));
+        snprintf(target, sizeof target, "checkpoint/%s", name);
+        if (is_noted(folder, name))
+            AH_TRY(link_set(folder->dir, name, target));
     }
     return ah__folder_sync(folder->dir);
 }

@@ -5,7 +5,7 @@
  *     DIR/step-00000200.tmp/    one being written or removed; what a crash leaves is removed by the next begin
  *     DIR/checkpoint            symbolic link to the last complete step folder
  *     DIR/model.safetensors     symbolic links through DIR/checkpoint, so that DIR loads as a Hugging Face folder
- *     DIR/config.json
+ *     DIR/config.json              and what the step has of ah__tokenizer_files
  *
  * File systems that have no symbolic links do without them: the highest step is the last then. */
 #ifndef AH_IO_FOLDER_H
@@ -16,7 +16,7 @@
 struct ah_folder;
 
 /* Whether checkpoints could be written to dir, which may not exist yet; changes nothing. AH_EINPUT when it is a file,
- * cannot be written, or holds a model.safetensors, config.json or checkpoint that is not ours and would be lost. */
+ * cannot be written, or holds a model.safetensors, config.json, file of a tokenizer or checkpoint that is not ours and would be lost. */
 int ah__folder_check(const char *dir);
 
 /* Makes dir if need be, removes what interrupted writers left and makes an empty DIR/step-STEP.tmp. One writer at a

@@ -97,7 +97,7 @@ static int bytes_open(const struct ah_tokenizer **out, const char *folder)
 
 const char *const ah__tokenizer_files[] = {
     "tokenizer.json",          "tokenizer_config.json",  "vocab.json", "merges.txt", "added_tokens.json",
-    "special_tokens_map.json", "generation_config.json", NULL};
+    "special_tokens_map.json", "generation_config.json", "tokenizer.model", "chat_template.jinja", NULL};
 
 /* Each leaves *out null when the folder (null: there is none) has no tokenizer of its kind; the last takes every
  * model. */
@@ -107,8 +107,7 @@ static int (*const openers[])(const struct ah_tokenizer **out, const char *folde
     bytes_open,
 };
 
-/* Null: the model is no folder and no config.json. Freed with ah__free. */
-static int folder_of(char **folder, const char *model)
+int ah__tokenizer_folder(char **folder, const char *model)
 {
     static const char config[] = "/config.json";
     struct stat found;
@@ -129,7 +128,7 @@ int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model)
 {
     const struct ah_tokenizer *tokenizer = NULL;
     char *folder;
-    AH_TRY(folder_of(&folder, model));
+    AH_TRY(ah__tokenizer_folder(&folder, model));
     int status = AH_OK;
     for (size_t i = 0; i < AH_LENGTH(openers) && !tokenizer && status == AH_OK; i++)
         status = openers[i](&tokenizer, folder);

@@ -211,6 +211,8 @@ int ah__checkpoint_save(const char *dir, const struct ah_checkpoint *state, cons
     if (status == AH_OK)
         status = write_config(folder, model);
     if (status == AH_OK)
+        status = ah__tokenizer_copy_write(state->tokenizer, folder);
+    if (status == AH_OK)
         status = write_state(folder, state);
     if (status == AH_OK)
         status = ah__folder_commit(folder, (int)state->settings.keep);

@@ -4,12 +4,14 @@
  *     config.json            the model definition's configuration
  *     optimizer.safetensors  NAME.exp_avg and NAME.exp_avg_sq of every parameter; NAME.master, the F32 parameter,
  *                            where model.safetensors has it rounded
+ *     tokenizer.json, ...    the model's tokenizer, where it has one (ah__tokenizer_files)
  *     state.json             step, settings, where in which data the training stands
  *
  * Knows no plans: a checkpoint written under one plan is read under any other. */
 #ifndef AH_TRAIN_CHECKPOINT_H
 #define AH_TRAIN_CHECKPOINT_H
 
+#include "io/tokenizer_copy.h"
 #include "io/tokens.h"
 #include "run/run.h"
 #include "train/settings.h"
@@ -24,6 +26,7 @@ struct ah_checkpoint {
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_settings settings;
+    const struct ah_tokenizer_copy *tokenizer; /* to be saved with it; null: none */
     char arithmetic[64]; /* of the device that trained it: struct ah_dev_info */
 };
 

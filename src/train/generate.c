@@ -13,6 +13,7 @@ struct generator {
     struct ah_checkpoint checkpoint;
     struct ah_model *model;
     const struct ah_tokenizer *tokenizer;
+    struct ah_token_stream stream; /* what was told so far */
     int32_t *prompt;      /* [prompt_count] */
     int64_t prompt_count;
     struct ah_graph *graph;
@@ -31,10 +32,10 @@ static int check(struct generator *gen)
     const struct ah_model_def *def = ah_model_get(gen->model);
     if (options->tokens < 0)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
-    if (def->vocab_size > gen->tokenizer->vocab_size)
+    if (gen->tokenizer->text_is_ids && def->vocab_size > gen->tokenizer->vocab_size)
         return ah__fail(AH_EINPUT,
-                        "%s: found vocab_size %" PRId64 ", expected at most %d: text prompts need a %s model",
-                        gen->checkpoint.folder, def->vocab_size, gen->tokenizer->vocab_size, gen->tokenizer->name);
+                        "%s: found vocab_size %" PRId64 ", expected at most %d: there is no tokenizer in the folder, so its tokens would "
+                        "be bytes", gen->checkpoint.folder, def->vocab_size, gen->tokenizer->vocab_size);
     return AH_OK;
 }
 
@@ -43,7 +44,9 @@ static int encode_prompt(struct generator *gen)
     const char *given = gen->options->prompt, *text = given && given[0] ? given : "\n";
     const struct ah_tokenizer *tokenizer = gen->tokenizer;
     int64_t vocab = ah_model_get(gen->model)->vocab_size;
-    AH_TRY(tokenizer->encode(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    AH_TRY(tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    if (gen->prompt_count == 0)
+        return ah__fail(AH_EINPUT, "prompt: found a text without tokens, expected one at least");
     for (int64_t i = 0; i < gen->prompt_count; i++)
         if (gen->prompt[i] >= vocab)
             return ah__fail(AH_EINPUT,
@@ -92,19 +95,40 @@ static void append(struct generator *gen, int token)
     gen->window[gen->count++] = token;
 }
 
+static bool is_stop(const struct ah_tokenizer *tokenizer, int32_t token)
+{
+    for (int32_t i = 0; i < tokenizer->stop_count; i++)
+        if (tokenizer->stops[i] == token)
+            return true;
+    return false;
+}
+
+/* What the token adds to the text: whole characters, and behind the last token what there is. Special tokens, and ids
+ * beyond the tokenizer's that a model may have, stand for no text. */
+static int token_text(struct ah_buf *text, struct generator *gen, int32_t token, bool last)
+{
+    const struct ah_tokenizer *tokenizer = gen->tokenizer;
+    if (token < tokenizer->vocab_size && !tokenizer->is_special(tokenizer, token))
+        AH_TRY(ah__token_stream_next(text, &gen->stream, token));
+    if (last)
+        AH_TRY(ah__token_stream_end(text, &gen->stream));
+    ah__buf_add(text, "", 0); /* a text even of nothing */
+    return text->status;
+}
+
 /* Nonzero in *stop: the caller has heard enough. */
-static int tell(int *stop, const struct generator *gen, int32_t token)
+static int tell(int *stop, struct generator *gen, int32_t token, bool last)
 {
     const struct ah_generate_options *options = gen->options;
-    char *text;
-    size_t length;
+    struct ah_buf text = {0};
     *stop = 0;
     if (!options->on_token)
         return AH_OK;
-    AH_TRY(gen->tokenizer->decode(&text, &length, gen->tokenizer, &token, 1));
-    *stop = options->on_token(token, text, length, options->context);
-    ah__free(text);
-    return AH_OK;
+    int status = token_text(&text, gen, token, last);
+    if (status == AH_OK)
+        *stop = options->on_token(token, text.text, text.length, options->context);
+    ah__buf_free(&text);
+    return status;
 }
 
 static int generate(struct generator *gen)
@@ -116,7 +140,9 @@ static int generate(struct generator *gen)
         AH_TRY(ah__run_logits(gen->run, gen->window, gen->count - 1, gen->logits));
         AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, (uint64_t)i));
         append(gen, token);
-        AH_TRY(tell(&stop, gen, token));
+        bool ends = is_stop(gen->tokenizer, token);
+        AH_TRY(tell(&stop, gen, token, ends || i + 1 == options->tokens));
+        stop = stop || ends;
     }
     return AH_OK;
 }
@@ -129,6 +155,7 @@ static int open_and_generate(struct generator *gen)
     AH_TRY(ah__checkpoint_open(&gen->checkpoint, options->model_dir, false));
     AH_TRY(ah_model_load(&gen->model, gen->checkpoint.folder));
     AH_TRY(ah__tokenizer_open(&gen->tokenizer, gen->checkpoint.folder));
+    gen->stream = (struct ah_token_stream){.tokenizer = gen->tokenizer, .started = true};
     AH_TRY(check(gen));
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));

@@ -55,6 +55,8 @@ static int open_data(struct ah_session *session)
     if (!path)
         return ah__fail(AH_EINPUT, "data: found none, expected a text or token file");
     AH_TRY(ah__tokenizer_open(&session->tokenizer, model_path));
+    if (!session->tokenizer->text_is_ids)
+        AH_TRY(ah__tokenizer_copy_new(&session->tokenizer_copy, model_path));
     AH_TRY(ah__tokens_open(&session->tokens, path, session->tokenizer, ah_model_get(session->model)->vocab_size,
                            session->settings.seq, val_fraction, session->has_recipe ? &session->recipe.data : NULL));
     return session->resumed.folder ? ah__checkpoint_check_data(&session->resumed, session->tokens, path) : AH_OK;

@@ -105,6 +105,7 @@ static int prepare_saver(struct ah_session *session)
     saver->partition = session->partition;
     saver->copy_most_bytes = copy_most_bytes(session);
     AH_TRY(fill_state(&saver->state, session));
+    saver->state.tokenizer = session->tokenizer_copy;
     return ah__saver_init(saver);
 }
 

@@ -21,6 +21,7 @@ struct ah_session {
     struct ah_model *own_model; /* null when the caller gave one */
     char *weights;              /* the file that a new training starts from; null: random numbers */
     const struct ah_tokenizer *tokenizer;
+    struct ah_tokenizer_copy *tokenizer_copy; /* null: it has no files */
     struct ah_tokens *tokens;
     struct ah_settings settings;
     struct ah_out_folder out;

@@ -60,6 +60,7 @@ static void session_fini(struct ah_session *session)
     ah_graph_free(session->graph);
     ah__tokens_close(session->tokens);
     ah__tokenizer_close(session->tokenizer);
+    ah__tokenizer_copy_free(session->tokenizer_copy);
     ah__free(session->weights);
     ah_model_free(session->own_model);
     ah__checkpoint_close(&session->resumed);

@@ -308,8 +308,8 @@ int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, si
     if (status == AH_OK)
         merge.merged = ah__token_map_find(vocab, text.text, text.length);
     if (status == AH_OK && (merge.left < 0 || merge.right < 0 || merge.merged < 0))
-        status = ah__fail(AH_EINPUT, "%s: %s: found '%.40s' and '%.40s', expected both and what they make together in "
-                          "the vocabulary", recipe->path, where, left, right);
+        status = ah__fail(AH_EINPUT, "%s: %s: found '%.*s' and '%.40s', expected both and what they make together in "
+                          "the vocabulary", recipe->path, where, left_length < 40 ? (int)left_length : 40, left, right);
     ah__buf_free(&text);
     AH_TRY(status);
     AH_TRY(ah__grow(&recipe->merges, &recipe->merge_room, recipe->merge_count + 1, sizeof *recipe->merges));

@@ -25,10 +25,11 @@ static const char *const defaults[PARTS][2] = {
               "\"abcd\": 6, \"bc\": 7, \"?\": 8}, \"merges\": [\"b c\", [\"a\", \"b\"], \"c d\", \"ab cd\"]}"},
 };
 
+static char folder[PATH_SIZE]; /* of the test at hand */
+
 /* The default file in a folder of its own, one part replaced; the folder's path. */
 static const char *folder_with(const char *key, const char *value)
 {
-    static char folder[PATH_SIZE];
     char path[PATH_SIZE + 32];
     struct ah_buf text = {0};
     snprintf(folder, sizeof folder, "%s", ah_test_folder());
@@ -168,7 +169,7 @@ static void long_words(void **state)
 static void write_beside(const char *name, const char *text)
 {
     char path[2 * PATH_SIZE];
-    snprintf(path, sizeof path, "%s/%s", ah_test_folder(), name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_ok(ah__file_write(path, text, strlen(text)));
 }
 
@@ -196,7 +197,6 @@ static void special_ids(void **state)
     ah__tokenizer_close(tokenizer);
     write_beside("tokenizer_config.json", "{");
     assert_fails(ah__tokenizer_open(&tokenizer, config), AH_EINPUT, "tokenizer_config.json: line 1");
-    write_beside("tokenizer_config.json", "{}");
 }
 
 /* ---- token by token ---------------------------------------------------------------------------------------------- */
@@ -208,15 +208,15 @@ static void streams(void **state)
     static const char *const kinds[] = {"gpt2", "llama2", "metaspace"};
     static const char text[] = " na\xc3\xafve \xe4\xba\xba\xe4\xba\xba \xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa9 end";
     for (size_t k = 0; k < AH_LENGTH(kinds); k++) {
-        char folder[PATH_SIZE];
+        char original[PATH_SIZE];
         const struct ah_tokenizer *tokenizer;
         struct ah_buf told = {0};
         int32_t *ids;
         int64_t count;
         size_t length;
         char *whole;
-        snprintf(folder, sizeof folder, "%s/golden/tokenizers/%s", ah_test_source(), kinds[k]);
-        assert_ok(ah__tokenizer_open(&tokenizer, folder));
+        snprintf(original, sizeof original, "%s/golden/tokenizers/%s", ah_test_source(), kinds[k]);
+        assert_ok(ah__tokenizer_open(&tokenizer, original));
         assert_ok(tokenizer->encode(&ids, &count, tokenizer, text, sizeof text - 1));
         assert_ok(tokenizer->decode(&whole, &length, tokenizer, ids, count));
         struct ah_token_stream stream = {.tokenizer = tokenizer};
@@ -242,9 +242,9 @@ static void a_stream_ends_in_the_middle(void **state)
     assert_string_equal(told.text, "\xe4");
     ah__buf_free(&told);
     const struct ah_tokenizer *tokenizer;
-    char folder[PATH_SIZE];
-    snprintf(folder, sizeof folder, "%s/golden/tokenizers/llama2", ah_test_source());
-    assert_ok(ah__tokenizer_open(&tokenizer, folder));
+    char original[PATH_SIZE];
+    snprintf(original, sizeof original, "%s/golden/tokenizers/llama2", ah_test_source());
+    assert_ok(ah__tokenizer_open(&tokenizer, original));
     struct ah_token_stream stream = {.tokenizer = tokenizer};
     int32_t first = 3 + 0xe4, second = 3 + 0xba;
     assert_string_equal(tokenizer->token(tokenizer, first), "<0xE4>");
@@ -275,7 +275,7 @@ static void older_files_write(const char *kind)
     for (const cJSON *pair = list->child; pair; pair = pair->next)
         ah__buf_printf(&merges, "%s %s\r\n", pair->child->valuestring, pair->child->next->valuestring);
     write_beside("merges.txt", merges.text);
-    snprintf(path, sizeof path, "%s/vocab.json", ah_test_folder());
+    snprintf(path, sizeof path, "%s/vocab.json", folder);
     assert_ok(ah__json_save(vocab.node, path));
     ah__buf_free(&merges);
     ah__json_free(&json);
@@ -294,21 +294,20 @@ static void vocab_and_merges(void **state)
 {
     (void)state;
     static const char text[] = "All human beings<|endoftext|> are born  free, don't they? E\xcc\x81t\xc3\xa9 12345 x";
-    char folder[PATH_SIZE], path[2 * PATH_SIZE];
+    char original[PATH_SIZE], path[2 * PATH_SIZE];
     const struct ah_tokenizer *golden, *older;
     static const struct {
         const char *kind, *config;
     } rows[] = {{"gpt2", "{\"tokenizer_class\": \"GPT2Tokenizer\"}"},
                 {"qwen2", "{\"tokenizer_class\": \"Qwen2TokenizerFast\", \"added_tokens_decoder\": {\"1500\": "
                           "{\"content\": \"<|endoftext|>\", \"special\": true}}, \"eos_token\": \"<|endoftext|>\"}"}};
-    snprintf(path, sizeof path, "%s/tokenizer.json", ah_test_folder());
-    remove(path);
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         older_files_write(rows[i].kind);
         write_beside("tokenizer_config.json", rows[i].config);
-        snprintf(folder, sizeof folder, "%s/golden/tokenizers/%s", ah_test_source(), rows[i].kind);
-        assert_ok(ah__tokenizer_open(&golden, folder));
-        assert_ok(ah__tokenizer_open(&older, ah_test_folder()));
+        snprintf(original, sizeof original, "%s/golden/tokenizers/%s", ah_test_source(), rows[i].kind);
+        assert_ok(ah__tokenizer_open(&golden, original));
+        assert_ok(ah__tokenizer_open(&older, folder));
         assert_string_equal(older->name, "vocab.json and merges.txt");
         same_ids(golden, older, text);
         assert_true(i == 0 || (older->has_eos && older->eos == 1500));
@@ -316,18 +315,16 @@ static void vocab_and_merges(void **state)
         ah__tokenizer_close(older);
     }
     write_beside("tokenizer_config.json", "{\"tokenizer_class\": \"T5Tokenizer\"}");
-    assert_fails(ah__tokenizer_open(&older, ah_test_folder()), AH_EINPUT,
+    assert_fails(ah__tokenizer_open(&older, folder), AH_EINPUT,
                  "key 'tokenizer_class': found 'T5Tokenizer', expected GPT2Tokenizer or Qwen2Tokenizer");
     write_beside("tokenizer_config.json", "{}");
     write_beside("merges.txt", "#version: 0.2\na\n");
-    assert_fails(ah__tokenizer_open(&older, ah_test_folder()), AH_EINPUT, "merges.txt: line 2: found 'a', expected two");
+    assert_fails(ah__tokenizer_open(&older, folder), AH_EINPUT, "merges.txt: line 2: found 'a', expected two");
     write_beside("merges.txt", "a \xe2\x98\x83\n");
-    assert_fails(ah__tokenizer_open(&older, ah_test_folder()), AH_EINPUT, "vocab.json: merges.txt, line 1: found 'a'");
-    snprintf(path, sizeof path, "%s/merges.txt", ah_test_folder());
+    assert_fails(ah__tokenizer_open(&older, folder), AH_EINPUT, "vocab.json: merges.txt, line 1: found 'a'");
+    snprintf(path, sizeof path, "%s/merges.txt", folder);
     remove(path);
-    assert_fails(ah__tokenizer_open(&older, ah_test_folder()), AH_EINPUT, "merges.txt");
-    snprintf(path, sizeof path, "%s/vocab.json", ah_test_folder());
-    remove(path);
+    assert_fails(ah__tokenizer_open(&older, folder), AH_EINPUT, "merges.txt");
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
@@ -351,7 +348,7 @@ static const struct {
     {"model", "{\"vocab\": {\"a\": 0.5}, \"merges\": []}", "the vocabulary's 'a'"},
     {"model", "{\"vocab\": {\"a\": 16777216}, \"merges\": []}", "the vocabulary's 'a'"},
     {"model", "{\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}", "found id 0 for 'a' and 'b'"},
-    {"model", "{\"vocab\": {}, \"merges\": []}", "key 'post_processor.special_tokens.<s>.ids': found 10"},
+    {"added_tokens", "[]", "key 'post_processor.special_tokens.<s>.ids': found 10, expected ids of tokens"},
     {"model", "{\"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": [\"a b\"]}", "key 'model.merges[0]': found 'a' and 'b'"},
     {"model", "{\"vocab\": {\"a\": 0}, \"merges\": [\"aa\"]}", "key 'model.merges[0]': found 'aa', expected two texts"},
     {"model", "{\"vocab\": {\"a\": 0}, \"merges\": [[\"a\"]]}", "key 'model.merges[0]': found no pair"},
@@ -399,7 +396,7 @@ static void refuses(void **state)
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(refused); i++) {
         const struct ah_tokenizer *tokenizer = NULL;
-        const char *folder = folder_with(refused[i].key, refused[i].value);
+        folder_with(refused[i].key, refused[i].value);
         if (ah__tokenizer_open(&tokenizer, folder) == AH_OK)
             fail_msg("row %d: %s: %s was taken", (int)i, refused[i].key, refused[i].value);
         if (!strstr(ah_error(), refused[i].words) || !strstr(ah_error(), "tokenizer.json: "))
@@ -412,8 +409,8 @@ static void refuses(void **state)
 static void no_memory(void **state)
 {
     (void)state;
-    const char *folder = folder_with(NULL, NULL);
     const struct ah_tokenizer *tokenizer;
+    folder_with(NULL, NULL);
     for (uint64_t n = 1;; n++) {
         ah__alloc_fail_at(n);
         int status = ah__tokenizer_open(&tokenizer, folder);

@@ -47,12 +47,13 @@ static int text_encode(struct encoding *encoding, const char *text, size_t lengt
     struct ah_buf repaired = {0};
     if (!ah__utf8_good(text, length)) {
         ah__utf8_repair(&repaired, text, length);
-        AH_TRY(repaired.status);
         text = repaired.text;
         length = repaired.length;
     }
     encoding->text = text;
-    int status = ah__added_tokens_split(encoding->subword->added, false, text, length, raw_part, encoding);
+    int status = repaired.status;
+    if (status == AH_OK)
+        status = ah__added_tokens_split(encoding->subword->added, false, text, length, raw_part, encoding);
     ah__buf_free(&repaired);
     return status;
 }

@@ -158,9 +158,9 @@ int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int
     }
     ah__buf_add(&all, stream->held, stream->held_bytes);
     ah__buf_add(&all, piece, length);
-    AH_TRY(all.status);
+    int status = all.status;
     stream->held_bytes = 0;
-    for (size_t at = 0; at < all.length; at += bytes)
+    for (size_t at = 0; at < all.length && status == AH_OK; at += bytes)
         if (ah__utf8_look(&bytes, all.text + at, all.length - at) == AH_UTF8_CUT) {
             memcpy(stream->held, all.text + at, bytes);
             stream->held_bytes = bytes;
@@ -168,7 +168,7 @@ int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int
             ah__utf8_repair(to, all.text + at, bytes);
         }
     ah__buf_free(&all);
-    return to->status;
+    return status == AH_OK ? to->status : status;
 }
 
 int ah__token_stream_end(struct ah_buf *to, struct ah_token_stream *stream)

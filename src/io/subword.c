@@ -47,12 +47,13 @@ static int text_encode(struct encoding *encoding, const char *text, size_t lengt
     struct ah_buf repaired = {0};
     if (!ah__utf8_good(text, length)) {
         ah__utf8_repair(&repaired, text, length);
-        AH_TRY(repaired.status);
         text = repaired.text;
         length = repaired.length;
     }
     encoding->text = text;
-    int status = ah__added_tokens_split(encoding->subword->added, false, text, length, raw_part, encoding);
+    int status = repaired.status;
+    if (status == AH_OK)
+        status = ah__added_tokens_split(encoding->subword->added, false, text, length, raw_part, encoding);
     ah__buf_free(&repaired);
     return status;
 }
@@ -104,7 +105,7 @@ static int subword_decode(char **text, size_t *length, const struct ah_tokenizer
         if (ids[i] < 0 || ids[i] >= tokenizer->vocab_size)
             return ah__fail(AH_EINPUT, "token %lld: found %d, expected below the tokenizer's vocabulary of %d",
                             (long long)i, ids[i], tokenizer->vocab_size);
-    int status = ah__decoder_text(&to, subword->decoder, ids, count);
+    int status = ah__token_decoder_text(&to, subword->decoder, ids, count);
     ah__buf_add(&to, "", 0); /* there is a text even of nothing */
     if (status == AH_OK)
         status = to.status;
@@ -120,7 +121,7 @@ static int subword_decode(char **text, size_t *length, const struct ah_tokenizer
 
 static const char *subword_piece(size_t *length, const struct ah_tokenizer *tokenizer, int32_t id, bool first)
 {
-    return ah__decoder_piece(length, ((const struct ah_subword *)tokenizer)->decoder, id, first);
+    return ah__token_decoder_piece(length, ((const struct ah_subword *)tokenizer)->decoder, id, first);
 }
 
 static const char *subword_token(const struct ah_tokenizer *tokenizer, int32_t id)
@@ -145,7 +146,7 @@ static void subword_close(const struct ah_tokenizer *tokenizer)
     ah__pretokenizer_fini(&subword->pre);
     ah__added_tokens_free(subword->added);
     ah__bpe_free(subword->bpe);
-    ah__decoder_free(subword->decoder);
+    ah__token_decoder_free(subword->decoder);
     ah__free(subword->before.ids);
     ah__free(subword->behind.ids);
     ah__free(subword->stops.ids);
@@ -243,7 +244,7 @@ static int subword_finish(const struct ah_subword_recipe *recipe)
         subword->special[recipe->added[i].id] = recipe->added[i].special;
     AH_TRY(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer));
     AH_TRY(make_bpe(recipe));
-    return ah__decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own);
+    return ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own);
 }
 
 static int subword_new(struct ah_subword **out)
@@ -308,8 +309,8 @@ int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, si
     if (status == AH_OK)
         merge.merged = ah__token_map_find(vocab, text.text, text.length);
     if (status == AH_OK && (merge.left < 0 || merge.right < 0 || merge.merged < 0))
-        status = ah__fail(AH_EINPUT, "%s: %s: found '%.40s' and '%.40s', expected both and what they make together in "
-                          "the vocabulary", recipe->path, where, left, right);
+        status = ah__fail(AH_EINPUT, "%s: %s: found '%.*s' and '%.40s', expected both and what they make together in "
+                          "the vocabulary", recipe->path, where, left_length < 40 ? (int)left_length : 40, left, right);
     ah__buf_free(&text);
     AH_TRY(status);
     AH_TRY(ah__grow(&recipe->merges, &recipe->merge_room, recipe->merge_count + 1, sizeof *recipe->merges));

@@ -22,7 +22,7 @@ struct ah_subword {
     struct ah_pretokenizer pre;
     struct ah_added_tokens *added;
     struct ah_bpe *bpe;
-    struct ah_decoder *decoder;
+    struct ah_token_decoder *decoder;
     struct ah_ids before, behind; /* what the template puts around a text */
     struct ah_ids stops;
     bool *special;              /* [vocab_size] */
@@ -39,7 +39,7 @@ struct ah_subword_recipe {
     bool byte_level;            /* the pre-tokenizer gives bytes */
     bool byte_fallback, fuse_unknown, ignore_merges;
     const char *unknown;        /* a text of the vocabulary; null: none */
-    struct ah_decoder_options decoder;
+    struct ah_token_decoder_options decoder;
     int decoder_stage;          /* of subword_json.c: how far the decoder's parts have come */
     const struct ah_json *specials; /* a template's special tokens, while it is read */
     bool template_has_text;

@@ -276,7 +276,7 @@ static int decode_byte_level(struct ah_subword_recipe *recipe, const struct ah_j
 
 static int decode_replace(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
-    struct ah_decoder_options *decoder = &recipe->decoder;
+    struct ah_token_decoder_options *decoder = &recipe->decoder;
     struct ah_decode_replace *replace = &decoder->replaces[decoder->replace_count];
     AH_TRY(stage_enter(recipe, json, STAGE_REPLACE));
     if (decoder->replace_count == AH_DECODE_REPLACES)

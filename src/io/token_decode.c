@@ -11,8 +11,8 @@ struct piece {
     bool is_byte, present;
 };
 
-struct ah_decoder {
-    struct ah_decoder_options options;
+struct ah_token_decoder {
+    struct ah_token_decoder_options options;
     struct piece *pieces, *firsts; /* [size] by id; firsts: at a text's start; null: as pieces */
     int32_t size;
     struct ah_buf text; /* what they point to */
@@ -75,7 +75,7 @@ static int byte_token(const char *text, size_t length)
     return value;
 }
 
-static int replace_all(struct ah_buf *text, const struct ah_decoder *decoder)
+static int replace_all(struct ah_buf *text, const struct ah_token_decoder *decoder)
 {
     for (int i = 0; i < decoder->options.replace_count; i++) {
         struct ah_buf next = {0};
@@ -87,7 +87,7 @@ static int replace_all(struct ah_buf *text, const struct ah_decoder *decoder)
 }
 
 /* The mark becomes a space, or at a text's start nothing. */
-static void marked_add(struct ah_buf *to, const struct ah_decoder *decoder, const char *text, size_t length, bool first)
+static void marked_add(struct ah_buf *to, const struct ah_token_decoder *decoder, const char *text, size_t length, bool first)
 {
     struct ah_decode_replace replace = {decoder->options.mark, first && decoder->options.mark_drops ? "" : " "};
     if (replace.from[0])
@@ -96,7 +96,7 @@ static void marked_add(struct ah_buf *to, const struct ah_decoder *decoder, cons
         ah__buf_add(to, text, length);
 }
 
-static size_t stripped_bytes(const struct ah_decoder *decoder, const char *text, size_t length)
+static size_t stripped_bytes(const struct ah_token_decoder *decoder, const char *text, size_t length)
 {
     size_t bytes = strlen(decoder->options.strip), at = 0;
     for (int i = 0; i < decoder->options.strip_most && length - at >= bytes; i++, at += bytes)
@@ -105,7 +105,7 @@ static size_t stripped_bytes(const struct ah_decoder *decoder, const char *text,
     return at;
 }
 
-static int piece_init(struct ah_decoder *decoder, struct piece *piece, const char *text, size_t length, bool first)
+static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, const char *text, size_t length, bool first)
 {
     struct ah_buf *to = &decoder->text, work = {0};
     size_t at = to->length;
@@ -128,7 +128,7 @@ static int piece_init(struct ah_decoder *decoder, struct piece *piece, const cha
     return AH_OK;
 }
 
-static int pieces_init(struct ah_decoder *decoder, const struct ah_token_map *vocab, const struct ah_token_map *own)
+static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_map *vocab, const struct ah_token_map *own)
 {
     bool differ = decoder->options.mark_drops || decoder->options.strip_most > 0;
     decoder->size = vocab->size > own->size ? vocab->size : own->size;
@@ -149,22 +149,22 @@ static int pieces_init(struct ah_decoder *decoder, const struct ah_token_map *vo
     return AH_OK;
 }
 
-int ah__decoder_new(struct ah_decoder **out, const struct ah_decoder_options *options,
+int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_decoder_options *options,
                     const struct ah_token_map *vocab, const struct ah_token_map *own)
 {
-    struct ah_decoder *decoder;
+    struct ah_token_decoder *decoder;
     AH_TRY(ah__new(&decoder, 1, sizeof *decoder));
     decoder->options = *options;
     int status = pieces_init(decoder, vocab, own);
     if (status != AH_OK) {
-        ah__decoder_free(decoder);
+        ah__token_decoder_free(decoder);
         return status;
     }
     *out = decoder;
     return AH_OK;
 }
 
-void ah__decoder_free(struct ah_decoder *decoder)
+void ah__token_decoder_free(struct ah_token_decoder *decoder)
 {
     if (!decoder)
         return;
@@ -176,7 +176,7 @@ void ah__decoder_free(struct ah_decoder *decoder)
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-static const struct piece *piece_at(const struct ah_decoder *decoder, int32_t id, bool first)
+static const struct piece *piece_at(const struct ah_token_decoder *decoder, int32_t id, bool first)
 {
     static const struct piece none;
     if (id < 0 || id >= decoder->size)
@@ -184,7 +184,7 @@ static const struct piece *piece_at(const struct ah_decoder *decoder, int32_t id
     return first ? &decoder->firsts[id] : &decoder->pieces[id];
 }
 
-const char *ah__decoder_piece(size_t *length, const struct ah_decoder *decoder, int32_t id, bool first)
+const char *ah__token_decoder_piece(size_t *length, const struct ah_token_decoder *decoder, int32_t id, bool first)
 {
     const struct piece *piece = piece_at(decoder, id, first && decoder->firsts);
     *length = piece->length;
@@ -201,7 +201,7 @@ static void run_end(struct ah_buf *to, const struct ah_buf *run)
             ah__buf_add(to, "\xef\xbf\xbd", 3);
 }
 
-static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_decoder *decoder, const int32_t *ids,
+static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder, const int32_t *ids,
                         int64_t count)
 {
     bool first = true;
@@ -222,7 +222,7 @@ static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_d
     run_end(to, run);
 }
 
-int ah__decoder_text(struct ah_buf *to, const struct ah_decoder *decoder, const int32_t *ids, int64_t count)
+int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids, int64_t count)
 {
     struct ah_buf work = {0}; /* byte-level: all bytes; else those of byte tokens in a row */
     size_t start = to->length;

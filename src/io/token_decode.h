@@ -10,7 +10,7 @@ struct ah_decode_replace {
 };
 enum { AH_DECODE_REPLACES = 8 };
 
-struct ah_decoder_options {
+struct ah_token_decoder_options {
     enum {
         AH_DECODE_WORDS,      /* no decoder: a space between tokens */
         AH_DECODE_BYTE_LEVEL, /* characters stand for bytes, as GPT-2 has it */
@@ -25,18 +25,18 @@ struct ah_decoder_options {
     int strip_most;
 };
 
-struct ah_decoder;
+struct ah_token_decoder;
 
 /* `own`: texts of added tokens by id, which count before those of `vocab`. Both are only read during the call.
  * AH_ENOMEM. */
-int ah__decoder_new(struct ah_decoder **out, const struct ah_decoder_options *options,
+int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_decoder_options *options,
                     const struct ah_token_map *vocab, const struct ah_token_map *own);
-void ah__decoder_free(struct ah_decoder *decoder);
+void ah__token_decoder_free(struct ah_token_decoder *decoder);
 /* Appends the text of all the ids together, well-formed UTF-8; an id without a text adds nothing. */
-int ah__decoder_text(struct ah_buf *to, const struct ah_decoder *decoder, const int32_t *ids, int64_t count);
+int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids, int64_t count);
 /* The bytes of one token: `first` at the text's start. Characters may go on in the next token. Valid as long as the
  * decoder. */
-const char *ah__decoder_piece(size_t *length, const struct ah_decoder *decoder, int32_t id, bool first);
+const char *ah__token_decoder_piece(size_t *length, const struct ah_token_decoder *decoder, int32_t id, bool first);
 
 /* GPT-2's characters for bytes: the byte, or -1. */
 int ah__byte_of_char(uint32_t code);

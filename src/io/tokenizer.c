@@ -95,10 +95,6 @@ static int bytes_open(const struct ah_tokenizer **out, const char *folder)
 
 /* ---- which one --------------------------------------------------------------------------------------------------- */
 
-const char *const ah__tokenizer_files[] = {
-    "tokenizer.json",          "tokenizer_config.json",  "vocab.json", "merges.txt", "added_tokens.json",
-    "special_tokens_map.json", "generation_config.json", NULL};
-
 /* Each leaves *out null when the folder (null: there is none) has no tokenizer of its kind; the last takes every
  * model. */
 static int (*const openers[])(const struct ah_tokenizer **out, const char *folder) = {
@@ -107,8 +103,7 @@ static int (*const openers[])(const struct ah_tokenizer **out, const char *folde
     bytes_open,
 };
 
-/* Null: the model is no folder and no config.json. Freed with ah__free. */
-static int folder_of(char **folder, const char *model)
+int ah__tokenizer_folder(char **folder, const char *model)
 {
     static const char config[] = "/config.json";
     struct stat found;
@@ -129,7 +124,7 @@ int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model)
 {
     const struct ah_tokenizer *tokenizer = NULL;
     char *folder;
-    AH_TRY(folder_of(&folder, model));
+    AH_TRY(ah__tokenizer_folder(&folder, model));
     int status = AH_OK;
     for (size_t i = 0; i < AH_LENGTH(openers) && !tokenizer && status == AH_OK; i++)
         status = openers[i](&tokenizer, folder);
@@ -159,9 +154,9 @@ int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int
     }
     ah__buf_add(&all, stream->held, stream->held_bytes);
     ah__buf_add(&all, piece, length);
-    AH_TRY(all.status);
+    int status = all.status;
     stream->held_bytes = 0;
-    for (size_t at = 0; at < all.length; at += bytes)
+    for (size_t at = 0; at < all.length && status == AH_OK; at += bytes)
         if (ah__utf8_look(&bytes, all.text + at, all.length - at) == AH_UTF8_CUT) {
             memcpy(stream->held, all.text + at, bytes);
             stream->held_bytes = bytes;
@@ -169,7 +164,7 @@ int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int
             ah__utf8_repair(to, all.text + at, bytes);
         }
     ah__buf_free(&all);
-    return to->status;
+    return status == AH_OK ? to->status : status;
 }
 
 int ah__token_stream_end(struct ah_buf *to, struct ah_token_stream *stream)

@@ -57,8 +57,8 @@ int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int
 /* Appends what is held back, if anything. */
 int ah__token_stream_end(struct ah_buf *to, struct ah_token_stream *stream);
 
-/* The files of a model's folder that say how its text becomes ids, which a copy of the model must have too;
- * null-terminated. */
-extern const char *const ah__tokenizer_files[];
+/* The folder in which the files of the model's tokenizer would be; null: the model is no folder and no config.json.
+ * Freed with ah__free. AH_ENOMEM. */
+int ah__tokenizer_folder(char **folder, const char *model);
 
 #endif

@@ -26,6 +26,10 @@ int fuzz_json(const uint8_t *data, size_t size);
 #define FUZZ_TARGET fuzz_json_config
 int fuzz_json_config(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_json_config.c"
+#undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_tokenizer
+int fuzz_tokenizer(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_tokenizer.c"
 
 enum { PREFIXES_MOST = 600 };
 
@@ -73,6 +77,7 @@ REPLAY(tokens)
 REPLAY(size)
 REPLAY(json)
 REPLAY(json_config)
+REPLAY(tokenizer)
 
 AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(tokens), cmocka_unit_test(size),
-              cmocka_unit_test(json), cmocka_unit_test(json_config))
+              cmocka_unit_test(json), cmocka_unit_test(json_config), cmocka_unit_test(tokenizer))

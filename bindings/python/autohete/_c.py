@@ -36,6 +36,34 @@ AH_MICRO_BATCH_WHOLE = 0
 AH_MICRO_BATCH_AUTO = -1
 
 
+class ah_data_options(Structure):
+    _fields_ = [
+        ("model_path", c_char_p),
+        ("const", c_char_p),
+        ("input_count", c_size_t),
+        ("format", c_char_p),
+        ("out", c_char_p),
+        ("seed", c_uint64),
+        ("val_share", c_double),
+        ("stop", POINTER(c_int)),
+    ]
+
+
+class ah_data_result(Structure):
+    _fields_ = [
+        ("documents", c_int64),
+        ("val_documents", c_int64),
+        ("tokens", c_int64),
+        ("val_tokens", c_int64),
+        ("bytes_read", c_int64),
+        ("bytes_written", c_int64),
+        ("params", c_int64),
+        ("vocab_size", c_int64),
+        ("token_bits", c_int),
+        ("tokenizer", c_char_p),
+    ]
+
+
 class ah_generate_options(Structure):
     _fields_ = [
         ("model_dir", c_char_p),
@@ -298,6 +326,7 @@ class ah_train_options(Structure):
     _fields_ = [
         ("model_path", c_char_p),
         ("model", c_void_p),
+        ("no_dropout", c_bool),
         ("init", c_char_p),
         ("data_path", c_char_p),
         ("data_format", c_char_p),
@@ -388,6 +417,8 @@ FUNCTIONS = {
     "ah_size_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
+    "ah_data_options_init": (None, [POINTER(ah_data_options)]),
+    "ah_data_prepare": (c_int, [POINTER(ah_data_result), POINTER(ah_data_options)]),
     "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_tokenizer_close": (None, [c_void_p]),
     "ah_tokenizer_name": (c_char_p, [c_void_p]),

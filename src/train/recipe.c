@@ -223,10 +223,10 @@ void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *
     take_text(&options->policy, recipe->policy);
     take_bytes(&options->budget.device_bytes, recipe->budget.device_bytes);
     take_bytes(&options->budget.host_bytes, recipe->budget.host_bytes);
+    options->no_dropout = options->no_dropout || recipe->no_dropout;
     if (!again)
         return;
     if (!options->model)
         take_text(&options->model_path, recipe->model_path);
     take_text(&options->data_path, recipe->data_path);
-    options->no_dropout = options->no_dropout || recipe->no_dropout;
 }

@@ -60,7 +60,7 @@ AH_API struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struc
 /* x [..., C], weight [C], bias [C] or id -1 -> same shape as x */
 AH_API struct ah_tensor ah_graph_layernorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                            struct ah_tensor bias, float eps);
-/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x; with weight [C / n] each run of C / n
+/* x / sqrt(mean of x^2 + eps) * weight: x [..., C], weight [C] -> same shape as x; with weight [C / n] each run of C/n
  * channels has a mean of its own */
 AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                          float eps);

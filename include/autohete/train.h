@@ -39,7 +39,7 @@ struct ah_train_facts {
 struct ah_train_options {
     const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
-    bool no_dropout;             /* * a model whose config.json asks for dropout is trained without; else it is refused */
+    bool no_dropout;             /* * a model whose config.json asks for dropout is trained without, else refused */
     const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
     const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
                                   * with resume_dir */

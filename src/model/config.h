@@ -1,5 +1,5 @@
-/* Reading and writing Hugging Face's config keys: what one family needs as well as the next. Each reading call reads some
- * keys of a parsed config.json; AH_EINPUT names file, key, found and expected. Knows no family. */
+/* Reading and writing Hugging Face's config keys: what one family needs as well as the next. Each reading call reads
+ * some keys of a parsed config.json; AH_EINPUT names file, key, found and expected. Knows no family. */
 #ifndef AH_MODEL_CONFIG_H
 #define AH_MODEL_CONFIG_H
 

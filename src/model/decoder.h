@@ -1,6 +1,6 @@
 /* The decoder that Llama and its like share: embedding, blocks of rmsnorm, grouped-query attention with rotary
  * positions, rmsnorm and a gated feed-forward network, rmsnorm and head. A family of them fills the structure from its
- * keys, by the readers here where they are alike. Hugging Face's parameter names and layouts. Not a word about memory. */
+ * keys, by the readers here where they are alike. Hugging Face's names and layouts. Not a word about memory. */
 #ifndef AH_MODEL_DECODER_H
 #define AH_MODEL_DECODER_H
 
@@ -29,8 +29,8 @@ struct ah_decoder {
 int ah__decoder_parse(struct ah_decoder *decoder, const struct ah_json *json);
 /* sliding_window: 4096, as transformers takes it, where the key is missing, none where it is null. */
 int ah__decoder_parse_window(struct ah_decoder *decoder, const struct ah_json *json);
-/* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types, of which either all blocks have a window
- * or none. */
+/* Qwen's use_sliding_window, sliding_window, max_window_layers and layer_types, of which either all blocks have a
+ * window or none. */
 int ah__decoder_parse_layers(struct ah_decoder *decoder, const struct ah_json *json);
 int ah__decoder_add_layers(cJSON *tree, const struct ah_decoder *decoder);
 #define AH_DECODER_LAYER_KEYS "use_sliding_window", "sliding_window", "max_window_layers", "layer_types"

@@ -1,5 +1,5 @@
-/* Llama, and TinyLlama, SmolLM and others that say they are it: the decoder with optional biases. pretraining_tp cuts products
- * into parts of the same sum. */
+/* Llama, and TinyLlama, SmolLM and others that say they are it: the decoder with optional biases. pretraining_tp cuts
+ * products into parts of the same sum. */
 #include "base/alloc.h"
 #include "model/decoder.h"
 #include "model/family.h"

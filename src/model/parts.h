@@ -1,5 +1,5 @@
-/* Recording what blocks of several families are made of, each with Hugging Face's names and layouts. Knows no family and
- * no config key. */
+/* Recording what blocks of several families are made of, each with Hugging Face's names and layouts. Knows no family
+ * and no config key. */
 #ifndef AH_MODEL_PARTS_H
 #define AH_MODEL_PARTS_H
 

@@ -25,7 +25,8 @@ static int parse_object(struct ah_rope *rope, const struct ah_json *json, const 
                         int64_t positions)
 {
     static const char *const known[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor",
-                                        "low_freq_factor", "high_freq_factor", "original_max_position_embeddings", NULL};
+                                        "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+                                        NULL};
     static const char *const types[] = {"default", "linear", "llama3", NULL};
     const char *type = "default", *type_key = ah__json_has(json, "rope_type") ? "rope_type" : "type";
     if (ah__json_has(json, type_key))
@@ -54,8 +55,8 @@ int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struc
     return parse_object(rope, &object, keys, positions);
 }
 
-int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
-                  int64_t size)
+int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json,
+                  const struct ah_rope_keys *keys, int64_t size)
 {
     *dims = (int64_t)((double)size * rope->part);
     if (*dims % 2 == 0)

@@ -12,8 +12,8 @@ struct ah_rope {
     int64_t original;
 };
 
-/* The names that a family has for two of the keys when they stand beside the others, not in rope_parameters; `part` null:
- * all channels rotate. */
+/* The names that a family has for two of the keys when they stand beside the others, not in rope_parameters; `part`
+ * null: all channels rotate. */
 struct ah_rope_keys {
     const char *theta, *part;
 };
@@ -22,8 +22,8 @@ struct ah_rope_keys {
 int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                    int64_t positions);
 /* Channels of a head of `size` that rotate; AH_EINPUT where they come in no pairs. */
-int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
-                  int64_t size);
+int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json,
+                  const struct ah_rope_keys *keys, int64_t size);
 int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys);
 /* x as for ah_graph_rotary_with(); dims 0: nothing rotates. */
 struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int64_t heads, int64_t dims,

@@ -36,7 +36,8 @@ static double attention_flops(const struct ah_meta *in, const struct ah_meta *ou
     return 2 * seen_product(&out[0], attr);
 }
 
-/* qkv [B,T,3C], q, k and v for all heads or, by_head, within each of them -> (y [B,T,C], lse [B,H,T]: the logarithm of each row's sum of exponentials) */
+/* qkv [B,T,3C], q, k and v each for all heads or, by_head, within each of them -> (y [B,T,C], lse [B,H,T]: the
+ * logarithm of each row's sum of exponentials) */
 const struct ah_op_row ah__op_attention = {
     .name = "attention",
     AH_OP_INPUTS({.name = "qkv", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),

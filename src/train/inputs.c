@@ -20,8 +20,8 @@ static int check_dropout(const struct ah_session *session)
     if (!def->dropout_key || session->options->no_dropout || session->resumed.folder)
         return AH_OK;
     return ah__fail(AH_EINPUT,
-                    "%s: key '%s': found %g, expected 0: training drops nothing; --no-dropout (no_dropout) takes it as 0",
-                    path && !session->options->model ? path : def->name, def->dropout_key, def->dropout);
+                    "%s: key '%s': found %g, expected 0: training drops nothing; --no-dropout (no_dropout) takes it "
+                    "as 0", path && !session->options->model ? path : def->name, def->dropout_key, def->dropout);
 }
 
 static int open_model(struct ah_session *session)

@@ -227,10 +227,10 @@ void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *
     take_bytes(&options->budget.host_bytes, recipe->budget.host_bytes);
     if (!again || !options->data_path)
         take_text(&options->data_format, recipe->data_format);
+    options->no_dropout = options->no_dropout || recipe->no_dropout;
     if (!again)
         return;
     if (!options->model)
         take_text(&options->model_path, recipe->model_path);
     take_text(&options->data_path, recipe->data_path);
-    options->no_dropout = options->no_dropout || recipe->no_dropout;
 }

@@ -3,8 +3,9 @@
 python3-torch is enough), in double precision, with the conventions of Hugging Face's models (LlamaRMSNorm,
 rotate_half, repeat_kv).
 
-Writes operators.bin beside this file. A line "case NAME OPERATOR" with the attributes of ATTRIBUTES opens each case; a line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes in); behind
-the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
+Writes operators.bin beside this file. A line "case NAME OPERATOR" with the attributes of ATTRIBUTES opens each case;
+a line "tensor NAME SHAPE" follows for every input, output and gradient (dy is the gradient of the result that comes
+in); behind the line "data" all values, as float32, in that order. Inputs are exact in float32, outputs rounded once.
 
     tests/golden/operators.py
 """
@@ -149,7 +150,8 @@ with open(pathlib.Path(__file__).parent / "operators.bin", "wb") as f:
     data = b""
     for name, function, attributes, shapes in CASES:
         a, tensors = run(function, attributes, shapes)
-        f.write(("case %s %s" % (name, function.__name__) + "".join(" %.9g" % a[k] for k in ATTRIBUTES) + "\n").encode())
+        numbers = "".join(" %.9g" % a[k] for k in ATTRIBUTES)
+        f.write(f"case {name} {function.__name__}{numbers}\n".encode())
         for tensor, t in tensors.items():
             f.write(("tensor %s %s\n" % (tensor, " ".join(map(str, t.shape)))).encode())
             data += t.detach().numpy().astype("<f4").tobytes()

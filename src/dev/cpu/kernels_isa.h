@@ -138,7 +138,8 @@ static AH_TARGET void silu_mul_bwd(void *to_gate, void *to_up, const void *gradi
     }
 }
 
-static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t stride, int64_t half)
+static AH_TARGET void rotary(void *over, const float *cosine, const float *sine, int heads, int64_t stride,
+                             int64_t half)
 {
     element *x = over;
     for (int head = 0; head < heads; head++, x += stride)

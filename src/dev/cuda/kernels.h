@@ -25,8 +25,8 @@ cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
 
 /* ---- kernels_elementwise.cu */
 
-/* gelu, gelu_erf, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in place where the
- * row says so. cudaErrorNotSupported for other operators. */
+/* gelu, gelu_erf, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in
+ * place where the row says so. cudaErrorNotSupported for other operators. */
 cudaError_t ah__cuda_elementwise_enqueue(cudaStream_t stream, enum ah_op op, enum ah_dtype dtype, void *const *out,
                                          const void *const *in, int64_t n);
 

@@ -28,7 +28,8 @@ static inline void reference_add_position(const struct reference *r)
 {
     const struct ah_shape *x = &r->call->in[0].meta.shape;
     for (int64_t i = 0; i < ah__shape_count(x); i++)
-        r->out[0][i] = r->in[0][i] + r->in[1][(r->call->attr.first + i / x->dim[2] % x->dim[1]) * x->dim[2] + i % x->dim[2]];
+        r->out[0][i] = r->in[0][i]
+                       + r->in[1][(r->call->attr.first + i / x->dim[2] % x->dim[1]) * x->dim[2] + i % x->dim[2]];
 }
 
 static inline void reference_layernorm(const struct reference *r)

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -105,17 +107,22 @@ int ah__model_parse(struct ah_model **out, const char *text, size_t length, cons
     return status;
 }
 
-static bool is_folder(const char *path)
+/* Of what is not there or may not be seen, reading it tells. */
+static int is_folder(bool *out, const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    bool seen = stat(path, &info) == 0;
+    *out = seen && S_ISDIR(info.st_mode);
+    return seen || errno != EIO ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
 int ah_model_load(struct ah_model **out, const char *path)
 {
     char *file, *text;
     size_t length;
-    AH_TRY(ah__sprintf(&file, is_folder(path) ? "%s/config.json" : "%s", path));
+    bool folder;
+    AH_TRY(is_folder(&folder, path));
+    AH_TRY(ah__sprintf(&file, folder ? "%s/config.json" : "%s", path));
     int status = ah__file_read(&text, &length, file, CONFIG_BYTES);
     if (status == AH_OK) {
         status = ah__model_parse(out, text, length, file);

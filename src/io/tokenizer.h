@@ -1,6 +1,6 @@
 /* Tokenizers: text to token ids and back. Takes bytes, gives ids below vocab_size; knows no models and no files of
- * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt; a folder that says
- * nothing has byte-level tokens. A new kind is one file, and its row in tokenizer.c.
+ * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt; a folder that
+ * says nothing has byte-level tokens. A new kind is one file, and its row in tokenizer.c.
  *
  * Text that is no UTF-8 is read as U+FFFD for each wrong part by tokenizers that know characters; byte-level tokens
  * take every byte. A tokenizer remembers words, so it is used from one thread at a time. */
@@ -60,8 +60,8 @@ int ah__token_stream_end(struct ah_buf *to, struct ah_token_stream *stream);
 /* The folder in which the files of the model's tokenizer would be; null: the model is no folder and no config.json.
  * Freed with ah__free. AH_ENOMEM. */
 int ah__tokenizer_folder(char **folder, const char *model);
-/* The files of a model's folder that say how its text becomes ids and what is asked, which a copy of the model must have
- * too; null-terminated. */
+/* The files of a model's folder that say how its text becomes ids and ends, which a copy of the model must have too;
+ * null-terminated. */
 extern const char *const ah__tokenizer_files[];
 
 #endif

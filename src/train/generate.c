@@ -34,8 +34,9 @@ static int check(struct generator *gen)
         return ah__fail(AH_EINPUT, "tokens: found %" PRId64 ", expected 0 or more", options->tokens);
     if (gen->tokenizer->text_is_ids && def->vocab_size > gen->tokenizer->vocab_size)
         return ah__fail(AH_EINPUT,
-                        "%s: found vocab_size %" PRId64 ", expected at most %d: there is no tokenizer in the folder, so its tokens would "
-                        "be bytes", gen->checkpoint.folder, def->vocab_size, gen->tokenizer->vocab_size);
+                        "%s: found vocab_size %" PRId64 ", expected at most %d: there is no tokenizer in the folder, "
+                        "so its tokens would be bytes", gen->checkpoint.folder, def->vocab_size,
+                        gen->tokenizer->vocab_size);
     return AH_OK;
 }
 

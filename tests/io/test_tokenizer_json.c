@@ -12,9 +12,10 @@ enum { PARTS = 6, PATH_SIZE = 512 };
 
 /* A tokenizer of six letters and four merges; "<s>" begins texts, "<x>" is any text. */
 static const char *const defaults[PARTS][2] = {
-    {"added_tokens", "[{\"id\": 10, \"content\": \"<s>\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
-                     "\"normalized\": false, \"special\": true}, {\"id\": 11, \"content\": \"<x>\", \"single_word\": "
-                     "false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": false}]"},
+    {"added_tokens",
+     "[{\"id\": 10, \"content\": \"<s>\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
+     "\"normalized\": false, \"special\": true}, {\"id\": 11, \"content\": \"<x>\", \"single_word\": false, "
+     "\"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": false}]"},
     {"normalizer", "null"},
     {"pre_tokenizer", "null"},
     {"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\", "

@@ -16,7 +16,8 @@
 struct ah_folder;
 
 /* Whether checkpoints could be written to dir, which may not exist yet; changes nothing. AH_EINPUT when it is a file,
- * cannot be written, or holds a model.safetensors, config.json, file of a tokenizer or checkpoint that is not ours and would be lost. */
+ * cannot be written, or holds a model.safetensors, config.json, file of a tokenizer or checkpoint that is not ours and
+ * would be lost. */
 int ah__folder_check(const char *dir);
 
 /* Makes dir if need be, removes what interrupted writers left and makes an empty DIR/step-STEP.tmp. One writer at a

@@ -26,8 +26,8 @@ AH_API int32_t ah_tokenizer_vocab_size(const struct ah_tokenizer *tokenizer);
  * is read as U+FFFD, but by byte-level tokens. */
 AH_API int ah_tokenizer_encode(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
                                size_t length, bool prompt);
-/* The text of `count` ids, terminated, and its length, since it may hold zero bytes; the caller frees *text with free().
- * `skip_special`: without special tokens. AH_EINPUT: an id that is not below the vocabulary. */
+/* The text of `count` ids, terminated, and its length, since it may hold zero bytes; the caller frees *text with
+ * free(). `skip_special`: without special tokens. AH_EINPUT: an id that is not below the vocabulary. */
 AH_API int ah_tokenizer_decode(char **text, size_t *length, const struct ah_tokenizer *tokenizer, const int32_t *ids,
                                int64_t count, bool skip_special);
 /* The token as the vocabulary writes it; null: the id has none. Until the next call. */

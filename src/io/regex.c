@@ -76,7 +76,9 @@ static int repeat_check(const struct translation *translation)
 {
     size_t length = 1 + strspn(translation->at + 1, "0123456789,");
     bool repeat = translation->at[length] == '}' && length > 1;
-    return repeat && (translation->at[length + 1] == '+' || translation->at[1] == ',') ? fail_part(translation, length + 2) : AH_OK;
+    return repeat && (translation->at[length + 1] == '+' || translation->at[1] == ',')
+               ? fail_part(translation, length + 2)
+               : AH_OK;
 }
 
 static int translate_class(struct translation *translation)

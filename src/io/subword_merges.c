@@ -1,5 +1,6 @@
-/* Reads vocab.json and merges.txt, the older files of byte-level BPE: GPT-2's, or, where tokenizer_config.json names its
- * class, Qwen2's. Added tokens come from tokenizer_config.json, or from added_tokens.json and special_tokens_map.json. */
+/* Reads vocab.json and merges.txt, the older files of byte-level BPE: GPT-2's, or, where tokenizer_config.json names
+ * its class, Qwen2's. Added tokens come from tokenizer_config.json, or from added_tokens.json and
+ * special_tokens_map.json. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

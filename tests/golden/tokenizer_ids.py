@@ -29,18 +29,26 @@ STRINGS, IDS, FULL, VOCABULARY = 10000, 2000, 200, 1500
 LONG_EVERY, LONG_PARTS = 250, 300
 
 FRAGMENTS = [
-    "<s>", "</s>", "<unk>", "<pad>", "<|endoftext|>", "<|begin_of_text|>", "<|im_start|>", "<|im_end|>", "<mask>", " <mask> ",
-    "a<mask>b", "word", "_word", "aword word", "\u00e9word", " word  ", "<tool>", "  <tool>\n", "<|", "<0x41>", "<0xE2>",
-    "\u2581", "\u2581\u2581", " \u2581 ", "'s", "'S", "'LL", "'\u017f", "don't", "I'D", "we'Ve", "e\u0301", "a\u0323\u0302",
-    "\u1100\u1161\u11a8", "\uac00\u11a8", "\ufb01", "\u212b", "\u0958", "\u0344", "\u1e9b\u0323", "\U0001f1eb\U0001f1f7",
-    "\U0001f469\u200d\U0001f469\u200d\U0001f467", "--", "-", "...", "\u00e9t\u00e9", "E\u0301t\u00e9", "\n\n  ", "\r\n",
+    "<s>", "</s>", "<unk>", "<pad>", "<|endoftext|>", "<|begin_of_text|>", "<|im_start|>", "<|im_end|>", "<mask>",
+    " <mask> ",
+    "a<mask>b", "word", "_word", "aword word", "\u00e9word", " word  ", "<tool>", "  <tool>\n", "<|", "<0x41>",
+    "<0xE2>",
+    "\u2581", "\u2581\u2581", " \u2581 ", "'s", "'S", "'LL", "'\u017f", "don't", "I'D", "we'Ve", "e\u0301",
+    "a\u0323\u0302",
+    "\u1100\u1161\u11a8", "\uac00\u11a8", "\ufb01", "\u212b", "\u0958", "\u0344", "\u1e9b\u0323",
+    "\U0001f1eb\U0001f1f7",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467", "--", "-", "...", "\u00e9t\u00e9", "E\u0301t\u00e9", "\n\n  ",
+    "\r\n",
     "123456", "3.14", "x = y[i] + 1;", "if (a && b) {", "https://example.org", "\ufffd", "0", "\u0663\u0664",
 ]
-SPACES = [" ", " ", " ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", " \n ", "\u00a0", "\u3000", "\u2003", "\u0085", "\u180e",
+SPACES = [" ", " ", " ", "  ", "   ", "\n", "\n\n", "\t", "\r\n", " \n ", "\u00a0", "\u3000", "\u2003", "\u0085",
+          "\u180e",
           "\u000b", "\u000c", "\u200b", "\ufeff", "\u2028", "        "]
 RANGES = [
-    [0x20, 0x7e], [0x20, 0x7e], [0x00, 0x1f], [0x7f, 0xff], [0x100, 0x2ff], [0x300, 0x36f], [0x370, 0x3ff], [0x400, 0x52f],
-    [0x590, 0x5ff], [0x600, 0x6ff], [0x900, 0x97f], [0xe00, 0xe7f], [0x1100, 0x11ff], [0x1e00, 0x1fff], [0x2000, 0x206f],
+    [0x20, 0x7e], [0x20, 0x7e], [0x00, 0x1f], [0x7f, 0xff], [0x100, 0x2ff], [0x300, 0x36f], [0x370, 0x3ff],
+    [0x400, 0x52f],
+    [0x590, 0x5ff], [0x600, 0x6ff], [0x900, 0x97f], [0xe00, 0xe7f], [0x1100, 0x11ff], [0x1e00, 0x1fff],
+    [0x2000, 0x206f],
     [0x2070, 0x218f], [0x2190, 0x23ff], [0x2460, 0x27bf], [0x3040, 0x30ff], [0x4e00, 0x9fff], [0xac00, 0xd7a3],
     [0xe000, 0xe0ff], [0xf900, 0xfaff], [0xfb00, 0xfb4f], [0xfe00, 0xfe0f], [0xff00, 0xffef], [0x1d400, 0x1d7ff],
     [0x1f300, 0x1f64f], [0x1f900, 0x1f9ff], [0x20000, 0x200ff], [0xe0000, 0xe007f], [0x10ff00, 0x10ffff],
@@ -99,7 +107,7 @@ def string(i):
     return "".join(part(draws) for _ in range(LONG_PARTS if i % LONG_EVERY == LONG_EVERY - 1 else parts))
 
 
-# ---- kinds ----------------------------------------------------------------------------------------------------------------
+# ---- kinds ---------------------------------------------------------------------------------------------------------
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -183,7 +191,8 @@ def qwen2():
 
 
 def gpt_neox():
-    tokenizer = byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC(), first=["<|endoftext|>", "<pad>"])
+    tokenizer = byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC(),
+                           first=["<|endoftext|>", "<pad>"])
     tokenizer.add_special_tokens([special("<|endoftext|>"), special("<pad>")])
     tokenizer.add_special_tokens([special("<mask>", lstrip=True), special("<tool>", lstrip=True, rstrip=True)])
     tokenizer.add_tokens([AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)])
@@ -261,7 +270,7 @@ def splits():
 
 KINDS = [gpt2, llama3, qwen2, gpt_neox, llama2, mistral, metaspace, gemma, splits]
 
-# ---- writing --------------------------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------------------------
 
 
 def crc(*arrays):

@@ -47,8 +47,9 @@ struct ah_generate_options {
     uint64_t seed;
     const char *device;    /* as for ah_dev_open; default "auto" */
     int threads;           /* of the CPU; 0: one per core */
-    /* Each new token with the characters that it completes, maybe none, which are valid during the call and may hold
-     * zero bytes; nonzero stops. At the end, token -1 tells what was held back of a character that never came whole. */
+    /* Each new token with the characters that it completes, maybe none, and none of special tokens; valid during the
+     * call, may hold zero bytes. Nonzero stops. At the end, token -1 tells what was held back of a character that never
+     * came whole. */
     int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };

@@ -16,8 +16,9 @@ struct loader {
 
 int32_t ah__document_end(const struct ah_tokenizer *tokenizer)
 {
-    (void)tokenizer;
-    return 0;
+    if (tokenizer->has_eos)
+        return tokenizer->eos;
+    return tokenizer->has_bos ? tokenizer->bos : 0;
 }
 
 int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where)
@@ -83,24 +84,65 @@ static int text_add(struct loader *loader, const struct ah_document *document)
     return status;
 }
 
-/* Prompt and completion as one text, and how many of its ids are the prompt's own. */
+/* How many ids the tokenizer's template puts before a prompt, whose own ids are `plain`: *with is the prompt's in the
+ * template, where they begin. */
+static int lead_encode(int32_t **with, int64_t *lead, struct loader *loader, const struct ah_document *document,
+                       const int32_t *plain, int64_t plain_count)
+{
+    const struct ah_tokenizer *tokenizer = loader->tokenizer;
+    int64_t count;
+    AH_TRY(tokenizer->encode_prompt(with, &count, tokenizer, document->text, document->length));
+    for (*lead = 0; *lead + plain_count <= count; ++*lead)
+        if (memcmp(*with + *lead, plain, (size_t)plain_count * sizeof *plain) == 0)
+            return ah__ids_check(*with, *lead, loader->vocab_size, "the tokenizer's template");
+    *lead = 0;
+    return AH_OK;
+}
+
+/* Ids that two arrays begin with alike. */
+static int64_t common(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count)
+{
+    int64_t count = 0;
+    while (count < a_count && count < b_count && a[count] == b[count])
+        count++;
+    return count;
+}
+
+/* What the model will see: what the template puts before a prompt, then prompt and completion as one text; and how many
+ * of these ids are given. */
+static int pair_join(int32_t **ids, int64_t *count, int64_t *given, struct loader *loader,
+                     const struct ah_document *document, const char *text, size_t length)
+{
+    int32_t *prompt = NULL, *whole = NULL, *with = NULL;
+    int64_t prompt_count, whole_count, lead = 0;
+    int status = encode(&prompt, &prompt_count, loader, text, document->length);
+    if (status == AH_OK)
+        status = lead_encode(&with, &lead, loader, document, prompt, prompt_count);
+    if (status == AH_OK)
+        status = encode(&whole, &whole_count, loader, text, length);
+    if (status == AH_OK)
+        status = ah__new(ids, (size_t)(lead + whole_count), sizeof **ids);
+    if (status == AH_OK) {
+        memcpy(*ids, with, (size_t)lead * sizeof **ids);
+        memcpy(*ids + lead, whole, (size_t)whole_count * sizeof **ids);
+        *count = lead + whole_count;
+        *given = lead + common(prompt, prompt_count, whole, whole_count);
+    }
+    ah__free(prompt);
+    ah__free(whole);
+    ah__free(with);
+    return status;
+}
+
 static int pair_encode(int32_t **ids, int64_t *count, int64_t *given, struct loader *loader,
                        const struct ah_document *document)
 {
     size_t length = document->length + document->completion_length;
-    int32_t *prompt = NULL;
-    int64_t prompt_count = 0;
     char *text;
     AH_TRY(ah__new(&text, length + 1, 1));
     memcpy(text, document->text, document->length);
     memcpy(text + document->length, document->completion, document->completion_length);
-    int status = encode(&prompt, &prompt_count, loader, text, document->length);
-    if (status == AH_OK)
-        status = encode(ids, count, loader, text, length);
-    for (*given = 0; status == AH_OK && *given < prompt_count && *given < *count; ++*given)
-        if (prompt[*given] != (*ids)[*given])
-            break;
-    ah__free(prompt);
+    int status = pair_join(ids, count, given, loader, document, text, length);
     ah__free(text);
     return status;
 }

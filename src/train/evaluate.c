@@ -51,12 +51,14 @@ static int tokens_open(struct evaluator *eval, int64_t seq)
 static int open_data(struct evaluator *eval)
 {
     AH_TRY(check(eval->options));
-    AH_TRY(tokens_open(eval, 1));
+    eval->seq = seq_of(eval, INT64_MAX);
+    eval->examples = tokens_open(eval, eval->seq) == AH_OK &&
+                     strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    if (!eval->examples)
+        AH_TRY(tokens_open(eval, 1));
     int64_t predicted = ah__tokens_info(eval->tokens)->tokens - 1;
-    eval->examples = strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
-    eval->seq = seq_of(eval, eval->examples ? INT64_MAX : predicted);
-    if (eval->examples)
-        AH_TRY(tokens_open(eval, eval->seq));
+    if (!eval->examples)
+        eval->seq = seq_of(eval, predicted);
     eval->windows = eval->examples ? ah__tokens_info(eval->tokens)->val_windows
                                    : (predicted + eval->seq - 1) / eval->seq;
     eval->batch = eval->options->batch ? eval->options->batch : BATCH;

@@ -96,8 +96,10 @@ static bool ends(const struct ah_tokenizer *tokenizer, int32_t token)
 static int tell(int *stop, struct generator *gen, int32_t token)
 {
     const struct ah_generate_options *options = gen->options;
+    const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     gen->text.length = 0;
-    AH_TRY(ah__token_stream_next(&gen->text, &gen->stream, token));
+    if (!tokenizer->is_special(tokenizer, token))
+        AH_TRY(ah__token_stream_next(&gen->text, &gen->stream, token));
     if (options->on_token)
         *stop = options->on_token(token, gen->text.length ? gen->text.text : "", gen->text.length, options->context);
     return AH_OK;

@@ -36,7 +36,7 @@ AH_API const char *ah_tokenizer_token(const struct ah_tokenizer *tokenizer, int3
 /* ---- generation -------------------------------------------------------------------------------------------------- */
 
 struct ah_generate_options {
-    const char *model_dir; /* a checkpoint, a training's folder (its newest), or a folder with config.json and weights */
+    const char *model_dir; /* a checkpoint, a training's folder (its newest), or one with config.json and weights */
     const char *prompt;    /* text; null or empty: what a text begins with, or a newline */
     int64_t tokens;        /* how many to add at most; the model's end of text ends it too */
     double temperature;    /* 0: the likeliest */
@@ -53,8 +53,8 @@ struct ah_generate_options {
     int (*on_token)(int token, const char *text, size_t length, void *context);
     void *context;
 };
-/* Continues the prompt, by the folder's tokenizer; without one tokens are bytes (AH_EINPUT for a vocabulary beyond 256).
- * Same bytes for any number of threads. */
+/* Continues the prompt, by the folder's tokenizer; without one tokens are bytes (AH_EINPUT for a vocabulary beyond
+ * 256). Same bytes for any number of threads. */
 AH_API int ah_generate(const struct ah_generate_options *options);
 
 struct ah_eval_options {

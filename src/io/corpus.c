@@ -65,12 +65,15 @@ static int encode(int32_t **ids, int64_t *count, struct loader *loader, const ch
 {
     const struct ah_tokenizer *tokenizer = loader->tokenizer;
     const char *where = ah__documents_where(loader->documents);
-    int status = tokenizer->encode(ids, count, tokenizer, text, length);
+    int32_t *made;
+    int status = tokenizer->encode(&made, count, tokenizer, text, length);
     if (status != AH_OK)
         return ah__fail_prefix(status, "%s", where);
-    status = ah__ids_check(*ids, *count, loader->vocab_size, where);
-    if (status != AH_OK)
-        ah__free(*ids);
+    status = ah__ids_check(made, *count, loader->vocab_size, where);
+    if (status == AH_OK)
+        *ids = made;
+    else
+        ah__free(made);
     return status;
 }
 

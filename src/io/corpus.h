@@ -38,8 +38,8 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
 /* Zero-initialised is fine. */
 void ah__corpus_free(struct ah_corpus *corpus);
 
-/* The id that ends a document: the tokenizer's end of text, else what begins the next one; of bytes the one that no text
- * has: 0. */
+/* The id that ends a document: the tokenizer's end of text, else what begins the next one; of bytes the one that no
+ * text has: 0. */
 int32_t ah__document_end(const struct ah_tokenizer *tokenizer);
 /* The first of count ids that is not below vocab_size is a failure: AH_EINPUT; `where` is the document. */
 int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const char *where);

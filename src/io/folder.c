@@ -94,10 +94,16 @@ static int linked_check(const char *dir, const char *name, const void *context)
     return is_linked(name) ? place_check(dir, name, "checkpoint/") : AH_OK;
 }
 
+/* Whether access() failed because of what was asked for, or because it could not tell. */
+static int denied(void)
+{
+    return errno == EACCES || errno == EPERM || errno == EROFS ? AH_EINPUT : AH_EIO;
+}
+
 static int existing_check(const char *dir)
 {
     if (access(dir, W_OK | X_OK) != 0)
-        return ah__fail(AH_EINPUT, "%s: cannot write into folder: %s", dir, strerror(errno));
+        return ah__fail(denied(), "%s: cannot write into folder: %s", dir, strerror(errno));
     AH_TRY(place_check(dir, "checkpoint", "step-"));
     return names_each(dir, linked_check, NULL);
 }
@@ -119,7 +125,7 @@ static int ancestor_check(char *part, const char *dir)
     if (stat(nearest, &info) != 0 || !S_ISDIR(info.st_mode))
         return ah__fail(AH_EINPUT, "%s: found that '%s' is no folder, expected one", dir, nearest);
     if (access(nearest, W_OK | X_OK) != 0)
-        return ah__fail(AH_EINPUT, "%s: cannot write into folder '%s': %s", dir, nearest, strerror(errno));
+        return ah__fail(denied(), "%s: cannot write into folder '%s': %s", dir, nearest, strerror(errno));
     return AH_OK;
 }
 

@@ -87,7 +87,8 @@ static int replace_all(struct ah_buf *text, const struct ah_token_decoder *decod
 }
 
 /* The mark becomes a space, or at a text's start nothing. */
-static void marked_add(struct ah_buf *to, const struct ah_token_decoder *decoder, const char *text, size_t length, bool first)
+static void marked_add(struct ah_buf *to, const struct ah_token_decoder *decoder, const char *text, size_t length,
+                       bool first)
 {
     struct ah_decode_replace replace = {decoder->options.mark, first && decoder->options.mark_drops ? "" : " "};
     if (replace.from[0])
@@ -105,7 +106,8 @@ static size_t stripped_bytes(const struct ah_token_decoder *decoder, const char 
     return at;
 }
 
-static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, const char *text, size_t length, bool first)
+static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, const char *text, size_t length,
+                      bool first)
 {
     struct ah_buf *to = &decoder->text, work = {0};
     size_t at = to->length;
@@ -128,7 +130,8 @@ static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, con
     return AH_OK;
 }
 
-static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_map *vocab, const struct ah_token_map *own)
+static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_map *vocab,
+                       const struct ah_token_map *own)
 {
     bool differ = decoder->options.mark_drops || decoder->options.strip_most > 0;
     decoder->size = vocab->size > own->size ? vocab->size : own->size;
@@ -201,8 +204,8 @@ static void run_end(struct ah_buf *to, const struct ah_buf *run)
             ah__buf_add(to, "\xef\xbf\xbd", 3);
 }
 
-static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder, const int32_t *ids,
-                        int64_t count)
+static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder,
+                        const int32_t *ids, int64_t count)
 {
     bool first = true;
     for (int64_t i = 0; i < count; i++) {

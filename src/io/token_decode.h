@@ -33,7 +33,8 @@ int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_d
                     const struct ah_token_map *vocab, const struct ah_token_map *own);
 void ah__token_decoder_free(struct ah_token_decoder *decoder);
 /* Appends the text of all the ids together, well-formed UTF-8; an id without a text adds nothing. */
-int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids, int64_t count);
+int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids,
+                           int64_t count);
 /* The bytes of one token: `first` at the text's start. Characters may go on in the next token. Valid as long as the
  * decoder. */
 const char *ah__token_decoder_piece(size_t *length, const struct ah_token_decoder *decoder, int32_t id, bool first);

@@ -39,7 +39,7 @@ AH_MICRO_BATCH_AUTO = -1
 class ah_data_options(Structure):
     _fields_ = [
         ("model_path", c_char_p),
-        ("const", c_char_p),
+        ("inputs", POINTER(c_char_p)),
         ("input_count", c_size_t),
         ("format", c_char_p),
         ("out", c_char_p),

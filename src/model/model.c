@@ -113,7 +113,8 @@ static int is_folder(bool *out, const char *path)
     struct stat info;
     bool seen = stat(path, &info) == 0;
     *out = seen && S_ISDIR(info.st_mode);
-    return seen || errno != EIO ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
+    bool argument = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ENAMETOOLONG || errno == ELOOP;
+    return seen || argument ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
 int ah_model_load(struct ah_model **out, const char *path)

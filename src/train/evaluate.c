@@ -174,8 +174,8 @@ static int check_ids(const struct ah_inference *model, const int32_t *ids, int64
 {
     const struct ah_model_def *def = ah_model_get(model->model);
     if (count < 1 || count > def->max_seq)
-        return ah__fail(AH_EINPUT, "ids: found %" PRId64 ", expected 1 to %" PRId64 ", as many as the model takes", count,
-                        def->max_seq);
+        return ah__fail(AH_EINPUT, "ids: found %" PRId64 ", expected 1 to %" PRId64 ", as many as the model takes",
+                        count, def->max_seq);
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= def->vocab_size)
             return ah__fail(AH_EINPUT, "ids: found %d at %" PRId64 ", expected 0 to %" PRId64, ids[i], i,

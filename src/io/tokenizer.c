@@ -72,11 +72,16 @@ static void bytes_close(const struct ah_tokenizer *tokenizer)
     (void)tokenizer;
 }
 
+/* What ends documents of bytes (io/corpus.h): no text has it. */
+static const int32_t byte_stops[] = {0};
+
 const struct ah_tokenizer ah__tokenizer_bytes = {
     .name = "byte-level",
     .unit = "byte",
     .vocab_size = BYTE_VALUES,
     .text_is_ids = true,
+    .stops = byte_stops,
+    .stop_count = 1,
     .encode = bytes_encode,
     .encode_prompt = bytes_encode,
     .decode = bytes_decode,

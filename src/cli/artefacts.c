@@ -117,11 +117,33 @@ int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_arte
     return ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
+/* Of a machine one need not own; memory that was left open is the machine's. */
+static int estimate(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    struct ah_hardware *hardware;
+    struct ah_hardware_info info;
+    const struct ah_estimate_options options = {.ranks = 1};
+    if (inputs->profile)
+        return ah__out_fault("--profile: found it beside --hardware, expected one of them");
+    int status = ah_hardware_load(&hardware, inputs->hardware);
+    if (status != AH_OK)
+        return status;
+    ah_hardware_get(&info, hardware);
+    struct ah_budget *budget = &artefacts->budget;
+    budget->device_bytes = budget->device_bytes ? budget->device_bytes : info.device_bytes;
+    budget->host_bytes = budget->host_bytes ? budget->host_bytes : info.host_bytes;
+    status = ah_profile_estimate(&artefacts->profile, artefacts->partition, hardware, &options);
+    ah_hardware_free(hardware);
+    return status;
+}
+
 int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = ah__artefacts_partition(artefacts, inputs);
     if (status != AH_OK)
         return status;
+    if (inputs->hardware)
+        return estimate(artefacts, inputs);
     if (inputs->profile)
         return ah_profile_load(&artefacts->profile, inputs->profile);
     status = open_device(artefacts, inputs);
@@ -166,8 +188,9 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
 static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     struct ah_micro_batch chosen;
-    if (inputs->profile)
-        return ah__out_fault("--micro-batch: found auto beside --profile, expected a size: a profile is of one");
+    if (inputs->profile || inputs->hardware)
+        return ah__out_fault("--micro-batch: found auto beside --%s, expected a size",
+                             inputs->profile ? "profile" : "hardware");
     int status = ah__artefacts_dtype(&artefacts->dtype, "dtype", inputs->dtype);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);

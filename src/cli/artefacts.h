@@ -6,6 +6,7 @@
 
 struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
+    const char *hardware; /* a machine that is described, instead of the device; null: none */
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq; /* seq 0: the model's longest, at most 256 */

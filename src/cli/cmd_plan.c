@@ -18,6 +18,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), AT(inputs.renew), "auto", "autohete", "", ""),
+    {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
+     "plan for a machine described in hardware/, or a file, instead of this one (then bf16 is the default)", 0, 0, false},
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
      "say why this plan beats the integer program's and its neighbours", 0, 0, false},
@@ -27,6 +29,8 @@ static const struct ah_arg options[] = {
 static int show(const struct ah_artefacts *artefacts, const struct plan_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
+    if (args->inputs.hardware)
+        fprintf(text, "machine: %s, which is not this one\n", args->inputs.hardware);
     ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch,
                           args->inputs.micro_batch == AH_MICRO_BATCH_AUTO);
     int status = ah_plan_print(&artefacts->plan, &artefacts->budget, text);
@@ -45,10 +49,13 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
 static int run(const void *given)
 {
     const struct plan_args *args = given;
+    struct ah_artefact_inputs inputs = args->inputs;
     struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
     int status = ah__out_check("out", args->out);
+    if (inputs.hardware && !inputs.dtype)
+        inputs.dtype = "bf16";
     if (status == AH_OK)
-        status = ah__artefacts_plan(&artefacts, &args->inputs);
+        status = ah__artefacts_plan(&artefacts, &inputs);
     if (status == AH_OK)
         status = show(&artefacts, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

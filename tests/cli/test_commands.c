@@ -120,6 +120,7 @@ static void bad_command_lines(void **state)
         {"train --model x --data x --dtype fp16", "--dtype: found 'fp16', expected bf16 or fp32"},
         {"train --model x --data x --save-dtype int8", "--save-dtype: found 'int8', expected bf16 or fp32"},
         {"simulate --model x --hardware y --profile z", "--profile: found it beside --hardware"},
+        {"plan --model x --hardware y --micro-batch auto", "--micro-batch: found auto beside --hardware"},
         {"simulate --model x --hardware y --link 4GB/s", "--link: found it beside --hardware"},
         {"simulate --model x --hardware y --dtype fp8", "--dtype: found 'fp8', expected bf16 or fp32"},
         {"simulate --model x --hardware y --policy autohete,stronghld", "did you mean 'stronghold'?"},
@@ -376,6 +377,32 @@ static void policies_on_a_machine(void **state)
     cJSON_Delete(tree);
 }
 
+/* plan answers for a machine what simulate does, within its memories. */
+static void a_plan_for_a_machine(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy autohete,resident --json", at,
+        hardware());
+    assert_ran(0);
+    cJSON *tree = last_line_object();
+    double step_ns = number(cJSON_GetObjectItem(entry(cJSON_GetObjectItem(tree, "policies"), "autohete"), "plan"),
+                            "step_ns");
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --hardware %s --batch 4 --seq 32 --json", at, hardware());
+    assert_ran(0);
+    assert_non_null(strstr(ran.err, ", which is not this one\n"));
+    tree = last_line_object();
+    assert_true(number(tree, "step_ns") == step_ns);
+    cJSON_Delete(tree);
+    run("plan --model %s/model.json --hardware %s --batch 4 --seq 32 --device-memory 1KiB", at, hardware());
+    assert_refused("device memory");
+    run("plan --model %s/model.json --hardware no-such --batch 4", at);
+    assert_refused("no-such");
+    run("plan --model %s/model.json --hardware %s --profile x", at, hardware());
+    assert_refused("--profile: found it beside --hardware");
+}
+
 /* The same question about the device at hand, which is measured. */
 static void policies_on_the_device(void **state)
 {
@@ -550,7 +577,8 @@ static void a_gpu_is_named(void **state)
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
-              cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(policies_on_the_device),
+              cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(a_plan_for_a_machine),
+              cmocka_unit_test(policies_on_the_device),
               cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(streams_that_are_gone_end_nothing),
               cmocka_unit_test(file_size_limit),

@@ -386,8 +386,7 @@ static void a_plan_for_a_machine(void **state)
         hardware());
     assert_ran(0);
     cJSON *tree = last_line_object();
-    double step_ns = number(cJSON_GetObjectItem(entry(cJSON_GetObjectItem(tree, "policies"), "autohete"), "plan"),
-                            "step_ns");
+    double step_ns = number(entry(cJSON_GetObjectItem(tree, "policies"), "autohete"), "step_ns");
     cJSON_Delete(tree);
     run("plan --model %s/model.json --hardware %s --batch 4 --seq 32 --json", at, hardware());
     assert_ran(0);

@@ -1,7 +1,10 @@
-/* bench_tokenize FOLDER TEXT [RUNS]: how fast a text becomes tokens: whole, in pieces of 64 KiB and line by line.
+/* bench_tokenize --model FOLDER --data TEXT [--runs N]: how fast a text becomes tokens: whole, in pieces of 64 KiB and
+ * line by line.
  *
- * Prints one line for each way: the median of RUNS (default 5) in MB/s, and the number of tokens. bench/tokenize_peer
+ * Prints one line for each way: the median of N runs (default 5) in MB/s, and the number of tokens. bench/tokenize_peer
  * runs it and the tokenizers library in turns on the same pieces. */
+#include "bench.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,14 +63,18 @@ int main(int argc, char **argv)
 {
     const struct ah_tokenizer *tokenizer = NULL;
     struct ah_map text = {0};
-    int runs = argc > 3 ? atoi(argv[3]) : 5;
-    if (argc < 3 || runs < 1 || runs > RUNS_MOST) {
-        fprintf(stderr, "usage: bench_tokenize FOLDER TEXT [RUNS]\n");
-        return 2;
-    }
-    int status = ah__tokenizer_open(&tokenizer, argv[1]);
+    const char *model = "models", *path = "README.md";
+    int runs = 5;
+    const struct bench_option options[] = {
+        {"model", BENCH_TEXT, &model, "folder with the tokenizer"},
+        {"data", BENCH_TEXT, &path, "the text"},
+        {"runs", BENCH_COUNT, &runs, "rounds, of which the median is printed"},
+    };
+    BENCH_OPTIONS(argc, argv, "How fast a text becomes tokens: whole, in pieces of 64 KiB, line by line.\n", options);
+    runs = bench_least(runs, RUNS_MOST);
+    int status = ah__tokenizer_open(&tokenizer, model);
     if (status == AH_OK)
-        status = ah__map_open(&text, argv[2]);
+        status = ah__map_open(&text, path);
     if (status == AH_OK)
         status = measure("whole", tokenizer, &text, text.length, runs);
     if (status == AH_OK)

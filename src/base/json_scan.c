@@ -60,7 +60,7 @@ static int code_read(const struct scan *scan, const char *at)
     return code;
 }
 
-/* \uXXXX at the place; a pair of them makes one character beyond 0xffff. */
+/* \u and four digits at the place; a pair of them makes one character beyond 0xffff. */
 static int scan_code(struct scan *scan)
 {
     int code = code_read(scan, scan->at + 2);

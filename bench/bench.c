@@ -258,8 +258,9 @@ struct record {
     double loss;
 };
 
-static int random_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static int random_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
+    int32_t *ids = to->ids, *targets = to->targets;
     const struct bench *bench = ((struct record *)context)->bench;
     int64_t count = ah__step_tokens(bench->partition);
     for (int64_t i = 0; i < count; i++) {

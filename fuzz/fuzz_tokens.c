@@ -19,9 +19,9 @@ int FUZZ_TARGET(const uint8_t *data, size_t size)
     FUZZ_CHECK(status == AH_OK || status == AH_EINPUT || status == AH_ECORRUPT);
     for (int64_t n = 0; status == AH_OK && n < 6; n++) {
         if (n < 3)
-            ah__tokens_batch(tokens, n << (10 * n), FUZZ_BATCH, data[2], ids, targets);
+            ah__tokens_batch(tokens, n << (10 * n), FUZZ_BATCH, data[2], &(struct ah_batch){ids, targets, NULL});
         else
-            ah__tokens_val_batch(tokens, n, FUZZ_BATCH, ids, targets);
+            ah__tokens_val_batch(tokens, n, FUZZ_BATCH, &(struct ah_batch){ids, targets, NULL});
         for (int64_t i = 0; i < FUZZ_BATCH * seq; i++)
             FUZZ_CHECK(ids[i] >= 0 && ids[i] < vocab && targets[i] < vocab &&
                        (targets[i] >= 0 || targets[i] == AH_TARGET_IGNORED));

@@ -125,6 +125,12 @@ static inline struct ah_shape ah_shape1(int64_t a)
     return shape;
 }
 
+static inline struct ah_shape ah_shape3(int64_t a, int64_t b, int64_t c)
+{
+    struct ah_shape shape = {3, {a, b, c, 0}};
+    return shape;
+}
+
 static inline struct ah_shape ah_shape2(int64_t a, int64_t b)
 {
     struct ah_shape shape = {2, {a, b, 0, 0}};
@@ -161,6 +167,18 @@ AH_API void ah_model_free(struct ah_model *model);
 /* Records the model for batch x seq. The caller frees *out. */
 AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
                            enum ah_dtype compute);
+/* The same of what may be asked for beside. */
+struct ah_record_options {
+    int64_t batch, seq;
+    enum ah_dtype compute;
+    bool packed; /* sequences hold several documents, which do not see each other: each token has its position */
+    /* Generation, with ah_step_options.infers: attention keeps keys and values of so many positions; 0: none. With
+     * `decodes` tokens are at positions that are given, and see what was kept of those before. */
+    int64_t cache;
+    bool decodes;
+};
+AH_API int ah_model_record_with(struct ah_graph **out, const struct ah_model *model,
+                                const struct ah_record_options *options);
 AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
 
 #ifdef __cplusplus

@@ -162,6 +162,7 @@ struct ah_micro_batch_options {
     const struct ah_model *model;
     int64_t batch, seq;
     enum ah_dtype compute;
+    bool packed;                 /* as in struct ah_record_options */
     struct ah_step_options step; /* micro_batches follows from the size and is not read */
     struct ah_dev *dev;          /* times are measured on it */
     struct ah_budget budget;

@@ -43,6 +43,8 @@ struct ah_train_options {
     const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
     const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
                                   * with resume_dir */
+    bool pack;                   /* * each sequence holds several documents or examples, which do not see each
+                                  * other; else documents follow one another and an example is a sequence */
     const char *data_format;     /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
     const char *device;          /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;

@@ -3,7 +3,7 @@
 int ah__gradient_embedding(struct ah_tape *tape, const struct ah_node *node, int dy)
 {
     int table = node->in[0], ids = node->in[1];
-    AH_TRY(ah__tape_param(tape, AH_OP_EMBEDDING_BWD, (struct ah_attr){0}, ah__values(dy, ids), table));
+    AH_TRY(ah__tape_param(tape, AH_OP_EMBEDDING_BWD, node->attr, ah__values(dy, ids), table));
     ah__tape_release(tape, dy);
     return AH_OK;
 }

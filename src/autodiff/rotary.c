@@ -4,7 +4,7 @@ int ah__gradient_rotary(struct ah_tape *tape, const struct ah_node *node, int dy
 {
     int over = dy, out[AH_OP_MAX_OUTPUTS];
     AH_TRY(ah__tape_own(tape, &over));
-    AH_TRY(ah__tape_emit(tape, AH_OP_ROTARY_BWD, node->attr, ah__values(over), NULL, out));
+    AH_TRY(ah__tape_emit(tape, AH_OP_ROTARY_BWD, node->attr, ah__values(over, node->in[1]), NULL, out));
     ah__tape_release(tape, dy);
     return ah__tape_add(tape, node->in[0], out[0]);
 }

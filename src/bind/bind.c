@@ -41,8 +41,9 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
 
 int64_t ah__tokens_bytes(const struct ah_partition *partition)
 {
+    int64_t each = ah__step_tokens(partition) * (int64_t)sizeof(int32_t);
     int64_t scale_bytes = ah__micro_batches(partition) > 1 ? (int64_t)sizeof(float) : 0;
-    return 2 * (ah__step_tokens(partition) * (int64_t)sizeof(int32_t) + scale_bytes);
+    return 2 * (each + (partition->packed ? each : scale_bytes));
 }
 
 int64_t ah__results_losses(const struct ah_partition *partition)
@@ -104,9 +105,12 @@ static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
     base[AH_SPACE_OUTPUT] = at->output;
     base[AH_SPACE_SAVED] = at->saved;
     base[AH_SPACE_WORK] = at->work;
+    base[AH_SPACE_CACHE] = at->cache;
     base[AH_SPACE_WORKSPACE] = at->workspace;
     base[AH_SPACE_BOUNDARY] = at->boundary;
     base[AH_SPACE_TARGETS] = targets;
+    if (bind->binding->partition->packed)
+        base[AH_SPACE_POSITIONS] = at->tokens + ah__step_tokens(bind->binding->partition) * (int64_t)sizeof(int32_t);
     base[AH_SPACE_LOSS] = at->results + ah__results_losses(bind->binding->partition);
     base[AH_SPACE_SCALE] = targets + ah__step_tokens(bind->binding->partition) * (int64_t)sizeof(int32_t);
 }
@@ -120,7 +124,7 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
     step[AH_SPACE_OUTPUT] = at->output_step;
     step[AH_SPACE_SAVED] = at->saved_step;
     step[AH_SPACE_BOUNDARY] = at->boundary_step;
-    step[AH_SPACE_TARGETS] = tokens_step;
+    step[AH_SPACE_TARGETS] = step[AH_SPACE_POSITIONS] = tokens_step;
     step[AH_SPACE_LOSS] = sizeof(float);
 }
 

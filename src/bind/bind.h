@@ -16,8 +16,8 @@ enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
 int64_t ah__results_bytes(const struct ah_partition *partition);
 int64_t ah__results_losses(const struct ah_partition *partition); /* the offset of the first loss */
 
-/* Tokens of an iteration: ids [micro-batches * batch, seq] at 0, targets at half of all bytes; with several
- * micro-batches what their losses are multiplied by, a float, comes behind the targets. */
+/* Tokens of an iteration: ids [micro-batches * batch, seq] at 0, of packed sequences their positions behind; targets at
+ * half of all bytes, with several micro-batches what their losses are multiplied by, a float, behind. */
 int64_t ah__tokens_bytes(const struct ah_partition *partition); /* at least; any even number from there on is fine */
 
 /* A partition's programs as one device keeps them. */
@@ -37,7 +37,7 @@ struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
-    char *input, *output, *saved, *work, *workspace, *boundary;
+    char *input, *output, *saved, *work, *workspace, *boundary, *cache;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
     int64_t tokens_bytes;

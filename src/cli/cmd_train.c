@@ -30,6 +30,8 @@ static const struct ah_arg options[] = {
      "text, JSON lines, a folder of them, gz and zst too, or a token file of 'autohete data' or llm.c", 0, 0, false},
     {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,
      "auto (default), text, jsonl, llmc or nanogpt", 0, 0, false},
+    {"pack", AH_ARG_FLAG, AT_OPTION(pack), NULL, NULL,
+     "several documents or examples in each sequence, none of which sees another", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)"),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},

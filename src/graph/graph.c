@@ -11,7 +11,7 @@ int ah_graph_new(struct ah_graph **out, enum ah_dtype compute)
     struct ah_graph *graph;
     AH_TRY(ah__new(&graph, 1, sizeof *graph));
     graph->compute = compute;
-    graph->current_scope = graph->tokens = graph->targets = graph->loss = -1;
+    graph->current_scope = graph->tokens = graph->targets = graph->positions = graph->loss = -1;
     *out = graph;
     return AH_OK;
 }
@@ -122,7 +122,8 @@ static int node_append(struct ah_graph *graph, const struct ah_node *node, const
     struct ah_node made = *node;
     int number = (int)graph->node_count;
     for (int i = 0; i < row->outputs; i++) {
-        struct ah_value value = {.meta = metas[i], .kind = AH_VALUE_ACTIVATION};
+        struct ah_value value = {.meta = metas[i],
+                                 .kind = row->out[i].kind == AH_OPERAND_CACHE ? AH_VALUE_CACHE : AH_VALUE_ACTIVATION};
         AH_TRY(ah__graph_value(graph, &made.out[i], &value));
         graph->values[made.out[i]].producer = number;
     }

@@ -10,12 +10,20 @@
 #include "op/op.h"
 
 /* A scale is never recorded: partitions of micro-batches give their loss one. */
-enum ah_value_kind { AH_VALUE_TOKENS, AH_VALUE_TARGETS, AH_VALUE_PARAM, AH_VALUE_ACTIVATION, AH_VALUE_SCALE };
+enum ah_value_kind {
+    AH_VALUE_TOKENS,
+    AH_VALUE_TARGETS,
+    AH_VALUE_POSITIONS,
+    AH_VALUE_CACHE,
+    AH_VALUE_PARAM,
+    AH_VALUE_ACTIVATION,
+    AH_VALUE_SCALE
+};
 
 struct ah_value {
     struct ah_meta meta;
     enum ah_value_kind kind;
-    int producer;       /* node, -1 for tokens, targets, parameters, a scale and what enters a partition */
+    int producer;       /* node, -1 for tokens, targets, positions, parameters, a scale and what enters a partition */
     int storage;        /* the value whose memory this one is (itself unless made in place) */
     int overwritten_by; /* node that wrote over this value in place, -1: none */
     int scope;
@@ -45,7 +53,10 @@ struct ah_graph {
     struct ah_scope *scopes;
     size_t value_count, node_count, scope_count, value_capacity, node_capacity, scope_capacity;
     int current_scope; /* -1: none */
-    int tokens, targets, loss;
+    int tokens, targets, positions, loss;
+    bool packed;       /* what depends on positions is given them; else they follow from a token's place */
+    int64_t cache;     /* rows of keys and values that attention keeps; 0: none */
+    bool decodes;      /* attention sees what it has kept, and tokens are where their positions say */
     int status;        /* first wrong recording call */
     char *message;
     bool finished;

@@ -58,7 +58,7 @@ static void print_node(const struct ah_graph *graph, const struct ah_node *node,
 
 static void print_entering(const struct ah_graph *graph, int id, FILE *to)
 {
-    static const char *const names[] = {"tokens", "targets", "param", "input"};
+    static const char *const names[] = {"tokens", "targets", "positions", "cache", "param", "input"};
     const struct ah_value *value = &graph->values[id];
     char shape[96], line[LINE_BYTES];
     snprintf(line, sizeof line, "%%%d = %s %s", id, names[value->kind], value->name ? value->name : "");

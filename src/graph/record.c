@@ -10,6 +10,8 @@ enum { PATH_BYTES = 256 };
 static const char *const kind_names[] = {
     [AH_VALUE_TOKENS] = "the token ids",
     [AH_VALUE_TARGETS] = "the targets",
+    [AH_VALUE_POSITIONS] = "the positions",
+    [AH_VALUE_CACHE] = "a cache",
     [AH_VALUE_PARAM] = "a parameter",
     [AH_VALUE_ACTIVATION] = "an activation",
     [AH_VALUE_SCALE] = "a scale",
@@ -112,6 +114,21 @@ struct ah_tensor ah_graph_targets(struct ah_graph *graph, int64_t batch, int64_t
     return ids(graph, &graph->targets, AH_VALUE_TARGETS, batch, seq);
 }
 
+/* Where tokens are not where they lie: the first who needs them brings them in. -1: each token is where it lies, or no
+ * token is there, which the operator that follows will say. */
+static int positions_of(struct ah_graph *graph)
+{
+    struct ah_value value = {.kind = AH_VALUE_POSITIONS};
+    bool wanted = graph->packed || graph->decodes;
+    if (!wanted || graph->tokens < 0 || graph->positions >= 0 || !recording(graph, "positions"))
+        return wanted ? graph->positions : -1;
+    value.meta = graph->values[graph->tokens].meta;
+    int status = ah__graph_value(graph, &graph->positions, &value);
+    if (status != AH_OK)
+        remember(graph, status, "positions");
+    return graph->positions;
+}
+
 static int param_record(struct ah_graph *graph, int *out, const char *name, const struct ah_value *value)
 {
     char full[PATH_BYTES] = "";
@@ -153,6 +170,10 @@ static enum ah_value_kind kind_of(const struct ah_op_operand *operand)
         return AH_VALUE_TOKENS;
     case AH_OPERAND_TARGETS:
         return AH_VALUE_TARGETS;
+    case AH_OPERAND_POSITIONS:
+        return AH_VALUE_POSITIONS;
+    case AH_OPERAND_CACHE:
+        return AH_VALUE_CACHE;
     case AH_OPERAND_SCALE:
         return AH_VALUE_SCALE;
     default:
@@ -167,7 +188,8 @@ static int check_kind(const struct ah_graph *graph, const struct ah_op_operand *
     if (value < 0 || (size_t)value >= graph->value_count)
         return ah__fail(AH_EINPUT, "input %d: found %d, expected a value of this graph", number, value);
     enum ah_value_kind found = graph->values[value].kind, expected = kind_of(operand);
-    if (found != expected)
+    bool rows = found == AH_VALUE_POSITIONS && expected == AH_VALUE_TOKENS; /* of a table, like any ids */
+    if (found != expected && !rows)
         return ah__fail(AH_EINPUT, "input %d: found %s, expected %s", number, kind_names[found], kind_names[expected]);
     return AH_OK;
 }
@@ -207,7 +229,11 @@ struct ah_tensor ah_graph_add_position(struct ah_graph *graph, struct ah_tensor 
 struct ah_tensor ah_graph_add_position_from(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor table,
                                             int first)
 {
-    return record(graph, AH_OP_ADD_POSITION, (struct ah_attr){.first = first}, ah__values(x.id, table.id));
+    struct ah_attr attr = {.first = first};
+    int positions = positions_of(graph);
+    if (positions < 0)
+        return record(graph, AH_OP_ADD_POSITION, attr, ah__values(x.id, table.id));
+    return ah_graph_add_inplace(graph, x, record(graph, AH_OP_EMBEDDING, attr, ah__values(table.id, positions)));
 }
 
 static struct ah_tensor record_norm(struct ah_graph *graph, enum ah_op op, float eps, struct ah_values in)
@@ -236,6 +262,46 @@ struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, str
     return record(graph, AH_OP_LINEAR, attr, ah__values(x.id, weight.id, bias.id));
 }
 
+static bool known(const struct ah_graph *graph, struct ah_tensor x)
+{
+    return graph->status == AH_OK && x.id >= 0 && (size_t)x.id < graph->value_count;
+}
+
+/* One that hides nothing of `x`, or of what is kept, is none. */
+static int window_of(const struct ah_graph *graph, int window, struct ah_tensor x)
+{
+    int64_t keys = graph->cache;
+    if (!keys && known(graph, x))
+        keys = graph->values[x.id].meta.shape.dim[1];
+    return window < keys || keys == 0 ? window : 0;
+}
+
+/* Where the model generates: what attention sees of these tokens is kept. `v` is nothing where k holds q, k and v side
+ * by side. */
+static struct ah_tensor keys_keep(struct ah_graph *graph, const struct ah_attr *attr, int kv_heads, struct ah_tensor k,
+                                  struct ah_tensor v)
+{
+    const struct ah_attr how = {.heads = v.id < 0 ? kv_heads : 0, .by_head = attr->by_head};
+    int id = -1;
+    if (!graph->cache || !known(graph, k))
+        return nothing;
+    struct ah_value cache = {.meta = graph->values[k.id].meta, .kind = AH_VALUE_CACHE};
+    int64_t keys = cache.meta.shape.dim[2] / (v.id < 0 ? 3 : 1);
+    cache.meta.shape = ah_shape3(cache.meta.shape.dim[0], graph->cache, 2 * keys);
+    int status = ah__graph_value(graph, &id, &cache);
+    if (status != AH_OK)
+        return remember(graph, status, "cache");
+    int positions = graph->decodes ? positions_of(graph) : -1;
+    return record(graph, AH_OP_CACHE_WRITE, how, ah__values(id, k.id, v.id, positions));
+}
+
+static struct ah_tensor attend_cached(struct ah_graph *graph, struct ah_attr attr, struct ah_tensor cache,
+                                      struct ah_tensor q)
+{
+    attr.kv_heads = attr.kv_heads ? attr.kv_heads : attr.heads;
+    return record(graph, AH_OP_ATTENTION_CACHED, attr, ah__values(cache.id, q.id, positions_of(graph)));
+}
+
 struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads)
 {
     return ah_graph_attention_with(graph, qkv, heads, &(struct ah_attention_options){0});
@@ -244,8 +310,12 @@ struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv
 struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tensor qkv, int heads,
                                          const struct ah_attention_options *options)
 {
-    struct ah_attr attr = {.heads = heads, .window = options->window, .by_head = options->by_head};
-    return record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id));
+    struct ah_attr attr = {
+        .heads = heads, .window = window_of(graph, options->window, qkv), .by_head = options->by_head};
+    struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
+    if (graph->decodes)
+        return attend_cached(graph, attr, cache, qkv);
+    return record(graph, AH_OP_ATTENTION, attr, ah__values(qkv.id, positions_of(graph)));
 }
 
 struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
@@ -258,8 +328,12 @@ struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_t
                                              struct ah_tensor v, int heads, int kv_heads,
                                              const struct ah_attention_options *options)
 {
-    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = options->window};
-    return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id));
+    struct ah_attr attr = {
+        .heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q)};
+    struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
+    if (graph->decodes)
+        return attend_cached(graph, attr, cache, q);
+    return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
 }
 
 struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims)
@@ -273,7 +347,7 @@ struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x
     struct ah_attr attr = {.heads = heads, .theta = theta, .dims = dims, .factor = options->factor,
                            .low = options->low, .high = options->high, .original = options->original,
                            .by_head = options->by_head};
-    return record(graph, AH_OP_ROTARY, attr, ah__values(x.id));
+    return record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
 }
 
 struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x)
@@ -337,7 +411,7 @@ static int check_used(const struct ah_graph *graph, const bool *used)
     char path[PATH_BYTES];
     for (size_t n = 0; n < graph->node_count; n++) {
         const struct ah_node *node = &graph->nodes[n];
-        if (!used[node->out[0]])
+        if (!used[node->out[0]] && ah__op_table[node->op]->out[0].kind != AH_OPERAND_CACHE)
             return ah__fail(AH_EINPUT, "%s: %s: its result %%%d is never used",
                             ah__graph_scope_path(graph, node->scope, path, sizeof path), ah__op_table[node->op]->name,
                             node->out[0]);

@@ -1,4 +1,4 @@
-#include "io/tokens.h"
+#include "io/tokens_internal.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -7,29 +7,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "io/corpus.h"
 #include "io/stream.h"
-#include "io/token_file.h"
-#include "op/op.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tokens are used as they lie in the file, little-endian"
 #endif
-
-/* The map serves to look the whole file over; batches are read, since a map of a file that is cut short kills. */
-struct ah_tokens {
-    struct ah_map map;         /* only while opening */
-    int fd;                    /* -1: not open */
-    char *path;                /* for messages */
-    struct ah_corpus corpus;   /* of documents */
-    struct ah_token_file file; /* what a token file says */
-    int32_t *encoded;          /* a text's tokens when they are not its bytes, or the corpus's, else null and: */
-    const unsigned char *data; /* the first token in the map */
-    int64_t offset;            /* and in the file */
-    int width;                 /* bytes of a token there: 1, 2 or 4 */
-    int64_t vocab_size;        /* every token is below */
-    struct ah_tokens_info info;
-};
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -298,8 +280,8 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
     return AH_OK;
 }
 
-/* The same of examples, each of which is a window. */
-static void examples_split(struct ah_tokens *tokens, double val_fraction)
+/* The same of examples, each of which is a window, or several packed together. */
+static int examples_split(struct ah_tokens *tokens, double val_fraction)
 {
     const struct ah_corpus *corpus = &tokens->corpus;
     struct ah_tokens_info *info = &tokens->info;
@@ -311,15 +293,22 @@ static void examples_split(struct ah_tokens *tokens, double val_fraction)
     info->train_windows = info->held_out ? count - val : count;
     info->train_tokens = info->held_out ? corpus->examples[count - val].first : corpus->count;
     info->val_tokens = info->held_out ? corpus->count - info->train_tokens : corpus->count;
+    info->examples = count;
+    if (!tokens->packed)
+        return AH_OK;
+    AH_TRY(ah__pack_make(&tokens->train, corpus->examples, 0, info->train_windows, info->seq));
+    AH_TRY(ah__pack_make(&tokens->val, corpus->examples, count - info->val_windows, count, info->seq));
+    info->train_windows = tokens->train.count;
+    info->val_windows = tokens->val.count;
+    return AH_OK;
 }
 
 static int split(struct ah_tokens *tokens, const char *path, int64_t seq, double val_fraction)
 {
     tokens->info.seq = seq;
-    if (!tokens->corpus.examples)
-        return tokens_split(tokens, path, seq, val_fraction);
-    examples_split(tokens, val_fraction);
-    return AH_OK;
+    if (tokens->corpus.examples)
+        return examples_split(tokens, val_fraction);
+    return tokens_split(tokens, path, seq, val_fraction);
 }
 
 /* Of every byte: a training that goes on with other data must be told. */
@@ -372,32 +361,50 @@ static int path_open(struct ah_tokens *tokens, const char *path)
     return ah__map_open(&tokens->map, path);
 }
 
-static int open_all(struct ah_tokens *tokens, enum ah_data_format format, const struct ah_tokenizer *tokenizer,
-                    int64_t seq, double val_fraction, const struct ah_tokens_known *known)
+/* Whether it is known where documents end. */
+static int pack_check(const struct ah_tokens *tokens, const struct ah_tokenizer *tokenizer)
+{
+    if (!tokens->packed || tokens->corpus.ids || tokens->file.ours)
+        return AH_OK;
+    if (strcmp(tokens->info.format, "text") == 0)
+        return ah__fail(AH_EINPUT, "%s: found one text, expected documents or examples to pack: JSON lines, a folder, "
+                        "or a token file", tokens->path);
+    if (tokenizer->has_eos || tokenizer->has_bos)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "%s: found no tokenizer beside the model, expected one to pack by: it says which token "
+                    "ends a document", tokens->path);
+}
+
+static int open_all(struct ah_tokens *tokens, const struct ah_tokenizer *tokenizer,
+                    const struct ah_tokens_options *options)
 {
     const char *path = tokens->path;
+    int64_t seq = options->seq;
+    double val_fraction = options->val_fraction;
     if (seq < 1 || seq == INT64_MAX || !(val_fraction >= 0 && val_fraction <= 0.5))
         return ah__fail(AH_EINPUT, "found seq %lld and validation part %g, expected at least 1 and 0 to 0.5",
                         (long long)seq, val_fraction);
-    AH_TRY(layout_read(tokens, format, path, tokenizer, seq));
+    AH_TRY(layout_read(tokens, options->format, path, tokenizer, seq));
+    AH_TRY(pack_check(tokens, tokenizer));
     AH_TRY(split(tokens, path, seq, val_fraction));
-    AH_TRY(content_check(tokens, path, tokenizer, tokens->vocab_size, known));
+    AH_TRY(content_check(tokens, path, tokenizer, tokens->vocab_size, options->known));
     if (tokens->corpus.ids)
         tokens->info.stamp = (struct ah_file_stamp){.bytes = tokens->corpus.bytes};
     return AH_OK;
 }
 
-int ah__tokens_open_as(struct ah_tokens **out, enum ah_data_format format, const char *path,
-                       const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t seq, double val_fraction,
-                       const struct ah_tokens_known *known)
+int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer,
+                         int64_t vocab_size, const struct ah_tokens_options *options)
 {
     struct ah_tokens *tokens;
     AH_TRY(ah__new(&tokens, 1, sizeof *tokens));
     tokens->fd = -1;
     tokens->vocab_size = vocab_size;
+    tokens->packed = options->pack;
+    tokens->document_end = ah__document_end(tokenizer);
     int status = path_open(tokens, path);
     if (status == AH_OK)
-        status = open_all(tokens, format, tokenizer, seq, val_fraction, known);
+        status = open_all(tokens, tokenizer, options);
     ah__map_close(&tokens->map);
     tokens->data = NULL;
     if (status != AH_OK) {
@@ -411,7 +418,8 @@ int ah__tokens_open_as(struct ah_tokens **out, enum ah_data_format format, const
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
                     int64_t seq, double val_fraction, const struct ah_tokens_known *known)
 {
-    return ah__tokens_open_as(out, AH_DATA_AUTO, path, tokenizer, vocab_size, seq, val_fraction, known);
+    const struct ah_tokens_options options = {.seq = seq, .val_fraction = val_fraction, .known = known};
+    return ah__tokens_open_with(out, path, tokenizer, vocab_size, &options);
 }
 
 void ah__tokens_close(struct ah_tokens *tokens)
@@ -423,6 +431,8 @@ void ah__tokens_close(struct ah_tokens *tokens)
     if (tokens->encoded != tokens->corpus.ids)
         ah__free(tokens->encoded);
     ah__corpus_free(&tokens->corpus);
+    ah__pack_free(&tokens->train);
+    ah__pack_free(&tokens->val);
     ah__free(tokens->path);
     ah__free(tokens);
 }
@@ -430,107 +440,4 @@ void ah__tokens_close(struct ah_tokens *tokens)
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens)
 {
     return &tokens->info;
-}
-
-/* ---- batches ----------------------------------------------------------------------------------------------------- */
-
-/* A Feistel network is a bijection whatever its round function is. */
-static uint64_t feistel(uint64_t value, int half_bits, uint64_t seed)
-{
-    enum { ROUNDS = 6 };
-    uint64_t mask = (UINT64_C(1) << half_bits) - 1, left = value >> half_bits, right = value & mask;
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        uint64_t next = left ^ (ah__random_bits(seed + round, right) & mask);
-        left = right;
-        right = next;
-    }
-    return left << half_bits | right;
-}
-
-/* Its domain is the next power of four; going on until a value falls below count stays on the cycle, so this is a
- * bijection too. */
-uint64_t ah__permute(uint64_t index, uint64_t count, uint64_t seed)
-{
-    int half_bits = 1;
-    while (half_bits < 31 && UINT64_C(1) << (2 * half_bits) < count)
-        half_bits++;
-    do
-        index = feistel(index, half_bits, seed);
-    while (index >= count);
-    return index;
-}
-
-int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *to)
-{
-    enum { PIECE = 2048 };
-    unsigned char bytes[4 * PIECE];
-    if (tokens->encoded) {
-        memcpy(to, tokens->encoded + first, (size_t)count * sizeof *to);
-        return AH_OK;
-    }
-    for (int64_t done = 0; done < count;) {
-        int64_t piece = count - done < PIECE ? count - done : PIECE;
-        AH_TRY(ah__file_read_at(tokens->fd, bytes, (size_t)(piece * tokens->width),
-                                tokens->offset + (first + done) * tokens->width, tokens->path));
-        for (int64_t i = 0; i < piece; i++, done++) {
-            uint32_t token = 0; /* little-endian: its low bytes come first */
-            memcpy(&token, bytes + i * tokens->width, (size_t)tokens->width);
-            if (token >= tokens->vocab_size)
-                return ah__fail(AH_EIO, "%s: token %lld: found %u, expected one below %lld: the file was changed since "
-                                "it was opened", tokens->path, (long long)(first + done), token,
-                                (long long)tokens->vocab_size);
-            to[done] = (int32_t)token;
-        }
-    }
-    return AH_OK;
-}
-
-/* Each id's target is the next one where that is not given by the prompt; behind the example there are none. */
-static void example_copy(const struct ah_tokens *tokens, int64_t index, int32_t *ids, int32_t *targets)
-{
-    const struct ah_example *example = &tokens->corpus.examples[index];
-    const int32_t *from = tokens->corpus.ids + example->first;
-    for (int64_t i = 0; i < tokens->info.seq; i++) {
-        bool foretells = i + 1 < example->length && i + 1 >= example->given;
-        ids[i] = i < example->length ? from[i] : 0;
-        targets[i] = foretells ? from[i + 1] : AH_TARGET_IGNORED;
-    }
-}
-
-/* Window `index`, which begins at token `first` where it is none of examples. */
-static int window_copy(const struct ah_tokens *tokens, int64_t index, int64_t first, int32_t *ids, int32_t *targets)
-{
-    int64_t seq = tokens->info.seq;
-    if (tokens->corpus.examples) {
-        example_copy(tokens, index, ids, targets);
-        return AH_OK;
-    }
-    AH_TRY(ah__tokens_read(tokens, first, seq, ids));
-    memcpy(targets, ids + 1, (size_t)(seq - 1) * sizeof *ids);
-    return ah__tokens_read(tokens, first + seq, 1, targets + seq - 1);
-}
-
-int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
-                     int32_t *targets)
-{
-    uint64_t windows = (uint64_t)tokens->info.train_windows;
-    int64_t seq = tokens->info.seq;
-    for (int64_t row = 0; row < batch; row++) {
-        uint64_t sample = (uint64_t)n * (uint64_t)batch + (uint64_t)row, epoch = sample / windows;
-        uint64_t window = ah__permute(sample % windows, windows, ah__random_bits(seed, epoch));
-        AH_TRY(window_copy(tokens, (int64_t)window, (int64_t)window * seq, ids + row * seq, targets + row * seq));
-    }
-    return AH_OK;
-}
-
-int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets)
-{
-    const struct ah_tokens_info *info = &tokens->info;
-    for (int64_t row = 0; row < batch; row++) {
-        int64_t window = (int64_t)(((uint64_t)n * (uint64_t)batch + (uint64_t)row) % (uint64_t)info->val_windows);
-        int64_t index = tokens->corpus.example_count - info->val_windows + window;
-        AH_TRY(window_copy(tokens, index, info->tokens - info->val_tokens + window * info->seq,
-                           ids + row * info->seq, targets + row * info->seq));
-    }
-    return AH_OK;
 }

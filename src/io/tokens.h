@@ -7,6 +7,9 @@
  * into memory (io/corpus.h); any other file is text, whose tokens are what the tokenizer makes of it. What is none of
  * these is refused.
  *
+ * Packed, documents keep apart although they share a window: each token has its position in its document, a document's
+ * end has no target, and several examples make a window (io/pack.h), the last examples those of the validation part.
+ *
  * An example (prompt and completion) is a window: ids, zeros behind them, and targets that are AH_TARGET_IGNORED but
  * for the completion and its end; the last examples are the validation part. Of all else a window is seq + 1
  * neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq in their part. The
@@ -19,6 +22,7 @@
 #include "base/file.h"
 #include "io/documents.h"
 #include "io/tokenizer.h"
+#include "op/op.h"
 
 struct ah_tokens;
 
@@ -32,6 +36,7 @@ struct ah_tokens_info {
     bool text;             /* not a token file */
     const char *format;    /* "text", "llmc", "nanogpt", "documents" (of text), "examples" */
     int64_t documents;     /* read; 0: text or a token file that does not say */
+    int64_t examples;      /* of prompt and completion that are used; 0: none */
     int64_t cut, left_out; /* examples that are too long, and those with no room for what is learned */
     int64_t memory_bytes;  /* that tokens take; 0: they are read from the file */
     int64_t seq;
@@ -54,20 +59,27 @@ struct ah_tokens_known {
  * vocab_size (each names file, found and expected); AH_ECORRUPT: a token file whose length does not fit its header. */
 int ah__tokens_open(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer, int64_t vocab_size,
                     int64_t seq, double val_fraction, const struct ah_tokens_known *known);
-/* The same of data whose format is known. AH_EINPUT when they are of another. */
-int ah__tokens_open_as(struct ah_tokens **out, enum ah_data_format format, const char *path,
-                       const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t seq, double val_fraction,
-                       const struct ah_tokens_known *known);
+/* The same with what may be asked for beside. */
+struct ah_tokens_options {
+    enum ah_data_format format; /* AH_EINPUT when the data are of another */
+    bool pack;                  /* AH_EINPUT for one text: it has no documents */
+    int64_t seq;
+    double val_fraction;
+    const struct ah_tokens_known *known;
+};
+int ah__tokens_open_with(struct ah_tokens **out, const char *path, const struct ah_tokenizer *tokenizer,
+                         int64_t vocab_size, const struct ah_tokens_options *options);
 void ah__tokens_close(struct ah_tokens *tokens);
 const struct ah_tokens_info *ah__tokens_info(const struct ah_tokens *tokens);
 
-/* Training batch n = 0, 1, ... into ids and targets [batch, seq]. Sample k = n * batch + row is window k % windows of
- * epoch k / windows, whose order is a permutation chosen by seed and epoch: every window once per epoch; batches may
- * span two epochs. AH_EIO when the file cannot be read any more, or was cut short meanwhile. Allocates nothing. */
-int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed, int32_t *ids,
-                     int32_t *targets);
+/* Training batch n = 0, 1, ... into the arrays of *to [batch, seq]; positions are not null where data are packed.
+ * Sample k = n * batch + row is window k % windows of epoch k / windows, in an order that is a permutation chosen by
+ * seed and epoch: every window once per epoch; batches may span two epochs. AH_EIO when the file cannot be read any
+ * more, or was cut short meanwhile. Allocates nothing. */
+int ah__tokens_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, uint64_t seed,
+                     const struct ah_batch *to);
 /* Validation batch n: the validation windows in order, from the first again after the last. Fails likewise. */
-int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, int32_t *ids, int32_t *targets);
+int ah__tokens_val_batch(const struct ah_tokens *tokens, int64_t n, int64_t batch, const struct ah_batch *to);
 
 /* Tokens [first, first + count) of the whole, as they lie there; they must exist. Fails likewise. */
 int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count, int32_t *ids);

@@ -182,11 +182,10 @@ static struct ah_tensor heads(struct ah_graph *graph, const struct ah_decoder *d
     return ah__rope_record(graph, x, count, decoder->head_dim, &decoder->rope, false);
 }
 
-static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x,
-                                  int64_t seq)
+static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
     int64_t hidden = decoder->hidden_size, size = decoder->head_dim;
-    struct ah_attention_options options = {.window = decoder->window < seq ? (int)decoder->window : 0};
+    struct ah_attention_options options = {.window = (int)decoder->window};
     ah_graph_scope_push(graph, "self_attn");
     struct ah_tensor q = heads(graph, decoder, "q_proj", "q_norm", x, decoder->heads);
     struct ah_tensor k = heads(graph, decoder, "k_proj", "k_norm", x, decoder->kv_heads);
@@ -210,11 +209,11 @@ static struct ah_tensor feed_forward(struct ah_graph *graph, const struct ah_dec
 }
 
 /* The residual stream is added onto the projection's result, so that the block's input stays whole for backward. */
-static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x, int64_t seq)
+static struct ah_tensor block(struct ah_graph *graph, const struct ah_decoder *decoder, struct ah_tensor x)
 {
     int64_t hidden = decoder->hidden_size;
     struct ah_tensor y = ah__part_rmsnorm(graph, "input_layernorm", x, hidden, decoder->eps);
-    x = ah_graph_add_inplace(graph, attention(graph, decoder, y, seq), x);
+    x = ah_graph_add_inplace(graph, attention(graph, decoder, y), x);
     y = ah__part_rmsnorm(graph, "post_attention_layernorm", x, hidden, decoder->eps);
     return ah_graph_add_inplace(graph, feed_forward(graph, decoder, y), x);
 }
@@ -228,7 +227,7 @@ int ah__decoder_record(struct ah_graph *graph, int64_t batch, int64_t seq, void 
     struct ah_tensor x = ah_graph_embedding(graph, table, tokens);
     for (int64_t i = 0; i < decoder->layers; i++) {
         ah_graph_scope_push(graph, "model.layers.%lld", (long long)i);
-        x = block(graph, decoder, x, seq);
+        x = block(graph, decoder, x);
         ah_graph_scope_pop(graph);
     }
     x = ah__part_rmsnorm(graph, "model.norm", x, hidden, decoder->eps);

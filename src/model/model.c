@@ -140,7 +140,7 @@ static int check_vocab(const struct ah_graph *graph, const struct ah_model_def *
 {
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct ah_node *node = &graph->nodes[i];
-        bool embedding = node->op == AH_OP_EMBEDDING;
+        bool embedding = node->op == AH_OP_EMBEDDING && node->in[1] == graph->tokens;
         if (!embedding && !ah__op_table[node->op]->classes)
             continue;
         const struct ah_meta in[] = {graph->values[node->in[0]].meta, graph->values[node->in[1]].meta};
@@ -164,21 +164,34 @@ static int record(struct ah_graph *graph, const struct ah_model_def *def, int64_
     return check_vocab(graph, def);
 }
 
-int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
-                    enum ah_dtype compute)
+int ah_model_record_with(struct ah_graph **out, const struct ah_model *model, const struct ah_record_options *options)
 {
     const struct ah_model_def *def = &model->def;
-    if (batch < 1)
-        return ah__fail(AH_EINPUT, "batch: found %lld, expected at least 1", (long long)batch);
+    int64_t seq = options->seq;
+    if (options->batch < 1)
+        return ah__fail(AH_EINPUT, "batch: found %lld, expected at least 1", (long long)options->batch);
     if (seq < 1 || seq > def->max_seq)
         return ah__fail(AH_EINPUT, "sequence length: found %lld, expected 1 to %lld, the longest that model '%s' takes",
                         (long long)seq, (long long)def->max_seq, def->name);
+    if (options->cache < 0 || options->cache > def->max_seq || (options->decodes && !options->cache))
+        return ah__fail(AH_EINPUT, "cache: found %lld positions, expected 1 to %lld", (long long)options->cache,
+                        (long long)def->max_seq);
     struct ah_graph *graph;
-    AH_TRY(ah_graph_new(&graph, compute));
-    int status = record(graph, def, batch, seq);
+    AH_TRY(ah_graph_new(&graph, options->compute));
+    graph->packed = options->packed;
+    graph->cache = options->cache;
+    graph->decodes = options->decodes;
+    int status = record(graph, def, options->batch, seq);
     if (status == AH_OK)
         *out = graph;
     else
         ah_graph_free(graph);
     return status;
+}
+
+int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
+                    enum ah_dtype compute)
+{
+    const struct ah_record_options options = {.batch = batch, .seq = seq, .compute = compute};
+    return ah_model_record_with(out, model, &options);
 }

@@ -1,5 +1,6 @@
 /* Causal self-attention: queries, keys and values side by side in one operand, or each in its own. A query at position
- * i sees the keys up to i, with a window w those from i - w + 1 on. */
+ * i sees the keys up to i, with a window w those from i - w + 1 on, and with positions those of its own document: where
+ * its position there is p, those from i - p on. */
 #include "op/rules.h"
 
 static int expect_window(const struct ah_attr *attr)
@@ -23,6 +24,7 @@ static int attention_infer(struct ah_meta *out, const struct ah_meta *in, const 
     AH_TRY(ah__op_expect_float("qkv", &in[0], 3, 3));
     if (attr->heads < 1 || ah__op_last(&in[0]) % (3 * (int64_t)attr->heads) != 0)
         return ah__op_wrong("qkv", &in[0], "[B,T,3C] with C a multiple of %d heads", attr->heads);
+    AH_TRY(ah__op_expect_positions(&in[1], &in[0]));
     out[0] = in[0];
     out[0].shape.dim[2] /= 3;
     out[1].dtype = AH_F32;
@@ -40,7 +42,8 @@ static double attention_flops(const struct ah_meta *in, const struct ah_meta *ou
  * logarithm of each row's sum of exponentials) */
 const struct ah_op_row ah__op_attention = {
     .name = "attention",
-    AH_OP_INPUTS({.name = "qkv", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+    AH_OP_INPUTS({.name = "qkv", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
     .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
@@ -51,8 +54,9 @@ const struct ah_op_row ah__op_attention = {
 
 static int attention_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
+    const struct ah_meta forward_in[] = {in[1], in[4]};
     struct ah_meta forward[2];
-    AH_TRY(attention_infer(forward, &in[1], attr));
+    AH_TRY(attention_infer(forward, forward_in, attr));
     AH_TRY(ah__op_expect("dy", &in[0], in[1].dtype, forward[0].shape));
     AH_TRY(ah__op_expect("y", &in[2], in[1].dtype, forward[0].shape));
     AH_TRY(ah__op_expect("lse", &in[3], AH_F32, forward[1].shape));
@@ -69,7 +73,8 @@ static double attention_bwd_flops(const struct ah_meta *in, const struct ah_meta
 const struct ah_op_row ah__op_attention_bwd = {
     .name = "attention_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "qkv", .kind = AH_OPERAND_ACTIVATION},
-                 {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS}),
+                 {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dqkv", .kind = AH_OPERAND_GRADIENT}),
     .attrs = AH_ATTR_HEADS | AH_ATTR_BY_HEAD | AH_ATTR_WINDOW,
     .infer = attention_bwd_infer,
@@ -92,6 +97,7 @@ static int attention_qkv_infer(struct ah_meta *out, const struct ah_meta *in, co
     key.dim[2] = key.dim[2] / attr->heads * attr->kv_heads;
     AH_TRY(ah__op_expect("k", &in[1], in[0].dtype, key));
     AH_TRY(ah__op_expect("v", &in[2], in[0].dtype, key));
+    AH_TRY(ah__op_expect_positions(&in[3], &in[0]));
     out[0] = in[0];
     out[1].dtype = AH_F32;
     out[1].shape = (struct ah_shape){3, {in[0].shape.dim[0], attr->heads, in[0].shape.dim[1], 0}};
@@ -110,7 +116,8 @@ const struct ah_op_row ah__op_attention_qkv = {
     .name = "attention_qkv",
     AH_OP_INPUTS({.name = "q", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                  {.name = "k", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
-                 {.name = "v", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true}),
+                 {.name = "v", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "y", .kind = AH_OPERAND_ACTIVATION, .backward_reads = true},
                   {.name = "lse", .kind = AH_OPERAND_STATISTICS, .backward_reads = true}),
     .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,
@@ -121,8 +128,9 @@ const struct ah_op_row ah__op_attention_qkv = {
 
 static int attention_qkv_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
+    const struct ah_meta forward_in[] = {in[1], in[2], in[3], in[6]};
     struct ah_meta forward[2];
-    AH_TRY(attention_qkv_infer(forward, &in[1], attr));
+    AH_TRY(attention_qkv_infer(forward, forward_in, attr));
     AH_TRY(ah__op_expect("dy", &in[0], in[1].dtype, forward[0].shape));
     AH_TRY(ah__op_expect("y", &in[4], in[1].dtype, forward[0].shape));
     AH_TRY(ah__op_expect("lse", &in[5], AH_F32, forward[1].shape));
@@ -140,7 +148,8 @@ const struct ah_op_row ah__op_attention_qkv_bwd = {
     .name = "attention_qkv_bwd",
     AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}, {.name = "q", .kind = AH_OPERAND_ACTIVATION},
                  {.name = "k", .kind = AH_OPERAND_ACTIVATION}, {.name = "v", .kind = AH_OPERAND_ACTIVATION},
-                 {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS}),
+                 {.name = "y", .kind = AH_OPERAND_ACTIVATION}, {.name = "lse", .kind = AH_OPERAND_STATISTICS},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dq", .kind = AH_OPERAND_GRADIENT}, {.name = "dk", .kind = AH_OPERAND_GRADIENT},
                   {.name = "dv", .kind = AH_OPERAND_GRADIENT}),
     .attrs = AH_ATTR_HEADS | AH_ATTR_KV_HEADS | AH_ATTR_WINDOW,

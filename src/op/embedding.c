@@ -1,11 +1,19 @@
-/* Tables of vectors: of tokens and of positions. */
+/* Tables of vectors: of tokens and of positions. Row `first` of a table is for id, or position, 0. */
 #include "op/rules.h"
+
+static int expect_first(const struct ah_attr *attr)
+{
+    return attr->first >= 0 ? AH_OK
+                            : ah__fail(AH_EINPUT, "first row: found %d, expected a number of at least 0", attr->first);
+}
 
 static int embedding_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    (void)attr;
+    AH_TRY(expect_first(attr));
     AH_TRY(ah__op_expect_float("table", &in[0], 2, 2));
     AH_TRY(ah__op_expect_ids("ids", &in[1]));
+    if (in[0].shape.dim[0] <= attr->first)
+        return ah__op_wrong("table", &in[0], "[V,C] with V above its first row %d", attr->first);
     out[0].dtype = in[0].dtype;
     out[0].shape = (struct ah_shape){3, {in[1].shape.dim[0], in[1].shape.dim[1], ah__op_last(&in[0]), 0}};
     return AH_OK;
@@ -18,12 +26,13 @@ static double embedding_bytes(const struct ah_meta *in, const struct ah_meta *ou
     return 2 * (double)ah__meta_bytes(&out[0]) + (double)ah__meta_bytes(&in[1]);
 }
 
-/* (table [V,C], ids [B,T]) -> x [B,T,C] */
+/* (table [V,C], ids [B,T], which may be positions) -> x [B,T,C] */
 const struct ah_op_row ah__op_embedding = {
     .name = "embedding",
     AH_OP_INPUTS({.name = "table", .kind = AH_OPERAND_PARAM},
                  {.name = "ids", .kind = AH_OPERAND_TOKENS, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    .attrs = AH_ATTR_FIRST,
     .infer = embedding_infer,
     .flops = ah__op_no_flops,
     .bytes = embedding_bytes,
@@ -31,7 +40,7 @@ const struct ah_op_row ah__op_embedding = {
 
 static int embedding_bwd_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
-    (void)attr;
+    AH_TRY(expect_first(attr));
     AH_TRY(ah__op_expect_float("dx", &in[0], 3, 3));
     AH_TRY(ah__op_expect("ids", &in[1], AH_I32, ah_shape2(in[0].shape.dim[0], in[0].shape.dim[1])));
     return ah__op_expect("dtable", &out[0], AH_F32, ah_shape2(out[0].shape.dim[0], ah__op_last(&in[0])));
@@ -41,16 +50,10 @@ const struct ah_op_row ah__op_embedding_bwd = {
     .name = "embedding_bwd",
     AH_OP_INPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT}, {.name = "ids", .kind = AH_OPERAND_TOKENS}),
     AH_OP_OUTPUTS({.name = "dtable", .kind = AH_OPERAND_PARAM_GRADIENT, .given = true}),
-    .attrs = AH_ATTR_ACC,
+    .attrs = AH_ATTR_FIRST | AH_ATTR_ACC,
     .infer = embedding_bwd_infer,
     .flops = ah__op_one_flop,
 };
-
-static int expect_first(const struct ah_attr *attr)
-{
-    return attr->first >= 0 ? AH_OK
-                            : ah__fail(AH_EINPUT, "first row: found %d, expected a number of at least 0", attr->first);
-}
 
 static int add_position_infer(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {

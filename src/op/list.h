@@ -38,8 +38,14 @@
     X(RELU_BWD, relu_bwd)                                                                                              \
     X(SILU_MUL_BWD, silu_mul_bwd)
 
+/* What generation records beside: nothing is learned there, so they have no gradient rule. */
+#define AH_OP_INFERENCE_LIST(X)                                                                                        \
+    X(CACHE_WRITE, cache_write)                                                                                        \
+    X(ATTENTION_CACHED, attention_cached)
+
 #define AH_OP_LIST(X)                                                                                                  \
     AH_OP_FORWARD_LIST(X)                                                                                              \
-    AH_OP_BACKWARD_LIST(X)
+    AH_OP_BACKWARD_LIST(X)                                                                                             \
+    AH_OP_INFERENCE_LIST(X)
 
 #endif

@@ -18,6 +18,12 @@ enum ah_op {
 
 enum { AH_OP_MAX_INPUTS = 8, AH_OP_MAX_OUTPUTS = 4, AH_OP_MAX_OPERANDS = AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS };
 
+/* The tokens of some sequences, int32 [rows, seq] each. */
+struct ah_batch {
+    int32_t *ids, *targets;
+    int32_t *positions; /* of packed sequences: of each token in its document, 0, 1, 2, ...; else null */
+};
+
 enum { AH_TARGET_IGNORED = -100 }; /* a target that linear_cross_entropy leaves out of the mean */
 
 /* A kernel's view of one operand: what it is; where it is comes beside it. */
@@ -31,6 +37,8 @@ enum ah_operand_kind {
     AH_OPERAND_PARAM,
     AH_OPERAND_TOKENS,         /* token ids */
     AH_OPERAND_TARGETS,        /* target ids */
+    AH_OPERAND_POSITIONS,      /* of each token in its document */
+    AH_OPERAND_CACHE,          /* keys and values that stay from one run of a program to the next */
     AH_OPERAND_STATISTICS,     /* F32 beside the result, for backward only */
     AH_OPERAND_LOSS,
     AH_OPERAND_GRADIENT,       /* of an activation */

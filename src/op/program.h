@@ -18,6 +18,8 @@ enum ah_space {
     AH_SPACE_WORK,        /* scratch, dead between work items */
     AH_SPACE_BOUNDARY,    /* gradient of the output on entry to backward, of the input on exit */
     AH_SPACE_TARGETS,     /* target ids */
+    AH_SPACE_POSITIONS,   /* of tokens in their documents */
+    AH_SPACE_CACHE,       /* keys and values that stay from one run to the next */
     AH_SPACE_LOSS,        /* one float */
     AH_SPACE_SCALE,       /* one float, what the losses of all micro-batches are multiplied by */
     AH_SPACE_WORKSPACE,   /* scratch of the device that runs the program, as large as it asked for, without operands */

@@ -71,6 +71,7 @@ static int rotary_infer(struct ah_meta *out, const struct ah_meta *in, const str
     if (!(attr->theta > 0 && isfinite(attr->theta)))
         return ah__fail(AH_EINPUT, "theta: found %g, expected a number above 0", (double)attr->theta);
     AH_TRY(expect_stretch(attr));
+    AH_TRY(ah__op_expect_positions(&in[1], &in[0]));
     out[0] = in[0];
     return AH_OK;
 }
@@ -84,10 +85,12 @@ static double rotary_flops(const struct ah_meta *in, const struct ah_meta *out, 
 
 /* x [B,T,heads * size]: of each head and each pair i of dims / 2, (a, b) = (x[i], x[i + dims / 2]) becomes
  * (a cos - b sin, b cos + a sin) of the angle t * theta^(-2 i / dims), or of less where waves are stretched. by_head:
- * x [B,T,heads * 3 * size], and of q, k and v of each head v stays. */
+ * x [B,T,heads * 3 * size], and of q, k and v of each head v stays. t is a token's place or, where they are given, its
+ * position. */
 const struct ah_op_row ah__op_rotary = {
     .name = "rotary",
-    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION}),
+    AH_OP_INPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true, .backward_reads = true}),
     AH_OP_OUTPUTS({.name = "x", .kind = AH_OPERAND_ACTIVATION, .in_place = true}),
     .attrs = ROTARY_ATTRS,
     .infer = rotary_infer,
@@ -96,7 +99,8 @@ const struct ah_op_row ah__op_rotary = {
 
 const struct ah_op_row ah__op_rotary_bwd = {
     .name = "rotary_bwd",
-    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT}),
+    AH_OP_INPUTS({.name = "dy", .kind = AH_OPERAND_GRADIENT},
+                 {.name = "positions", .kind = AH_OPERAND_POSITIONS, .optional = true}),
     AH_OP_OUTPUTS({.name = "dx", .kind = AH_OPERAND_GRADIENT, .in_place = true}),
     .attrs = ROTARY_ATTRS,
     .infer = rotary_infer,

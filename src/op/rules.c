@@ -47,6 +47,13 @@ int ah__op_expect_ids(const char *operand, const struct ah_meta *found)
     return ah__op_wrong(operand, found, "I32 [batch,seq]");
 }
 
+int ah__op_expect_positions(const struct ah_meta *found, const struct ah_meta *x)
+{
+    if (!found->shape.rank)
+        return AH_OK;
+    return ah__op_expect("positions", found, AH_I32, ah_shape2(x->shape.dim[0], x->shape.dim[1]));
+}
+
 int ah__op_infer_same(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr)
 {
     (void)attr;

@@ -13,6 +13,8 @@ AH_PRINTF(3, 4) int ah__op_wrong(const char *operand, const struct ah_meta *foun
 int ah__op_expect(const char *operand, const struct ah_meta *found, enum ah_dtype dtype, struct ah_shape shape);
 int ah__op_expect_float(const char *operand, const struct ah_meta *found, int rank_min, int rank_max);
 int ah__op_expect_ids(const char *operand, const struct ah_meta *found); /* I32 [B,T] */
+/* Of x [B,T,...]: absent, or I32 [B,T]. */
+int ah__op_expect_positions(const struct ah_meta *found, const struct ah_meta *x);
 
 /* Shape rules: one output like the only input; two inputs of one shape, and the output like them. */
 int ah__op_infer_same(struct ah_meta *out, const struct ah_meta *in, const struct ah_attr *attr);

@@ -61,6 +61,19 @@ static void take_forward(struct compiling *c)
 
 /* ---- what is saved ---------------------------------------------------------------------------------------------- */
 
+/* Each has a place of its own, whatever program runs. */
+static void place_caches(struct compiling *c)
+{
+    const struct ah_graph *graph = c->section->graph;
+    int64_t bytes = 0;
+    for (size_t v = 0; v < graph->value_count; v++)
+        if (graph->values[v].kind == AH_VALUE_CACHE && graph->values[v].storage == (int)v) {
+            c->places[v] = (struct place){AH_SPACE_CACHE, bytes};
+            bytes += align_up(ah__value_bytes(&graph->values[v]));
+        }
+    c->code->cache_bytes = bytes;
+}
+
 static void find_saved(struct compiling *c)
 {
     const struct ah_graph *graph = c->section->graph;
@@ -174,8 +187,10 @@ static void place_fixed(struct compiling *c, enum mode mode)
     memset(c->places, 0, section->graph->value_count * sizeof *c->places);
     leave_out(c, mode);
     place_params(c);
+    place_caches(c);
     place(c, section->input, AH_SPACE_INPUT, 0);
     place(c, section->graph->targets, AH_SPACE_TARGETS, 0);
+    place(c, section->graph->positions, AH_SPACE_POSITIONS, 0);
     place(c, section->loss, AH_SPACE_LOSS, 0);
     place(c, section->scale, AH_SPACE_SCALE, 0);
     place(c, section->dout, AH_SPACE_BOUNDARY, 0);

@@ -159,6 +159,12 @@ static int read_value(struct ah_cut *cut, int partition, int value, int node)
         if (partition == cut->layers + 1)
             return AH_OK;
         return ah__fail(AH_EINPUT, "%s reads the targets: only the head may", node_text(cut, node, text, sizeof text));
+    case AH_VALUE_CACHE:
+        if (partition > 0 && partition <= cut->layers)
+            return AH_OK;
+        return ah__fail(AH_EINPUT, "%s keeps keys and values: only blocks may",
+                        node_text(cut, node, text, sizeof text));
+    case AH_VALUE_POSITIONS:
     case AH_VALUE_SCALE:
         break;
     }

@@ -15,6 +15,7 @@ struct ah_cut {
     int *owner;      /* per value: the first partition that reads a parameter; -1 for other values */
     int *shared_by;  /* per value: layers + 1 when the head reads a parameter of the embedding too, else -1 */
     bool shared;     /* some parameter is */
+    bool infers;     /* sections have no backward; the caller's, false at first */
     bool scaled;     /* sections give their loss a scale; the caller's, false at first */
 };
 

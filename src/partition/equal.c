@@ -51,6 +51,10 @@ static void operand_text(const struct pair *pair, int block, int value, char *te
     if (v->kind == AH_VALUE_PARAM)
         snprintf(text, size, "parameter %d %s", pair->param_of[value] - pair->partition->groups[block].first_param,
                  shape);
+    else if (v->kind == AH_VALUE_CACHE && v->producer < 0)
+        snprintf(text, size, "a cache %s", shape);
+    else if (v->kind == AH_VALUE_POSITIONS)
+        snprintf(text, size, "the positions %s", shape);
     else if (v->producer < first)
         snprintf(text, size, "the block's input %s", shape);
     else {

@@ -138,6 +138,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
     const struct ah_node *loss = &graph->nodes[graph->values[graph->loss].producer];
     const struct ah_meta loss_in[] = {graph->values[loss->in[0]].meta, graph->values[loss->in[1]].meta};
     partition->compute = graph->compute;
+    partition->packed = graph->positions >= 0;
     partition->layers = cut->layers;
     partition->batch = tokens->dim[0];
     partition->seq = tokens->dim[1];
@@ -172,6 +173,7 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     int *param_of = NULL;
     int status = ah__cut_init(&cut, graph);
     cut.scaled = ah__micro_batches(partition) > 1;
+    cut.infers = partition->step.infers;
     if (status == AH_OK)
         status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
     if (status == AH_OK)
@@ -194,6 +196,9 @@ int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, co
 {
     if (options)
         AH_TRY(check_step(options));
+    if (graph->cache && !(options && options->infers))
+        return ah__fail(AH_EINPUT, "step: found a graph that keeps keys and values, expected one to learn: only "
+                        "inference keeps them");
     if (!graph->finished)
         return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
                                                         : "the graph is not closed by ah_graph_finish()");

@@ -57,6 +57,7 @@ struct ah_code {
     struct ah_operand logits;    /* head: where INFER leaves them, [B,T,V]; elsewhere of AH_SPACE_NONE */
     int64_t input_bytes, output_bytes;
     int64_t saved_bytes;         /* M_a - M_a' in bytes */
+    int64_t cache_bytes;         /* of CACHE */
     int64_t boundary_bytes;
     bool uses_shared;            /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
     bool backward_needs_params;  /* false for an embedding */
@@ -69,12 +70,14 @@ struct ah_partition {
     enum ah_dtype compute;
     struct ah_step_options step;
     int layers;
+    bool packed;                  /* a step has positions: its sequences are several documents each */
     int64_t batch, seq, vocab;    /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
     struct ah_group *groups;
+    int64_t work_bytes_least;     /* of scratch, whatever its own programs need: others share it. 0 when it is made */
     double flops_forward;         /* of one iteration, forward, all partitions */
     double flops_backward;        /* without recompute */
     uint64_t signature;           /* of structure, batch, seq, micro-batches, dtype, version */

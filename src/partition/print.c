@@ -10,7 +10,8 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_GRAD] = "grad",         [AH_SPACE_SHARED_GRAD] = "shared_grad", [AH_SPACE_INPUT] = "input",
     [AH_SPACE_OUTPUT] = "output",     [AH_SPACE_SAVED] = "saved",   [AH_SPACE_WORK] = "work",
     [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
-    [AH_SPACE_SCALE] = "scale",       [AH_SPACE_WORKSPACE] = "workspace",
+    [AH_SPACE_SCALE] = "scale",       [AH_SPACE_WORKSPACE] = "workspace", [AH_SPACE_POSITIONS] = "positions",
+    [AH_SPACE_CACHE] = "cache",
 };
 
 /* Only the head has something to infer, and only micro-batches add. */

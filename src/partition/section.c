@@ -15,13 +15,14 @@ static void note_reads(struct copying *copying, int n)
 {
     const struct ah_node *node = &copying->cut->graph->nodes[n];
     const struct ah_op_row *row = ah__op_table[node->op];
+    bool learns = !copying->cut->infers;
     for (int i = 0; i < row->inputs; i++)
         if (node->in[i] >= 0) {
             copying->last_read[node->in[i]] = n;
-            copying->keep[node->in[i]] |= row->in[i].backward_reads;
+            copying->keep[node->in[i]] |= learns && row->in[i].backward_reads;
         }
     for (int i = 0; i < row->outputs; i++)
-        copying->keep[node->out[i]] |= row->out[i].backward_reads;
+        copying->keep[node->out[i]] |= learns && row->out[i].backward_reads;
 }
 
 static int copying_init(struct copying *copying)
@@ -48,6 +49,8 @@ static int bring_in(struct copying *copying, int main)
     int made = copying->map[main];
     if (value.kind == AH_VALUE_TARGETS)
         section->graph->targets = made;
+    if (value.kind == AH_VALUE_POSITIONS)
+        section->graph->positions = made;
     if (value.kind == AH_VALUE_TOKENS)
         section->graph->tokens = made;
     if (value.kind != AH_VALUE_PARAM)
@@ -175,7 +178,7 @@ int ah__section_init(struct ah_section *section, const struct ah_cut *cut, int n
     copying.end = cut->first_node[number + 1];
     int status = copy_forward(&copying);
     ah__arena_free(&copying.arena);
-    return status == AH_OK ? differentiate(section) : status;
+    return status == AH_OK && !cut->infers ? differentiate(section) : status;
 }
 
 void ah__section_fini(struct ah_section *section)

@@ -22,6 +22,7 @@ struct sizes {
     int64_t input, saved, embedding_saved, boundary, head_saved;
     int micro_batches;
     int64_t saved_all; /* of all blocks and micro-batches */
+    int64_t cache;     /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
     int saved_sets;
 };
@@ -90,7 +91,7 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
         work = max_bytes(work, work_of(head, 1U << AH_PROGRAM_INFER));
     work = max_bytes(work, ah__code_work_bytes(&code[AH_CLASS_EMBEDDING]));
     work = max_bytes(work, work_of(&code[AH_CLASS_BLOCK], block_programs(switches)));
-    sizes->work = round_up(work);
+    sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
 
 static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
@@ -129,6 +130,7 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
     sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
     sizes->saved = round_up(code[AH_CLASS_BLOCK].saved_bytes);
     sizes->saved_sets = ah__saved_sets(switches);
+    sizes->cache = round_up(code[AH_CLASS_BLOCK].cache_bytes);
     sizes->saved_all = sizes->saved_sets * sizes->saved;
     if (switches->checkpoint < switches->layers)
         sizes->saved_all *= sizes->micro_batches;
@@ -198,7 +200,8 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     measure(&sizes, partition, switches, workspace_bytes);
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
-              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all + outside_bytes(&sizes);
+              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all +
+              switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
             host_outside_bytes(&sizes);
 }
@@ -250,6 +253,7 @@ static void place_device(struct ah_layout *layout, const struct ah_switches *swi
     int64_t *end = &layout->device_bytes;
     layout->inputs_offset = place(end, (switches->layers + 1) * layout->input_bytes);
     layout->saved_offset = place(end, sizes->saved_all);
+    layout->cache_offset = place(end, switches->layers * sizes->cache);
     layout->embedding_saved_offset = place(end, sizes->micro_batches * sizes->embedding_saved);
     layout->boundary_offset = place(end, sizes->micro_batches * sizes->boundary);
     layout->work_offset = place(end, sizes->work);
@@ -277,6 +281,7 @@ static void note_sizes(struct ah_layout *layout, const struct sizes *sizes)
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_bytes = sizes->saved_all / sizes->saved_sets;
     layout->saved_sets = sizes->saved_sets;
+    layout->cache_bytes = sizes->cache;
     layout->input_step = sizes->input;
     layout->saved_step = sizes->saved;
     layout->embedding_saved_step = sizes->embedding_saved;

@@ -47,6 +47,8 @@ struct ah_layout {
     int64_t work_offset, work_bytes; /* scratch; the head's saved set lies in it, above its programs' own scratch */
     int64_t head_saved_offset;             /* in the region, not in work */
     int64_t workspace_offset;              /* scratch of the device's own, as large as its programs asked for */
+    int64_t cache_offset,
+        cache_bytes; /* of one block, what its attention keeps from run to run; 0: nothing */
     int64_t accumulator_offset;            /* F32 gradient of the block whose backward runs; -1: the compute dtype is
                                             * F32, so that it is made where it stays */
     int64_t tokens_offset,

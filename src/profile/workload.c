@@ -126,11 +126,13 @@ static void workload_carve(struct ah_workload *workload, struct carve *device, s
 static void ids_fill(const struct ah_workload *workload)
 {
     int32_t *ids = (int32_t *)(void *)workload->host_tokens;
-    int64_t count = workload->tokens_bytes / (int64_t)sizeof *ids;
+    int64_t count = workload->tokens_bytes / (int64_t)sizeof *ids, tokens = ah__step_tokens(workload->partition);
     for (int64_t i = 0; i < count; i++)
         ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)i) % (uint64_t)workload->partition->vocab);
+    for (int64_t i = 0; workload->partition->packed && i < tokens; i++)
+        ids[tokens + i] = (int32_t)(i % workload->partition->seq); /* one document each: the most work */
     if (ah__micro_batches(workload->partition) > 1)
-        *(float *)(void *)(ids + count - 1) = 1.0F / (float)ah__step_tokens(workload->partition);
+        *(float *)(void *)(ids + count / 2 + tokens) = 1.0F / (float)tokens;
 }
 
 /* Parameters by their own rules, so that activations stay in the range of a real model. */

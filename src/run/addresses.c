@@ -150,6 +150,7 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,
         .boundary = run->device + layout->boundary_offset,
+        .cache = i > 0 ? run->device + layout->cache_offset + (i - 1) * layout->cache_bytes : NULL,
         .tokens = of_iteration(run->device, layout->tokens_offset, layout->tokens_bytes, item->iteration),
         .results = of_iteration(run->device, layout->results_offset, layout->results_bytes, item->iteration),
         .host_tokens = of_iteration(run->host, layout->host_tokens_offset, layout->tokens_bytes, item->iteration),

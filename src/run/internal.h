@@ -13,19 +13,29 @@ struct ah_run {
     struct ah_dev *dev;
     struct ah_run_hooks hooks;
     struct ah_bound_programs programs;
+    const struct ah_partition *decoder;     /* of the same parameters, one token at a time; or null */
+    struct ah_bound_programs decoder_programs;
+    bool decodes;             /* the running evaluation is the decoder's */
+    bool prefills;            /* the running evaluation ends before the head */
     struct ah_layout *layout;
     struct ah_sched *sched;
     struct ah_timeline *timeline;
     char *device, *host;      /* bases of the region and of host memory */
     int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
     int64_t trained;          /* training iterations completed: what hooks count */
-    const int32_t *eval_ids, *eval_targets; /* of a running evaluation, else null */
+    const struct ah_batch *eval; /* of a running evaluation, else null */
     int64_t input_iteration;  /* the last whose batch was asked for, as the scheduler counts */
     bool infer;               /* the running evaluation ends at the logits */
     bool masters_loaded;      /* what is made of the masters in the compute dtype is not yet that of the new ones */
     int64_t busy_ns[AH_LANE_COUNT];
     double loss;              /* of the last completed evaluation */
 };
+
+/* Whose programs run now. */
+static inline const struct ah_partition *ah__run_partition(const struct ah_run *run)
+{
+    return run->decodes ? run->decoder : run->partition;
+}
 
 /* Where an item's operands lie. */
 void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item);

@@ -12,6 +12,13 @@ static int run_memory(struct ah_run *run)
     return run->dev->ops->host_memory(run->dev, run->layout->host_bytes, &run->host);
 }
 
+/* Of the neediest program. */
+static int64_t workspace_bytes(const struct ah_run *run)
+{
+    int64_t bytes = run->programs.workspace_bytes, decoder = run->decoder_programs.workspace_bytes;
+    return bytes > decoder ? bytes : decoder;
+}
+
 static int run_init(struct ah_run *run)
 {
     struct ah_sched_config config;
@@ -24,15 +31,52 @@ static int run_init(struct ah_run *run)
                         "fetched while gradients arrive in their place", config.policy->name,
                         ah__dtype_name(run->partition->compute));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
-    if (run->programs.workspace_bytes != run->plan.workspace_bytes)
+    if (run->decoder)
+        AH_TRY(ah__bound_programs_init(&run->decoder_programs, run->decoder, run->dev));
+    if (workspace_bytes(run) != run->plan.workspace_bytes)
         return ah__fail(AH_ESTALE,
                         "plan: found %lld bytes of device workspace, expected %lld: it was made for another device",
-                        (long long)run->plan.workspace_bytes, (long long)run->programs.workspace_bytes);
+                        (long long)run->plan.workspace_bytes, (long long)workspace_bytes(run));
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
     AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.tiles, TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     return run_memory(run);
+}
+
+/* Whether the decoder's programs may run where the others do: the same parameters and caches, and nothing larger. */
+static bool decoder_fits(const struct ah_partition *decoder, const struct ah_partition *partition)
+{
+    bool fits = decoder->group_count == partition->group_count && decoder->step.infers && partition->step.infers;
+    for (int g = 0; fits && g < partition->group_count; g++)
+        fits = decoder->groups[g].count == partition->groups[g].count;
+    for (int class = 0; fits && class < AH_CLASS_COUNT; class++) {
+        const struct ah_code *one = &decoder->code[class], *all = &partition->code[class];
+        fits = one->cache_bytes == all->cache_bytes && one->input_bytes <= all->input_bytes &&
+               one->output_bytes <= all->output_bytes && ah__code_work_bytes(one) <= partition->work_bytes_least &&
+               one->program[AH_PROGRAM_INFER].work_bytes <= partition->work_bytes_least;
+    }
+    return fits;
+}
+
+int ah__run_new_decoding(struct ah_run **out, const struct ah_partition *partition, const struct ah_partition *decoder,
+                         const struct ah_plan *plan, struct ah_dev *dev)
+{
+    struct ah_run *run;
+    if (!decoder_fits(decoder, partition))
+        return ah__fail(AH_EINTERNAL, "run: found a decoder of another model, expected the same one token at a time");
+    AH_TRY(ah__new(&run, 1, sizeof *run));
+    run->partition = partition;
+    run->decoder = decoder;
+    run->plan = *plan;
+    run->dev = dev;
+    int status = run_init(run);
+    if (status != AH_OK) {
+        ah__run_free(run);
+        return status;
+    }
+    *out = run;
+    return AH_OK;
 }
 
 int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
@@ -62,17 +106,21 @@ void ah__run_free(struct ah_run *run)
     ah__sched_free(run->sched);
     ah__layout_free(run->layout);
     ah__bound_programs_fini(&run->programs);
+    if (run->decoder)
+        ah__bound_programs_fini(&run->decoder_programs);
     ah__free(run);
 }
 
-static int batch_fill(struct ah_run *run, int32_t *ids, int32_t *targets, int64_t iteration)
+static int batch_fill(struct ah_run *run, const struct ah_batch *to, int64_t iteration)
 {
-    size_t bytes = (size_t)ah__step_tokens(run->partition) * sizeof *ids;
+    size_t bytes = (size_t)ah__step_tokens(ah__run_partition(run)) * sizeof *to->ids;
     run->input_iteration = iteration;
-    if (!run->eval_ids)
-        return run->hooks.batch(ids, targets, ah__run_training_iteration(run, iteration), run->hooks.context);
-    memcpy(ids, run->eval_ids, bytes);
-    memcpy(targets, run->eval_targets, bytes);
+    if (!run->eval)
+        return run->hooks.batch(to, ah__run_training_iteration(run, iteration), run->hooks.context);
+    memcpy(to->ids, run->eval->ids, bytes);
+    memcpy(to->targets, run->eval->targets, bytes);
+    if (to->positions)
+        memcpy(to->positions, run->eval->positions, bytes);
     return AH_OK;
 }
 
@@ -82,8 +130,9 @@ static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t
 {
     int32_t *ids = (int32_t *)(void *)at->host_tokens;
     int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
-    int64_t tokens = ah__step_tokens(run->partition), counted = 0;
-    AH_TRY(batch_fill(run, ids, targets, iteration));
+    int64_t tokens = ah__step_tokens(ah__run_partition(run)), counted = 0;
+    struct ah_batch to = {ids, targets, ah__run_partition(run)->packed ? ids + tokens : NULL};
+    AH_TRY(batch_fill(run, &to, iteration));
     if (ah__micro_batches(run->partition) == 1)
         return AH_OK;
     for (int64_t i = 0; i < tokens; i++)
@@ -97,8 +146,8 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
     struct ah_run *run = context;
     struct ah_addresses at;
     struct ah_binding binding = {
-        .partition = run->partition,
-        .programs = &run->programs,
+        .partition = ah__run_partition(run),
+        .programs = run->decodes ? &run->decoder_programs : &run->programs,
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
         .micro_batches = ah__micro_batches(run->partition),
@@ -106,6 +155,8 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .clip = run->hooks.clip,
     };
     ah__run_addresses(&at, run, item);
+    if (run->prefills && item->kind == AH_ITEM_FORWARD && binding.class == AH_CLASS_HEAD)
+        return AH_OK; /* work of no tasks */
     if (item->kind == AH_ITEM_INPUT)
         AH_TRY(input_fill(run, &at, item->iteration));
     if (item->kind == AH_ITEM_UPDATE_DEVICE || ah__item_lanes[item->kind] == AH_LANE_HOST)
@@ -135,7 +186,7 @@ static int completed(const struct ah_span *span, void *context)
     run->busy_ns[span->lane] += span->end_ns - span->start_ns;
     if (span->item.kind != AH_ITEM_RESULT)
         return AH_OK;
-    if (run->eval_ids) {
+    if (run->eval) {
         run->loss = ah__run_loss(run, span->item.iteration);
         return AH_OK;
     }

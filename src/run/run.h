@@ -18,9 +18,9 @@ struct ah_run_result {
 };
 
 struct ah_run_hooks {
-    /* Fills ids and targets [micro-batches * batch, seq] of an iteration (0-based since ah__run_new); called in order,
-     * once each. */
-    int (*batch)(int32_t *ids, int32_t *targets, int64_t iteration, void *context);
+    /* Fills the arrays [micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions where the
+     * partition is packed; called in order, once each. */
+    int (*batch)(const struct ah_batch *to, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
     double clip; /* limit of the global gradient norm; 0: none. Only with a partition whose step clips */
@@ -34,17 +34,26 @@ struct ah_run_hooks {
  * Parameters are zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
 int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
                 struct ah_dev *dev, const struct ah_run_hooks *hooks);
+/* The same for inference in which attention keeps what it has seen: `partition` takes many tokens at once, `decoder`,
+ * of the same model with struct ah_record_options.decodes, one. The plan's workspace is that of the neediest program of
+ * both. */
+int ah__run_new_decoding(struct ah_run **out, const struct ah_partition *partition, const struct ah_partition *decoder,
+                         const struct ah_plan *plan, struct ah_dev *dev);
 void ah__run_free(struct ah_run *run);
 
 /* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
 /* Mean loss of one batch of a step's size, forward only; parameters untouched. Only while drained. */
-int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss);
+int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss);
 /* Makes the logits of ids [batch, seq] by the head's inference program. Needs a partition with room for logits (struct
  * ah_step_options) and a plan whose staging holds vocab floats (any that keeps the embedding on the device). Only while
  * drained. */
 int ah__run_infer(struct ah_run *run, const int32_t *ids);
-/* Those of one row (0 .. batch*seq-1), vocab floats, of the last ah__run_infer. */
+/* A run with a decoder, of batch 1: keeps keys and values of positions 0 .. seq-1, of these ids; then the logits of a
+ * token at a position behind others that were kept, which is kept too. Only while drained. */
+int ah__run_prefill(struct ah_run *run, const int32_t *ids);
+int ah__run_decode(struct ah_run *run, int32_t id, int32_t position);
+/* Those of one row (0 .. batch*seq-1), vocab floats, of the last ah__run_infer; row 0 of the last ah__run_decode. */
 int ah__run_logits(struct ah_run *run, int64_t row, float *logits);
 
 enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2, AH_RUN_STATES };

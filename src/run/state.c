@@ -113,36 +113,80 @@ int ah__run_init(struct ah_run *run, uint64_t seed)
     return status;
 }
 
-int ah__run_eval(struct ah_run *run, const int32_t *ids, const int32_t *targets, double *loss)
+int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
 {
-    run->eval_ids = ids;
-    run->eval_targets = targets;
+    run->eval = batch;
     int status = ah__run_drive(run, run->iteration + 1, true, NULL);
-    run->eval_ids = run->eval_targets = NULL;
+    run->eval = NULL;
     AH_TRY(status);
     run->iteration++;
     *loss = run->loss;
     return AH_OK;
 }
 
-int ah__run_infer(struct ah_run *run, const int32_t *ids)
+/* Targets that nobody reads. Evaluation only reads its batch. */
+static struct ah_batch only_ids(const int32_t *ids)
 {
-    const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
+    int32_t *unchanged;
+    memcpy(&unchanged, &ids, sizeof unchanged);
+    return (struct ah_batch){unchanged, unchanged, NULL};
+}
+
+static int logits_check(const struct ah_partition *partition)
+{
+    const struct ah_operand *from = &partition->code[AH_CLASS_HEAD].logits;
     enum ah_dtype dtype = from->meta.dtype;
-    double no_loss;
     if (from->space != AH_SPACE_WORK || (dtype != AH_F32 && dtype != AH_BF16))
         return ah__fail(AH_EINTERNAL, "run: the head leaves no logits in F32 or BF16");
+    return AH_OK;
+}
+
+int ah__run_infer(struct ah_run *run, const int32_t *ids)
+{
+    const struct ah_batch batch = only_ids(ids);
+    double no_loss;
+    AH_TRY(logits_check(run->partition));
     if (!run->partition->step.logits)
         return ah__fail(AH_EINTERNAL, "run: the partition was made without room for logits");
     run->infer = true;
-    int status = ah__run_eval(run, ids, ids, &no_loss);
+    int status = ah__run_eval(run, &batch, &no_loss);
     run->infer = false;
+    return status;
+}
+
+static int decoder_check(const struct ah_run *run)
+{
+    if (!run->decoder)
+        return ah__fail(AH_EINTERNAL, "run: it has no decoder");
+    return logits_check(run->decoder);
+}
+
+int ah__run_prefill(struct ah_run *run, const int32_t *ids)
+{
+    const struct ah_batch batch = only_ids(ids);
+    double no_loss;
+    AH_TRY(decoder_check(run));
+    run->prefills = true;
+    int status = ah__run_eval(run, &batch, &no_loss);
+    run->prefills = false;
+    return status;
+}
+
+int ah__run_decode(struct ah_run *run, int32_t id, int32_t position)
+{
+    const struct ah_batch batch = {&id, &id, &position};
+    double no_loss;
+    AH_TRY(decoder_check(run));
+    run->infer = run->decodes = true;
+    int status = ah__run_eval(run, &batch, &no_loss);
+    run->infer = run->decodes = false;
     return status;
 }
 
 int ah__run_logits(struct ah_run *run, int64_t row, float *logits)
 {
-    const struct ah_operand *from = &run->partition->code[AH_CLASS_HEAD].logits;
+    const struct ah_partition *last = run->decoder ? run->decoder : run->partition;
+    const struct ah_operand *from = &last->code[AH_CLASS_HEAD].logits;
     enum ah_dtype dtype = from->meta.dtype;
     int64_t bytes = run->partition->vocab * ah__dtype_bytes(dtype);
     char *staging = run->host + run->layout->host_staging_offset;

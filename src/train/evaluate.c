@@ -74,7 +74,7 @@ static int fill_row(const struct evaluator *eval, int64_t window, int32_t *ids, 
     int64_t first = window * eval->seq, left = ah__tokens_info(eval->tokens)->tokens - 1 - first;
     int64_t count = left < eval->seq ? left : eval->seq;
     if (window < eval->windows && eval->examples)
-        return ah__tokens_val_batch(eval->tokens, window, 1, ids, targets);
+        return ah__tokens_val_batch(eval->tokens, window, 1, &(struct ah_batch){ids, targets, NULL});
     count = window < eval->windows ? count : 0;
     if (count) {
         AH_TRY(ah__tokens_read(eval->tokens, first, count, ids));
@@ -109,7 +109,8 @@ static int evaluate_batch(struct evaluator *eval, int64_t first_window)
     double loss;
     for (int64_t row = 0; row < eval->batch; row++)
         AH_TRY(fill_row(eval, first_window + row, eval->ids + row * eval->seq, eval->targets + row * eval->seq));
-    AH_TRY(ah__run_eval(eval->model.run, eval->ids, eval->targets, &loss));
+    const struct ah_batch batch = {eval->ids, eval->targets, NULL};
+    AH_TRY(ah__run_eval(eval->model.run, &batch, &loss));
     int64_t asked = count_targets(eval);
     if (!isfinite(loss))
         return ah__fail(AH_ENUMERIC, "the loss of windows %" PRId64 " to %" PRId64 " is %g", first_window + 1,

@@ -1,4 +1,5 @@
-/* ah_generate: one full forward over the last tokens for every new one. */
+/* ah_generate: the prompt at once, then token by token, each of which sees the keys and values that were kept of those
+ * before it. A window that is full slides by one token: then all positions change, and it is run as a whole again. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ struct generator {
     int64_t prompt_count;
     struct ah_sampler sampler;
     int64_t seq, count; /* window length; tokens in it */
+    int64_t kept;       /* of which keys and values are kept, from the first on */
+    int64_t whole;      /* tokens that are run at once: the prompt's, or where the window will slide all of it */
     int32_t *window;    /* [seq]; what lies behind `count` does not matter to a causal model */
     float *logits;      /* [vocab] */
     struct ah_token_stream stream;
@@ -72,15 +75,23 @@ static int fill_window(struct generator *gen)
     int64_t length = gen->prompt_count, most = gen->from.longest_seq;
     gen->seq = gen->options->tokens < most - length ? length + gen->options->tokens : most;
     gen->count = length < gen->seq ? length : gen->seq;
+    gen->whole = length + gen->options->tokens > gen->seq ? gen->seq : gen->count;
     AH_TRY(ah__new(&gen->window, (size_t)gen->seq, sizeof *gen->window));
     memcpy(gen->window, gen->prompt + length - gen->count, (size_t)gen->count * sizeof *gen->window);
     return AH_OK;
 }
 
+/* Every token gets another position, so nothing that was kept holds any longer. */
+static void slide(struct generator *gen)
+{
+    memmove(gen->window, gen->window + 1, (size_t)--gen->count * sizeof *gen->window);
+    gen->kept = 0;
+}
+
 static void append(struct generator *gen, int token)
 {
     if (gen->count == gen->seq)
-        memmove(gen->window, gen->window + 1, (size_t)--gen->count * sizeof *gen->window);
+        slide(gen);
     gen->window[gen->count++] = token;
 }
 
@@ -116,6 +127,16 @@ static int tell_rest(struct generator *gen)
     return AH_OK;
 }
 
+/* The logits behind the last token. */
+static int foretell(struct generator *gen)
+{
+    if (gen->kept + 1 < gen->count)
+        AH_TRY(ah__run_prefill(gen->from.run, gen->window));
+    AH_TRY(ah__run_decode(gen->from.run, gen->window[gen->count - 1], (int32_t)gen->count - 1));
+    gen->kept = gen->count;
+    return ah__run_logits(gen->from.run, 0, gen->logits);
+}
+
 static int generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
@@ -125,8 +146,7 @@ static int generate(struct generator *gen)
     gen->stream.started = true; /* behind the prompt */
     for (int64_t i = 0; i < options->tokens && !stop; i++) {
         int token;
-        AH_TRY(ah__run_infer(gen->from.run, gen->window));
-        AH_TRY(ah__run_logits(gen->from.run, gen->count - 1, gen->logits));
+        AH_TRY(foretell(gen));
         AH_TRY(ah__sampler_draw(&token, &gen->sampler, gen->logits, gen->window, gen->count, (uint64_t)i));
         append(gen, token);
         if (ends(tokenizer, token))
@@ -149,7 +169,7 @@ static int open_and_generate(struct generator *gen)
     AH_TRY(ah__sampler_init(&gen->sampler, (int)(vocab < known ? vocab : known), &sampling));
     AH_TRY(encode_prompt(gen));
     AH_TRY(fill_window(gen));
-    AH_TRY(ah__inference_start(&gen->from, 1, gen->seq, true, options->device, options->threads));
+    AH_TRY(ah__inference_start_decoding(&gen->from, gen->whole, gen->seq, options->device, options->threads));
     AH_TRY(ah__new(&gen->logits, (size_t)gen->from.partition->vocab, sizeof *gen->logits));
     return generate(gen);
 }

@@ -56,17 +56,19 @@ static int make_run(struct ah_inference *inference)
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
     plan.switches.slots = ah__sched_min_slots(&config);
     AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, inference->partition, inference->dev));
+    if (inference->decoder) {
+        int64_t bytes;
+        AH_TRY(ah__workspace_bytes(&bytes, inference->decoder, inference->dev));
+        plan.workspace_bytes = bytes > plan.workspace_bytes ? bytes : plan.workspace_bytes;
+        return ah__run_new_decoding(&inference->run, inference->partition, inference->decoder, &plan, inference->dev);
+    }
     return ah__run_new(&inference->run, inference->partition, &plan, inference->dev, &no_hooks);
 }
 
-int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
-                        int threads)
+static int start(struct ah_inference *inference, const char *device, int threads)
 {
-    const struct ah_step_options step = {.infers = true, .logits = logits};
     const struct ah_dev_options options = {.threads = threads};
     char note[AH_WEIGHTS_NOTE_SIZE];
-    AH_TRY(ah_model_record(&inference->graph, inference->model, batch, seq, AH_F32));
-    AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     AH_TRY(ah_dev_open(&inference->dev, device ? device : "auto", &options));
     AH_TRY(make_run(inference));
     if (inference->checkpoint.folder)
@@ -74,10 +76,50 @@ int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t s
     return ah__weights_load(note, inference->weights, inference->partition, inference->run);
 }
 
+int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
+                        int threads)
+{
+    const struct ah_step_options step = {.infers = true, .logits = logits};
+    AH_TRY(ah_model_record(&inference->graph, inference->model, batch, seq, AH_F32));
+    AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
+    return start(inference, device, threads);
+}
+
+/* Of one token. What it needs of scratch is there for both. */
+static int make_decoder(struct ah_inference *inference, const struct ah_record_options *many)
+{
+    const struct ah_step_options step = {.infers = true, .logits = true};
+    struct ah_record_options one = *many;
+    one.seq = 1;
+    one.decodes = true;
+    AH_TRY(ah_model_record_with(&inference->decoder_graph, inference->model, &one));
+    AH_TRY(ah_partition_new(&inference->decoder, inference->decoder_graph, &step));
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        const struct ah_code *code = &inference->decoder->code[class];
+        int64_t *least = &inference->partition->work_bytes_least, infer = code->program[AH_PROGRAM_INFER].work_bytes;
+        *least = ah__code_work_bytes(code) > *least ? ah__code_work_bytes(code) : *least;
+        *least = infer > *least ? infer : *least;
+    }
+    return AH_OK;
+}
+
+int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, int64_t cache, const char *device,
+                                 int threads)
+{
+    const struct ah_step_options step = {.infers = true};
+    const struct ah_record_options many = {.batch = 1, .seq = seq, .compute = AH_F32, .cache = cache};
+    AH_TRY(ah_model_record_with(&inference->graph, inference->model, &many));
+    AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
+    AH_TRY(make_decoder(inference, &many));
+    return start(inference, device, threads);
+}
+
 void ah__inference_close(struct ah_inference *inference)
 {
     ah__run_free(inference->run);
     ah_dev_close(inference->dev);
+    ah_partition_free(inference->decoder);
+    ah_graph_free(inference->decoder_graph);
     ah_partition_free(inference->partition);
     ah_graph_free(inference->graph);
     ah_model_free(inference->model);

@@ -14,6 +14,8 @@ struct ah_inference {
     int64_t longest_seq; /* that the model was trained on here; else that it can take */
     struct ah_graph *graph;
     struct ah_partition *partition;
+    struct ah_graph *decoder_graph; /* null: no tokens are generated */
+    struct ah_partition *decoder;
     struct ah_dev *dev;
     struct ah_run *run;
 };
@@ -26,6 +28,10 @@ const char *ah__inference_folder(const struct ah_inference *inference, const cha
 /* Opens the device (null: "auto") and loads the parameters, for ids [batch, seq]; with room for their logits or not. */
 int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t seq, bool logits, const char *device,
                         int threads);
+/* The same to generate: `seq` tokens at once, or one at a time, behind up to `cache` others (run/run.h's prefill and
+ * decode). */
+int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, int64_t cache, const char *device,
+                                 int threads);
 /* A zero-initialised or closed struct is fine. */
 void ah__inference_close(struct ah_inference *inference);
 

@@ -87,9 +87,13 @@ static void tell_data(const struct ah_session *session, const char *path)
     char bytes[32];
     if (strcmp(info->format, "nanogpt") == 0)
         ah__session_note(session, "%s is read as nanoGPT's 16-bit tokens", path);
-    if (strcmp(info->format, "examples") == 0)
+    if (info->examples && session->settings.pack)
+        ah__session_note(session, "%" PRId64 " examples of prompt and completion, packed into %" PRId64 " sequences; "
+                         "the loss is the completions'", info->examples,
+                         info->train_windows + (info->held_out ? info->val_windows : 0));
+    else if (info->examples)
         ah__session_note(session, "%" PRId64 " examples of prompt and completion, one in each sequence; the loss is "
-                         "the completions'", info->documents - info->left_out);
+                         "the completions'", info->examples);
     if (info->cut)
         ah__session_note(session, "%" PRId64 " examples are longer than %" PRId64 " tokens and were cut there",
                          info->cut, given);
@@ -110,9 +114,10 @@ static int open_data(struct ah_session *session)
     enum ah_data_format format;
     AH_TRY(ah__tokenizer_open(&session->tokenizer, model_path));
     AH_TRY(ah__data_format_parse(&format, session->options->data_format));
-    AH_TRY(ah__tokens_open_as(&session->tokens, format, path, session->tokenizer,
-                              ah_model_get(session->model)->vocab_size, session->settings.seq, val_fraction,
-                              session->has_recipe ? &session->recipe.data : NULL));
+    const struct ah_tokens_options options = {format, session->settings.pack, session->settings.seq, val_fraction,
+                                              session->has_recipe ? &session->recipe.data : NULL};
+    AH_TRY(ah__tokens_open_with(&session->tokens, path, session->tokenizer, ah_model_get(session->model)->vocab_size,
+                                &options));
     tell_data(session, path);
     return session->resumed.folder ? ah__checkpoint_check_data(&session->resumed, session->tokens, path) : AH_OK;
 }
@@ -289,6 +294,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .batch = session->settings.batch,
         .seq = session->settings.seq,
         .compute = session->settings.dtype,
+        .packed = session->settings.pack,
         .step = ah__session_step(session),
         .dev = session->dev,
         .budget = session->budget,

@@ -19,7 +19,7 @@ static int read_ahead(struct ah_loop *loop, int64_t step)
         return AH_OK;
     loop->next_step = -1;
     loop->data_status = ah__tokens_batch(loop->tokens, step, loop->settings->batch, loop->settings->seed,
-                                         loop->next_ids, loop->next_targets);
+                                         &loop->next);
     if (loop->data_status == AH_OK)
         loop->next_step = step;
     else
@@ -27,16 +27,18 @@ static int read_ahead(struct ah_loop *loop, int64_t step)
     return loop->data_status;
 }
 
-static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static int give_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
     struct ah_loop *loop = context;
     int64_t step = loop->start + iteration;
-    size_t bytes = (size_t)(loop->settings->batch * loop->settings->seq) * sizeof *ids;
+    size_t bytes = (size_t)(loop->settings->batch * loop->settings->seq) * sizeof *to->ids;
     if (loop->next_step != step) /* begun before it was known that there is no batch for it */
         return ah__fail(loop->data_status != AH_OK ? loop->data_status : AH_EINTERNAL, "step %" PRId64 ": no batch: %s",
                         step + 1, loop->data_message);
-    memcpy(ids, loop->next_ids, bytes);
-    memcpy(targets, loop->next_targets, bytes);
+    memcpy(to->ids, loop->next.ids, bytes);
+    memcpy(to->targets, loop->next.targets, bytes);
+    if (to->positions)
+        memcpy(to->positions, loop->next.positions, bytes);
     if (read_ahead(loop, step + 1) != AH_OK)
         ah__run_stop(loop->run);
     return AH_OK;
@@ -175,6 +177,21 @@ static int take_result(const struct ah_run_result *result, void *context)
 
 /* ---- storage ----------------------------------------------------------------------------------------------------- */
 
+static int batch_new(struct ah_batch *out, size_t tokens, bool packed)
+{
+    AH_TRY(ah__new(&out->ids, tokens, sizeof *out->ids));
+    AH_TRY(ah__new(&out->targets, tokens, sizeof *out->targets));
+    return packed ? ah__new(&out->positions, tokens, sizeof *out->positions) : AH_OK;
+}
+
+static void batch_free(struct ah_batch *batch)
+{
+    ah__free(batch->ids);
+    ah__free(batch->targets);
+    ah__free(batch->positions);
+    *batch = (struct ah_batch){0};
+}
+
 int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev)
 {
     int64_t left = loop->settings->steps - loop->start;
@@ -187,10 +204,8 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     int64_t share = left / LOSSES_SHARE;
     loop->losses_wanted = share < 1 ? 1 : share < LOSSES_MOST ? share : LOSSES_MOST;
     AH_TRY(ah__new(&loop->losses, (size_t)loop->losses_wanted, sizeof *loop->losses));
-    AH_TRY(ah__new(&loop->ids, tokens, sizeof *loop->ids));
-    AH_TRY(ah__new(&loop->targets, tokens, sizeof *loop->targets));
-    AH_TRY(ah__new(&loop->next_ids, tokens, sizeof *loop->next_ids));
-    AH_TRY(ah__new(&loop->next_targets, tokens, sizeof *loop->next_targets));
+    AH_TRY(batch_new(&loop->one, tokens, loop->settings->pack));
+    AH_TRY(batch_new(&loop->next, tokens, loop->settings->pack));
     loop->next_step = loop->saved_step = -1;
     *hooks = (struct ah_run_hooks){
         .batch = give_batch,
@@ -206,13 +221,10 @@ void ah__loop_fini(struct ah_loop *loop)
 {
     ah__free(loop->step_ns);
     ah__free(loop->losses);
-    ah__free(loop->ids);
-    ah__free(loop->targets);
-    ah__free(loop->next_ids);
-    ah__free(loop->next_targets);
+    batch_free(&loop->one);
+    batch_free(&loop->next);
     loop->step_ns = NULL;
     loop->losses = NULL;
-    loop->ids = loop->targets = loop->next_ids = loop->next_targets = NULL;
 }
 
 /* ---- stretches --------------------------------------------------------------------------------------------------- */
@@ -257,8 +269,8 @@ static int evaluate(struct ah_loop *loop)
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         double loss;
-        AH_TRY(ah__tokens_val_batch(loop->tokens, i, batch, loop->ids, loop->targets));
-        AH_TRY(ah__run_eval(loop->run, loop->ids, loop->targets, &loss));
+        AH_TRY(ah__tokens_val_batch(loop->tokens, i, batch, &loop->one));
+        AH_TRY(ah__run_eval(loop->run, &loop->one, &loss));
         sum += loss;
     }
     if (count == 0)

@@ -55,9 +55,9 @@ struct ah_loop {
     double lane_busy[AH_LANE_COUNT];
     int64_t saved_ns;         /* when the last checkpoint was due */
     bool save_due;            /* by time */
-    int32_t *ids, *targets;   /* one batch, for evaluation */
-    int32_t *next_ids, *next_targets; /* the training batch after those given out */
-    int64_t next_step;                /* whose it is; -1: none */
+    struct ah_batch one;      /* for evaluation */
+    struct ah_batch next;     /* the training batch after those given out */
+    int64_t next_step;        /* whose it is; -1: none */
     int data_status;                  /* why there is no next batch */
     char data_message[1024];
 };

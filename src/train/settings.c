@@ -143,6 +143,16 @@ static int resolve_seed(struct ah_settings *out, const struct ah_train_options *
     return AH_OK;
 }
 
+/* A resumed training is what it was. */
+static int resolve_pack(struct ah_settings *out, const struct ah_train_options *options,
+                        const struct ah_settings *saved, bool resumed)
+{
+    out->pack = options->pack || (saved && saved->pack);
+    if (resumed && out->pack != saved->pack)
+        return ah__fail(AH_ESTALE, "pack: found true, expected false as in the checkpoint");
+    return AH_OK;
+}
+
 static int resolve_nonfinite(struct ah_settings *out, const struct ah_train_options *options,
                              const struct ah_settings *saved)
 {
@@ -207,6 +217,7 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
     AH_TRY(resolve_micro_batch(&settings, options, saved, resumed));
     AH_TRY(resolve_seed(&settings, options, saved, resumed));
     AH_TRY(resolve_dtypes(&settings, options, saved, resumed));
+    AH_TRY(resolve_pack(&settings, options, saved, resumed));
     resolve_saving(&settings, options);
     schedule_end(&settings);
     if (options->schedule)
@@ -239,6 +250,7 @@ int ah__settings_save(cJSON *object, const struct ah_settings *settings)
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));
     AH_TRY(ah__json_add_string(object, "dtype", ah__dtype_word(settings->dtype)));
     AH_TRY(ah__json_add_string(object, "save_dtype", ah__dtype_word(settings->save_dtype)));
+    AH_TRY(ah__json_add_bool(object, "pack", settings->pack));
     AH_TRY(ah__json_add_string(object, "log", ah__log_words(settings->logs)));
     return ah__json_add_hash(object, "seed", settings->seed);
 }
@@ -295,6 +307,8 @@ int ah__settings_load(struct ah_settings *out, const struct ah_json *json)
     AH_TRY(ah__json_bool(&settings.skip_nonfinite, json, "skip_nonfinite"));
     AH_TRY(load_dtype(&settings.dtype, json, "dtype"));
     AH_TRY(load_dtype(&settings.save_dtype, json, "save_dtype"));
+    if (ah__json_has(json, "pack")) /* newer than the first format of state.json */
+        AH_TRY(ah__json_bool(&settings.pack, json, "pack"));
     AH_TRY(load_logs(&settings.logs, json));
     AH_TRY(ah__json_hash(&settings.seed, json, "seed"));
     *out = settings;

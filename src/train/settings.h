@@ -9,6 +9,7 @@
 
 struct ah_settings {
     int64_t batch, seq;
+    bool pack;                /* sequences hold several documents or examples */
     enum ah_dtype dtype;      /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype; /* of model.safetensors */
     int logs;                 /* AH_LOG_ bits: what is written beside the JSON lines */

@@ -25,8 +25,9 @@ static int session_run(struct ah_session *session)
     } else {
         const struct ah_settings *settings = &session->settings;
         struct ah_step_options step = ah__session_step(session);
-        AH_TRY(ah_model_record(&session->graph, session->model, settings->micro_batch, settings->seq,
-                               settings->dtype));
+        const struct ah_record_options record = {.batch = settings->micro_batch, .seq = settings->seq,
+                                                 .compute = settings->dtype, .packed = settings->pack};
+        AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
         AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
         ah__session_facts(session);
         AH_TRY(ah__session_profile(session));

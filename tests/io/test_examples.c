@@ -28,6 +28,13 @@ static void expect_row(const int32_t *row, const char *text, int count, int seq,
     }
 }
 
+static int open_as(struct ah_tokens **tokens, enum ah_data_format format, const char *file, int64_t vocab_size,
+                   int64_t seq, double val_fraction)
+{
+    const struct ah_tokens_options options = {.format = format, .seq = seq, .val_fraction = val_fraction};
+    return ah__tokens_open_with(tokens, file, &ah__tokenizer_bytes, vocab_size, &options);
+}
+
 /* One example in each sequence: '_' stands for a target that does not count, '.' for the end. */
 static void examples_are_sequences(void **state)
 {
@@ -53,7 +60,7 @@ static void examples_are_sequences(void **state)
     assert_int_equal(info->train_windows, 4);
     assert_false(info->held_out);
     for (int n = 0; n < 4; n++) {
-        assert_ok(ah__tokens_val_batch(tokens, n, 1, ids, targets));
+        assert_ok(ah__tokens_val_batch(tokens, n, 1, &(struct ah_batch){ids, targets, NULL}));
         expect_row(ids, rows[n].ids, (int)strlen(rows[n].ids), SEQ, 0);
         expect_row(targets, rows[n].targets, (int)strlen(rows[n].targets), SEQ, AH_TARGET_IGNORED);
     }
@@ -66,11 +73,11 @@ static void examples_are_sequences(void **state)
     assert_true(info->held_out && info->train_windows == 2 && info->val_windows == 2);
     int seen = 0;
     for (int n = 0; n < 2; n++) {
-        assert_ok(ah__tokens_batch(tokens, n, 1, 5, ids, targets));
+        assert_ok(ah__tokens_batch(tokens, n, 1, 5, &(struct ah_batch){ids, targets, NULL}));
         seen |= ids[0] == 'a' ? 1 : ids[0] == 'x' ? 2 : 4;
     }
     assert_int_equal(seen, 3);
-    assert_ok(ah__tokens_val_batch(tokens, 0, 1, ids, targets));
+    assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, NULL}));
     expect_row(ids, rows[2].ids, 8, SEQ, 0);
     ah__tokens_close(tokens);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 110, SEQ, 0, NULL), AH_EINPUT,
@@ -79,6 +86,105 @@ static void examples_are_sequences(void **state)
     write_as("none.jsonl", none, sizeof none - 1);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, SEQ, 0, NULL), AH_EINPUT,
                  "found no example with room for its completion in 8 tokens");
+}
+
+/* Byte-level, but a prompt begins with 1, and documents end with 2. */
+static int encode_with_lead(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                            size_t length)
+{
+    int32_t *plain;
+    AH_TRY(tokenizer->encode(&plain, count, tokenizer, text, length));
+    int status = ah__new(ids, (size_t)*count + 1, sizeof **ids);
+    if (status == AH_OK) {
+        (*ids)[0] = 1;
+        memcpy(*ids + 1, plain, (size_t)*count * sizeof **ids);
+        ++*count;
+    }
+    ah__free(plain);
+    return status;
+}
+
+static void examples_begin_and_end_as_the_tokenizer_says(void **state)
+{
+    (void)state;
+    enum { SEQ = 8 };
+    static const char text[] = "{\"prompt\": \"ab\", \"completion\": \"cde\"}\n";
+    static const int32_t expected_ids[SEQ] = {1, 'a', 'b', 'c', 'd', 'e', 2, 0};
+    static const int32_t no = AH_TARGET_IGNORED;
+    const int32_t expected_targets[SEQ] = {no, no, 'c', 'd', 'e', 2, no, no};
+    struct ah_tokenizer tokenizer = ah__tokenizer_bytes;
+    struct ah_tokens *tokens = NULL;
+    int32_t ids[SEQ], targets[SEQ];
+    tokenizer.has_eos = true;
+    tokenizer.eos = 2;
+    tokenizer.encode_prompt = encode_with_lead;
+    write_as("lead.jsonl", text, sizeof text - 1);
+    assert_ok(ah__tokens_open(&tokens, path, &tokenizer, 256, SEQ, 0, NULL));
+    assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, NULL}));
+    assert_memory_equal(ids, expected_ids, sizeof ids);
+    assert_memory_equal(targets, expected_targets, sizeof targets);
+    ah__tokens_close(tokens);
+}
+
+static void open_packed(struct ah_tokens **tokens, int64_t seq, double val_fraction)
+{
+    const struct ah_tokens_options options = {.pack = true, .seq = seq, .val_fraction = val_fraction};
+    assert_ok(ah__tokens_open_with(tokens, path, &ah__tokenizer_bytes, 256, &options));
+}
+
+/* The longest first, then what still fits; '_' as above, positions as digits. */
+static void examples_are_packed(void **state)
+{
+    (void)state;
+    enum { SEQ = 8 };
+    static const char text[] = "{\"prompt\": \"a\", \"completion\": \"bc\"}\n"
+                               "{\"prompt\": \"defg\", \"completion\": \"h\"}\n"
+                               "{\"prompt\": \"i\", \"completion\": \"jkl\"}\n"
+                               "{\"prompt\": \"\", \"completion\": \"m\"}\n"
+                               "{\"prompt\": \"n\", \"completion\": \"o\"}\n";
+    static const struct {
+        const char *ids, *targets;
+        int32_t positions[SEQ];
+    } rows[] = {{"defghabc", "___h.bc.", {0, 1, 2, 3, 4, 0, 1, 2}}, {"ijklm", "jkl..___", {0, 1, 2, 3, 0, 0, 0, 0}}};
+    struct ah_tokens *tokens = NULL;
+    int32_t ids[SEQ], targets[SEQ], positions[SEQ];
+    write_as("pack.jsonl", text, sizeof text - 1);
+    open_packed(&tokens, SEQ, 0.2);
+    const struct ah_tokens_info *info = ah__tokens_info(tokens);
+    assert_true(info->train_windows == 2 && info->val_windows == 1 && info->examples == 5 && info->held_out);
+    int seen = 0;
+    for (int n = 0; n < 2; n++) {
+        assert_ok(ah__tokens_batch(tokens, n, 1, 3, &(struct ah_batch){ids, targets, positions}));
+        int row = ids[0] == 'd' ? 0 : 1;
+        seen |= 1 << row;
+        expect_row(ids, rows[row].ids, (int)strlen(rows[row].ids), SEQ, 0);
+        expect_row(targets, rows[row].targets, SEQ, SEQ, AH_TARGET_IGNORED);
+        assert_memory_equal(positions, rows[row].positions, sizeof positions);
+    }
+    assert_int_equal(seen, 3);
+    assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, positions}));
+    expect_row(ids, "no", 2, SEQ, 0);
+    ah__tokens_close(tokens);
+}
+
+static void packed_documents_keep_apart(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"text\": \"ab\"}\n{\"text\": \"cdefgh\"}\n";
+    static const int32_t expected[9] = {0, 1, 2, 0, 1, 2, 3, 4, 5};
+    const struct ah_tokens_options packed = {.pack = true, .seq = 9};
+    struct ah_tokens *tokens = NULL;
+    int32_t ids[9], targets[9], positions[9];
+    write_as("texts.jsonl", text, sizeof text - 1);
+    open_packed(&tokens, 9, 0);
+    assert_ok(ah__tokens_batch(tokens, 0, 1, 1, &(struct ah_batch){ids, targets, positions}));
+    expect_row(ids, "ab.cdefgh", 9, 9, 0);
+    expect_row(targets, "b._defgh.", 9, 9, 0);
+    assert_memory_equal(positions, expected, sizeof positions);
+    ah__tokens_close(tokens);
+    write_as("one.txt", "just one text", 13);
+    assert_fails(ah__tokens_open_with(&tokens, path, &ah__tokenizer_bytes, 256, &packed), AH_EINPUT,
+                 "one.txt: found one text, expected documents or examples to pack");
 }
 
 static void documents_follow_one_another(void **state)
@@ -92,16 +198,16 @@ static void documents_follow_one_another(void **state)
     assert_string_equal(ah__tokens_info(tokens)->format, "documents");
     assert_int_equal(ah__tokens_info(tokens)->tokens, 10);
     assert_true(ah__tokens_info(tokens)->memory_bytes >= 40);
-    assert_ok(ah__tokens_batch(tokens, 0, 1, 1, ids, targets));
+    assert_ok(ah__tokens_batch(tokens, 0, 1, 1, &(struct ah_batch){ids, targets, NULL}));
     expect_row(ids, "ab.cdefgh", 9, 9, 0);
     expect_row(targets, "b.cdefgh.", 9, 9, 0);
     ah__tokens_close(tokens);
-    assert_fails(ah__tokens_open_as(&tokens, AH_DATA_LLMC, path, &ah__tokenizer_bytes, 256, 9, 0, NULL), AH_EINPUT,
+    assert_fails(open_as(&tokens, AH_DATA_LLMC, path, 256, 9, 0), AH_EINPUT,
                  "found no token file's header, expected one of llm.c");
-    assert_ok(ah__tokens_open_as(&tokens, AH_DATA_TEXT, path, &ah__tokenizer_bytes, 256, 9, 0, NULL));
+    assert_ok(open_as(&tokens, AH_DATA_TEXT, path, 256, 9, 0));
     assert_int_equal(ah__tokens_info(tokens)->tokens, sizeof text - 1);
     ah__tokens_close(tokens);
-    assert_fails(ah__tokens_open_as(&tokens, AH_DATA_NANOGPT, ah_test_folder(), &ah__tokenizer_bytes, 256, 9, 0, NULL),
+    assert_fails(open_as(&tokens, AH_DATA_NANOGPT, ah_test_folder(), 256, 9, 0),
                  AH_EINPUT, "found a folder, expected a file of tokens");
 }
 
@@ -133,7 +239,7 @@ static void written_token_files_are_read(void **state)
         const struct ah_tokens_info *info = ah__tokens_info(tokens);
         assert_string_equal(info->format, "llmc");
         assert_true(info->tokens == 100 && info->val_tokens == 30 && info->documents == 3 && info->held_out);
-        assert_ok(ah__tokens_val_batch(tokens, 0, 1, ids, targets));
+        assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, NULL}));
         assert_int_equal(ids[0], 70 * 7 * scale);
         assert_int_equal(targets[7], 78 * 7 * scale);
         ah__tokens_close(tokens);
@@ -190,21 +296,23 @@ static void nanogpt_files_are_read(void **state)
     assert_string_equal(ah__tokens_info(tokens)->format, "nanogpt");
     assert_int_equal(ah__tokens_info(tokens)->tokens, 500);
     int32_t row[8], targets[8];
-    assert_ok(ah__tokens_val_batch(tokens, 0, 1, row, targets));
+    assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){row, targets, NULL}));
     assert_int_equal(row[0], 450 * 13 % 600);
     ah__tokens_close(tokens);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 599, 8, 0.1, NULL), AH_EINPUT, "zero byte");
-    assert_fails(ah__tokens_open_as(&tokens, AH_DATA_NANOGPT, path, &ah__tokenizer_bytes, 590, 8, 0.1, NULL), AH_EINPUT,
+    assert_fails(open_as(&tokens, AH_DATA_NANOGPT, path, 590, 8, 0.1), AH_EINPUT,
                  "train.bin: token 46: found 598, expected a token below the model's vocab_size 590");
     write_as("train.tok", ids, sizeof ids);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 600, 8, 0.1, NULL), AH_EINPUT, "zero byte");
-    assert_ok(ah__tokens_open_as(&tokens, AH_DATA_NANOGPT, path, &ah__tokenizer_bytes, 600, 8, 0.1, NULL));
+    assert_ok(open_as(&tokens, AH_DATA_NANOGPT, path, 600, 8, 0.1));
     ah__tokens_close(tokens);
     write_as("odd.bin", ids, sizeof ids - 1);
-    assert_fails(ah__tokens_open_as(&tokens, AH_DATA_NANOGPT, path, &ah__tokenizer_bytes, 600, 8, 0.1, NULL), AH_EINPUT,
+    assert_fails(open_as(&tokens, AH_DATA_NANOGPT, path, 600, 8, 0.1), AH_EINPUT,
                  "found 999 bytes, expected an even number");
 }
 
-AH_TEST_SUITE("io/examples", cmocka_unit_test(examples_are_sequences), cmocka_unit_test(documents_follow_one_another),
+AH_TEST_SUITE("io/examples", cmocka_unit_test(examples_are_sequences),
+              cmocka_unit_test(examples_begin_and_end_as_the_tokenizer_says), cmocka_unit_test(examples_are_packed),
+              cmocka_unit_test(packed_documents_keep_apart), cmocka_unit_test(documents_follow_one_another),
               cmocka_unit_test(written_token_files_are_read), cmocka_unit_test(damaged_token_files_are_refused),
               cmocka_unit_test(nanogpt_files_are_read))

@@ -76,7 +76,7 @@ static void text_goes_through_its_tokenizer(void **state)
     assert_ok(ah__tokens_open(&tokens, path, &pairs, 25026, 2, 0, NULL));
     assert_int_equal(ah__tokens_info(tokens)->tokens, 4);
     assert_true(ah__tokens_info(tokens)->text);
-    ah__tokens_val_batch(tokens, 0, 1, ids, targets);
+    ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, NULL});
     assert_memory_equal(ids, ((int32_t[]){0, 1000}), sizeof ids);
     assert_memory_equal(targets, ((int32_t[]){1000, 25025}), sizeof targets);
     uint64_t signature = ah__tokens_info(tokens)->signature;

@@ -146,12 +146,13 @@ static void token_file_batches(void **state)
     assert_ok(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 1200, 8, 0.05, NULL));
     assert_false(ah__tokens_info(tokens)->text);
     assert_int_equal(ah__tokens_info(tokens)->tokens, 400);
-    ah__tokens_val_batch(tokens, 0, 2, ids, targets);
+    ah__tokens_val_batch(tokens, 0, 2, &(struct ah_batch){ids, targets, NULL});
     for (int i = 0; i < 16; i++) {
         assert_int_equal(ids[i], 3 * (380 + i));
         assert_int_equal(targets[i], 3 * (381 + i));
     }
-    ah__tokens_val_batch(tokens, 1, 2, ids, targets); /* two windows in 20 tokens: the first again */
+    /* two windows in 20 tokens: the first again */
+    ah__tokens_val_batch(tokens, 1, 2, &(struct ah_batch){ids, targets, NULL});
     assert_int_equal(ids[0], 3 * 380);
     ah__tokens_close(tokens);
 }
@@ -170,7 +171,7 @@ static void epochs_cover_the_training_part(void **state)
     assert_int_equal(ah__tokens_info(tokens)->train_windows, WINDOWS);
     for (int64_t sample = 0; sample < 2 * WINDOWS; sample++) {
         int row = (int)(sample % BATCH) * SEQ;
-        ah__tokens_batch(tokens, sample / BATCH, BATCH, 9, ids, targets);
+        ah__tokens_batch(tokens, sample / BATCH, BATCH, 9, &(struct ah_batch){ids, targets, NULL});
         int window = ids[row] / 3 / SEQ;
         assert_true(ids[row] == 3 * SEQ * window && window < WINDOWS);
         for (int i = 0; i < SEQ; i++) {
@@ -187,11 +188,11 @@ static void epochs_cover_the_training_part(void **state)
         assert_true(seen[0][i] == 1 && seen[1][i] == 1);
     assert_true(order_changed > WINDOWS / 2);
     /* A batch is a function of its number alone, and of the seed. */
-    ah__tokens_batch(tokens, 5, BATCH, 9, ids, targets);
-    ah__tokens_batch(tokens, 11, BATCH, 9, unused, targets);
-    ah__tokens_batch(tokens, 5, BATCH, 9, again, targets);
+    ah__tokens_batch(tokens, 5, BATCH, 9, &(struct ah_batch){ids, targets, NULL});
+    ah__tokens_batch(tokens, 11, BATCH, 9, &(struct ah_batch){unused, targets, NULL});
+    ah__tokens_batch(tokens, 5, BATCH, 9, &(struct ah_batch){again, targets, NULL});
     assert_memory_equal(ids, again, sizeof ids);
-    ah__tokens_batch(tokens, 5, BATCH, 10, again, targets);
+    ah__tokens_batch(tokens, 5, BATCH, 10, &(struct ah_batch){again, targets, NULL});
     assert_memory_not_equal(ids, again, sizeof ids);
     ah__tokens_close(tokens);
 }
@@ -299,9 +300,10 @@ static void a_file_that_changes_fails(void **state)
     assert_int_equal(truncate(path, 500), 0);
     int failed = 0;
     for (int64_t n = 0; n < ah__tokens_info(tokens)->train_windows; n++)
-        failed += ah__tokens_batch(tokens, n, 1, 1, ids, targets) == AH_EIO;
+        failed += ah__tokens_batch(tokens, n, 1, 1, &(struct ah_batch){ids, targets, NULL}) == AH_EIO;
     assert_in_range(failed, 40, 60); /* of 112 windows in the first 900 bytes */
-    assert_fails(ah__tokens_val_batch(tokens, 0, 1, ids, targets), AH_EIO, "cut short since it was opened");
+    assert_fails(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, NULL}), AH_EIO,
+                 "cut short since it was opened");
     ah__tokens_close(tokens);
 }
 

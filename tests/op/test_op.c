@@ -79,6 +79,7 @@ static void rows_are_complete(void **state)
 #undef CHECK
 #define CHECK(id, name) check_row(ah__op_table[AH_OP_##id], #name, false);
     AH_OP_BACKWARD_LIST(CHECK)
+    AH_OP_INFERENCE_LIST(CHECK)
 #undef CHECK
 }
 
@@ -147,6 +148,17 @@ static const struct rule rules[] = {
     {AH_OP_GELU_ERF_BWD, {0}, {X, X}, {X}, 20 * 48},
     {AH_OP_RELU_BWD, {0}, {X, X}, {X}, 48},
     {AH_OP_COPY, {0}, {X}, {X}, 0},
+    {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 4), KV, KV, IDS}, {F3(2, 9, 4)}, 0},
+    {AH_OP_CACHE_WRITE, {.heads = 2}, {F3(2, 9, 12), F3(2, 4, 18)}, {F3(2, 9, 12)}, 0},
+    {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), X, IDS}, {X}, 4 * 48 * 9},
+    {AH_OP_ATTENTION_CACHED,
+     {.heads = 2, .kv_heads = 2, .by_head = true, .window = 3},
+     {F3(2, 9, 12), F3(2, 4, 18), IDS},
+     {X},
+     4 * 48 * 3},
+    {AH_OP_ATTENTION, {.heads = 2}, {F3(2, 4, 18), IDS}, {X, F3(2, 2, 4)}, 2 * 2 * 4 * 4 * 6},
+    {AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {X, IDS}, {X}, 3 * 48},
+    {AH_OP_EMBEDDING, {.first = 9}, {W(10, 6), IDS}, {X}, 0},
 };
 
 static void infers(void **state)
@@ -222,6 +234,28 @@ static void messages(void **state)
     in[1] = i32(2, 4);
     assert_fails(ah__op_table[AH_OP_EMBEDDING_BWD]->infer(out, in, &attr), AH_EINPUT,
                  "dtable is F32 [10,7], expected F32 [10,6]");
+}
+
+static void caches(void **state)
+{
+    static const struct rule wrong[] = {
+        {AH_OP_CACHE_WRITE, {0}, {F3(2, 3, 4), KV, KV}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {0}, {F3(1, 9, 4), KV, KV}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 6), KV, KV}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 4), KV, X}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {.heads = 2}, {F3(2, 9, 6), X}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), X}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, {.heads = 3}, {F3(2, 9, 4), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), F3(2, 4, 18), IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, {.heads = 3, .kv_heads = 1, .window = -1}, {F3(2, 9, 4), X, IDS}, {{0}}, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
+        struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
+        if (ah__op_table[wrong[i].op]->infer(out, wrong[i].in, &wrong[i].attr) != AH_EINPUT)
+            fail_msg("case %zu is taken", i);
+    }
 }
 
 static void expect_refused(enum ah_op op, struct ah_attr attr, const char *words)
@@ -339,7 +373,7 @@ static void shapes(void **state)
     assert_false(ah__shape_equal(&meta.shape, &other.shape));
 }
 
-AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers),
+AH_TEST_SUITE("op/op", cmocka_unit_test(rows_are_complete), cmocka_unit_test(infers), cmocka_unit_test(caches),
               cmocka_unit_test(refuses_what_does_not_fit), cmocka_unit_test(messages), cmocka_unit_test(attributes),
               cmocka_unit_test(bytes), cmocka_unit_test(loss_chunks), cmocka_unit_test(loss_alone),
               cmocka_unit_test(shapes))

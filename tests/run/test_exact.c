@@ -156,13 +156,13 @@ static void stretches_equal(int micro_batches)
     int64_t done;
     double loss, again;
     int32_t ids[6 * 17], targets[6 * 17];
-    tiny_batch(ids, targets, 100, &tiny);
+    tiny_batch(&(struct ah_batch){ids, targets, NULL}, 100, &tiny);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, &hooks));
     assert_ok(ah__run_init(run, 11));
     assert_ok(ah__run_steps(run, 2, &done));
-    assert_ok(ah__run_eval(run, ids, targets, &loss));
-    assert_ok(ah__run_eval(run, ids, targets, &again));
+    assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &loss));
+    assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &again));
     assert_true(loss == again);
     assert_ok(ah__run_steps(run, 1, &done));
     assert_ok(ah__run_steps(run, TINY_STEPS - 3, &done));

@@ -14,8 +14,9 @@ struct ten_steps {
     double losses[GOLDEN_STEPS], norms[GOLDEN_STEPS], factors[GOLDEN_STEPS];
 };
 
-static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static int give_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
+    int32_t *ids = to->ids, *targets = to->targets;
     family_fill_ids(ids, targets, ((const struct ten_steps *)context)->golden, iteration);
     return AH_OK;
 }
@@ -81,12 +82,13 @@ static void results_check(const struct ten_steps *steps)
 }
 
 static void model_of(struct tiny *tiny, const char *config, enum ah_dtype compute, int64_t batch, int64_t seq,
-                     double clip, int micro_batches)
+                     double clip, int micro_batches, bool packed)
 {
+    const struct ah_record_options record = {.batch = batch, .seq = seq, .compute = compute, .packed = packed};
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
-    assert_ok(ah_model_record(&graph, model, batch, seq, compute));
+    assert_ok(ah_model_record_with(&graph, model, &record));
     tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
 }
@@ -120,7 +122,7 @@ static void ten_steps_check(const char *name)
     struct ten_steps steps = {.golden = &g};
     struct ah_run_hooks hooks = {
         .batch = give_batch, .adam = give_adam, .clip = g.clip, .result = take_result, .context = &steps};
-    model_of(&tiny, g.config, AH_F32, g.batch, g.seq, g.clip, 1);
+    model_of(&tiny, g.config, AH_F32, g.batch, g.seq, g.clip, 1, false);
     struct ah_plan plan = mixed_plan(tiny.partition);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, tiny.partition, dev));
@@ -189,13 +191,13 @@ static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 }
 
 /* One plan in five, others for each family. */
-static void families_equal_resident(enum ah_dtype compute, int64_t batch, int micro_batches)
+static void families_equal_resident(enum ah_dtype compute, int64_t batch, int micro_batches, bool packed)
 {
     static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
     int of = ah_test_soaks() ? 1 : AH_TEST_SAMPLED ? 25 : 5;
     for (size_t i = 0; i < AH_LENGTH(families); i++) {
         struct tiny tiny;
-        model_of(&tiny, families[i], compute, batch, 17, 1e9, micro_batches);
+        model_of(&tiny, families[i], compute, batch, 17, 1e9, micro_batches, packed);
         tiny.clip = middle_norm(&tiny, &cpu);
         exact_some_plans(&cpu, &tiny, "autohete", (int)i % of, of);
         tiny_fini(&tiny);
@@ -205,16 +207,23 @@ static void families_equal_resident(enum ah_dtype compute, int64_t batch, int mi
 static void equal_resident(void **state)
 {
     (void)state;
-    families_equal_resident(AH_F32, 2, 1);
-    families_equal_resident(AH_F32, 1, 3);
+    families_equal_resident(AH_F32, 2, 1, false);
+    families_equal_resident(AH_F32, 1, 3, false);
 }
 
 static void bf16_equal_resident(void **state)
 {
     (void)state;
-    families_equal_resident(AH_BF16, 2, 1);
-    families_equal_resident(AH_BF16, 1, 3);
+    families_equal_resident(AH_BF16, 2, 1, false);
+    families_equal_resident(AH_BF16, 1, 3, false);
+}
+
+static void packed_equal_resident(void **state)
+{
+    (void)state;
+    families_equal_resident(AH_F32, 1, 3, true);
+    families_equal_resident(AH_BF16, 2, 1, true);
 }
 
 AH_TEST_SUITE("run/families", cmocka_unit_test(ten_steps_are_those_of_transformers), cmocka_unit_test(equal_resident),
-              cmocka_unit_test(bf16_equal_resident))
+              cmocka_unit_test(bf16_equal_resident), cmocka_unit_test(packed_equal_resident))

@@ -80,8 +80,9 @@ static void tiny_of(struct tiny *tiny, const struct golden *g, enum ah_dtype com
     assert_int_equal(tiny->partition->param_count, g->count);
 }
 
-static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static int give_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
+    int32_t *ids = to->ids, *targets = to->targets;
     const struct golden *g = ((const struct found *)context)->golden;
     int64_t count = (int64_t)g->batch * g->seq;
     golden_fill_ids(ids, iteration * count, count, 1, g->vocab);

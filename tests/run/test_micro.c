@@ -23,10 +23,11 @@ struct one_step {
     struct sums *sums;
 };
 
-static int give_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static int give_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
+    int32_t *targets = to->targets;
     const struct one_step *step = context;
-    tiny_batch(ids, targets, iteration, step->tiny);
+    tiny_batch(to, iteration, step->tiny);
     for (int64_t i = 0; i < BATCH * SEQ; i++)
         if ((step->ignored == IGNORED_SOME && i > 2 * SEQ && i % 3) || (step->ignored == IGNORED_SEQUENCE && i < SEQ))
             targets[i] = AH_TARGET_IGNORED;
@@ -58,8 +59,8 @@ static void run_step(struct sums *sums, struct tiny *tiny, enum ignored ignored)
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__run_new(&run, tiny->partition, &plan, dev, &hooks));
     assert_ok(ah__run_init(run, 11));
-    assert_ok(give_batch(ids, targets, 0, &step));
-    assert_ok(ah__run_eval(run, ids, targets, &eval));
+    assert_ok(give_batch(&(struct ah_batch){ids, targets, NULL}, 0, &step));
+    assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &eval));
     assert_ok(ah__run_steps(run, 1, &done));
     assert_true(eval == sums->loss);
     sums->count = 0;

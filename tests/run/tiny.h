@@ -72,13 +72,18 @@ struct outcome {
     uint64_t states; /* hash of parameters and moments */
 };
 
-static inline int tiny_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static inline int tiny_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
+    int32_t *ids = to->ids, *targets = to->targets;
     const struct ah_partition *partition = ((struct tiny *)context)->partition;
     int64_t count = ah__step_tokens(partition);
     for (int64_t i = 0; i < count; i++) {
         ids[i] = (int32_t)(ah__random_bits(3, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);
         targets[i] = (int32_t)(ah__random_bits(4, (uint64_t)(iteration * count + i)) % (uint64_t)partition->vocab);
+    }
+    for (int64_t i = 0; to->positions && i < count; i++) {
+        bool begins = i % partition->seq == 0 || ah__random_bits(5, (uint64_t)(iteration * count + i)) % 4 == 0;
+        to->positions[i] = begins ? 0 : to->positions[i - 1] + 1;
     }
     return 0;
 }
@@ -95,9 +100,9 @@ struct tiny_run {
     struct outcome *outcome;
 };
 
-static inline int tiny_run_batch(int32_t *ids, int32_t *targets, int64_t iteration, void *context)
+static inline int tiny_run_batch(const struct ah_batch *to, int64_t iteration, void *context)
 {
-    return tiny_batch(ids, targets, iteration, ((struct tiny_run *)context)->tiny);
+    return tiny_batch(to, iteration, ((struct tiny_run *)context)->tiny);
 }
 
 static inline int tiny_run_result(const struct ah_run_result *result, void *context)

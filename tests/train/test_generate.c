@@ -113,6 +113,44 @@ static void the_seed_decides(void **state)
     assert_string_equal(other.text, "deabcdeabcdeabcdeabcdeabcdeabcdeabcdeabc");
 }
 
+/* A byte-level model stops at byte 0, which ends the examples it has learned, and goes on where it was told not to. */
+static void stops_where_examples_end(void **state)
+{
+    (void)state;
+    char folder[PATH_SIZE / 2], model[PATH_SIZE], data[PATH_SIZE], out[PATH_SIZE];
+    struct ah_train_options options;
+    struct ah_train_result result;
+    struct heard heard = {.count = 0};
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(model, sizeof model, "%s/model.json", folder);
+    snprintf(data, sizeof data, "%s/pairs.jsonl", folder);
+    snprintf(out, sizeof out, "%s/pairs", folder);
+    write_text(data, "{\"prompt\": \"a\", \"completion\": \"bc\"}\n{\"prompt\": \"x\", \"completion\": \"yz\"}\n"
+                     "{\"prompt\": \"m\", \"completion\": \"n\"}\n"); /* held out */
+    write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, "
+                      "\"n_layer\": 1, \"n_head\": 2}");
+    for (int pack = 0; pack < 2; pack++) {
+        ah_train_options_init(&options);
+        options.model_path = model;
+        options.data_path = data;
+        options.pack = pack;
+        options.plan = "resident";
+        options.dev.threads = 1;
+        options.batch = 2;
+        options.seq = 8;
+        options.steps = 60;
+        options.lr = 1e-2;
+        snprintf(out, sizeof out, "%s/pairs-%d", folder, pack);
+        options.out_dir = out;
+        assert_ok(ah_train(&result, &options));
+        heard = (struct heard){.count = 0};
+        struct ah_generate_options generate = {
+            .model_dir = out, .prompt = "x", .tokens = 6, .threads = 1, .on_token = hear, .context = &heard};
+        assert_ok(ah_generate(&generate));
+        assert_string_equal(heard.text, "yz");
+    }
+}
+
 static void refuses(void **state)
 {
     (void)state;
@@ -160,4 +198,5 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
 
 AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
               cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once),
+              cmocka_unit_test(stops_where_examples_end),
               cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))

@@ -148,6 +148,17 @@ class ah_model_def(Structure):
     ]
 
 
+class ah_record_options(Structure):
+    _fields_ = [
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("compute", c_int),
+        ("packed", c_bool),
+        ("cache", c_int64),
+        ("decodes", c_bool),
+    ]
+
+
 class ah_step_options(Structure):
     _fields_ = [
         ("clips", c_bool),
@@ -237,6 +248,7 @@ class ah_micro_batch_options(Structure):
         ("batch", c_int64),
         ("seq", c_int64),
         ("compute", c_int),
+        ("packed", c_bool),
         ("step", ah_step_options),
         ("dev", c_void_p),
         ("budget", ah_budget),
@@ -329,6 +341,7 @@ class ah_train_options(Structure):
         ("no_dropout", c_bool),
         ("init", c_char_p),
         ("data_path", c_char_p),
+        ("pack", c_bool),
         ("data_format", c_char_p),
         ("device", c_char_p),
         ("dev", ah_dev_options),
@@ -462,6 +475,7 @@ FUNCTIONS = {
     "ah_model_new": (c_int, [POINTER(c_void_p), POINTER(ah_model_def)]),
     "ah_model_free": (None, [c_void_p]),
     "ah_model_record": (c_int, [POINTER(c_void_p), c_void_p, c_int64, c_int64, c_int]),
+    "ah_model_record_with": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_record_options)]),
     "ah_model_get": (POINTER(ah_model_def), [c_void_p]),
     "ah_partition_new": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_step_options)]),
     "ah_partition_free": (None, [c_void_p]),

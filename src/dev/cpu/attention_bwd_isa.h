@@ -35,6 +35,7 @@ struct attention_place {
     const element *q, *k, *v, *dy, *y;
     element *dq, *dk, *dv;
     const float *lse;
+    const int32_t *positions; /* of the batch, or null */
     float *dquery_sum, *dkey_sum, *dvalue_sum; /* null where sums are made in the gradients themselves */
     bool later, last;                          /* of the heads that share keys and values: not the first, the last */
 };
@@ -50,6 +51,7 @@ static struct attention_place attention_at(const struct ah_attention *job, int64
         .v = (const element *)job->v + shared, .dy = (const element *)job->dy + out,
         .y = (const element *)job->y + out, .dq = (element *)job->dq + query, .dk = (element *)job->dk + shared,
         .dv = (element *)job->dv + shared, .lse = job->lse + (batch * job->heads + head) * job->seq,
+        .positions = positions_of(job, batch),
         .dquery_sum = ROUNDED ? sums : NULL, .dkey_sum = apart ? sums + sum : NULL,
         .dvalue_sum = apart ? sums + 2 * sum : NULL, .later = head % job->group > 0,
         .last = (head + 1) % job->group == 0,
@@ -97,7 +99,7 @@ static AH_TARGET void softmax_bwd(const struct ah_attention *job, struct attenti
     v16 scale = v_set(job->scale * log2_e), zero = v_set(0.0F);
     for (int q = 0; q < queries; q++) {
         v16 minus_lse = v_set(-s->lse[q] * log2_e), dot = v_set(s->dot[q]);
-        int end = sight->diagonal && q < keys ? q + 1 : keys, hidden = q + sight->hidden;
+        int end = sight->diagonal && q < keys ? q + 1 : keys, hidden = sight->from[q];
         for (int k = 0; k < end; k += LANES) {
             float *prob = s->prob + q * TILE + k, *dscore = s->dscore + q * TILE + k;
             v16 p = v_exp2(v_fma(v_load(prob), scale, minus_lse));
@@ -178,13 +180,13 @@ static AH_TARGET void query_bwd(const struct ah_attention *job, struct attention
 {
     int queries = tile_length(job->seq, at), size = job->head_size;
     bool sums = h->dquery_sum;
-    int64_t first = first_key(job, at), begin = first > from ? first : from;
+    int64_t first = first_key(job, h->positions, at), begin = first > from ? first : from;
     struct attention_meeting p = {.dquery = sums ? h->dquery_sum + at * round16(size) : s->dquery, .queries = queries};
     queries_load(job, s, h, at, queries);
     for (int64_t k = begin; k < to && k <= at; k += TILE) {
         p.key = &s->tile[(k - from) / TILE];
         p.keys = tile_length(to, k);
-        p.sight = sight_of(job, at, k);
+        sight_fill(&p.sight, job, h->positions, at, k);
         p.add_queries = k > (sums ? first : begin);
         p.add_keys = !p.sight.diagonal || (h->dkey_sum && h->later);
         pair(job, s, &p);
@@ -202,7 +204,7 @@ static AH_TARGET void keys_bwd(const struct ah_attention *job, struct attention_
     bool before = !h->dkey_sum && h->later;
     for (int64_t at = from; at < to; at += TILE)
         keys_load(job, h, &s->tile[(at - from) / TILE], at, tile_length(to, at));
-    for (int64_t at = from; at < job->seq && first_key(job, at) < to; at += TILE)
+    for (int64_t at = from; at < job->seq && first_key(job, h->positions, at) < to; at += TILE)
         query_bwd(job, s, h, at, from, to);
     for (int64_t at = from; at < to && (!h->dkey_sum || h->last); at += TILE) {
         const struct attention_key *tile = &s->tile[(at - from) / TILE];

@@ -240,25 +240,52 @@ AH_INLINE v16 score_most(const float *score, int keys, v16 most)
     return v_max(v_max(other[0], other[1]), v_max(other[2], other[3]));
 }
 
-/* What a tile of queries sees of one of keys: on the diagonal, query q keys up to q; and keys from q + hidden on. */
+/* What a tile of queries sees of one of keys: on the diagonal, query q keys up to q; and keys from from[q] on, which
+ * never falls from one query to the next. */
 struct attention_sight {
     bool diagonal;
-    int hidden; /* keys that query 0 does not see; each further one does not see one more */
+    int from[TILE];
 };
-enum { NONE_HIDDEN = -TILE };
+
+/* The first key that a query sees. `positions`: of its batch. */
+static inline int64_t first_seen(const struct ah_attention *job, const int32_t *positions, int64_t query)
+{
+    int64_t first = query < job->window ? 0 : query - job->window + 1, document = 0;
+    if (positions)
+        document = positions[query] < query ? query - positions[query] : 0;
+    return first > document ? first : document;
+}
+
+static inline const int32_t *positions_of(const struct ah_attention *job, int64_t batch)
+{
+    return job->positions ? job->positions + batch * job->seq : NULL;
+}
 
 /* Of tiles that begin with these rows. */
-static inline struct attention_sight sight_of(const struct ah_attention *job, int64_t query, int64_t key)
+static inline void sight_fill(struct attention_sight *sight, const struct ah_attention *job, const int32_t *positions,
+                              int64_t query, int64_t key)
 {
-    int64_t hidden = query - key - job->window + 1;
-    return (struct attention_sight){query == key, hidden > NONE_HIDDEN ? (int)hidden : NONE_HIDDEN};
+    int queries = tile_length(job->seq, query);
+    sight->diagonal = query == key;
+    for (int q = 0; q < round16(queries); q++) {
+        int64_t from = first_seen(job, positions, query + (q < queries ? q : queries - 1)) - key;
+        sight->from[q] = from > 0 ? (int)(from < TILE ? from : TILE) : 0;
+    }
 }
 
 /* Where the first tile of keys begins that a tile of queries sees something of. */
-static inline int64_t first_key(const struct ah_attention *job, int64_t query)
+static inline int64_t first_key(const struct ah_attention *job, const int32_t *positions, int64_t query)
 {
-    int64_t hidden = query - job->window + 1;
-    return hidden > 0 ? hidden / TILE * TILE : 0;
+    return first_seen(job, positions, query) / TILE * TILE;
+}
+
+/* Of 16 queries from `query` on, how many see the key; they are the first ones. */
+static inline int seeing(const struct attention_sight *sight, int query, int key)
+{
+    int count = 0;
+    while (count < LANES && sight->from[query + count] <= key)
+        count++;
+    return count;
 }
 
 /* Scores of keys that are not seen are -inf, and become exactly 0 below. */
@@ -267,10 +294,8 @@ static AH_TARGET void score_mask(float *score, int keys, int query, const struct
     v16 none = v_set(-INFINITY);
     for (int key = query + 1; sight->diagonal && key < keys; key++)
         v_store(score + key * TILE, v_first(key - query, none, v_load(score + key * TILE)));
-    for (int key = 0; key < keys && key < query + sight->hidden + LANES - 1; key++) {
-        int seeing = key - query - sight->hidden + 1;
-        v_store(score + key * TILE, v_first(seeing > 0 ? seeing : 0, v_load(score + key * TILE), none));
-    }
+    for (int key = 0; key < keys && key < sight->from[query + LANES - 1]; key++)
+        v_store(score + key * TILE, v_first(seeing(sight, query, key), v_load(score + key * TILE), none));
 }
 
 /* score[key] of 16 queries becomes 2^(score - most); 0 where it is not seen. */
@@ -279,10 +304,8 @@ AH_INLINE v16 softmax_term(float *score, int key, int query, v16 most, const str
     v16 e = v_exp2(v_sub(v_load(score + key * TILE), most));
     if (sight->diagonal && key > query)
         e = v_first(key - query, v_set(0.0F), e);
-    if (key < query + sight->hidden + LANES - 1) {
-        int seeing = key - query - sight->hidden + 1;
-        e = v_first(seeing > 0 ? seeing : 0, e, v_set(0.0F));
-    }
+    if (key < sight->from[query + LANES - 1])
+        e = v_first(seeing(sight, query, key), e, v_set(0.0F));
     v_store(score + key * TILE, e);
     return e;
 }
@@ -369,16 +392,18 @@ static AH_TARGET void attention(const struct ah_attention *job, int64_t batch, i
     const element *key = (const element *)job->k + shared, *value = (const element *)job->v + shared;
     element *y = (element *)job->y + row * job->channels + head * size;
     float *lse = job->lse + (batch * job->heads + head) * job->seq;
+    const int32_t *positions = positions_of(job, batch);
     for (int64_t at = start; at < end; at += TILE)
         query_begin(job, s, &s->tile[(at - start) / TILE], query + at * job->q_stride, tile_length(end, at));
-    for (int64_t from = first_key(job, start); from < end; from += TILE) {
+    for (int64_t from = first_key(job, positions, start); from < end; from += TILE) {
         int keys = tile_length(job->seq, from);
         pack(s->key, key + from * job->kv_stride, job->kv_stride, keys, size);
         pack(s->value, value + from * job->kv_stride, job->kv_stride, keys, size);
-        for (int64_t at = from > start ? from : start; at < end && first_key(job, at) <= from; at += TILE) {
-            struct attention_sight sight = sight_of(job, at, from);
-            attend(s, &s->tile[(at - start) / TILE], size, tile_length(end, at), keys, from == first_key(job, at),
-                   &sight);
+        for (int64_t at = from > start ? from : start; at < end && first_key(job, positions, at) <= from; at += TILE) {
+            struct attention_sight sight;
+            sight_fill(&sight, job, positions, at, from);
+            attend(s, &s->tile[(at - start) / TILE], size, tile_length(end, at), keys,
+                   from == first_key(job, positions, at), &sight);
         }
     }
     for (int64_t at = start; at < end; at += TILE)

@@ -21,6 +21,7 @@ struct ah_attention {
     int64_t q_stride, kv_stride; /* from one token to the next */
     int64_t q_head, kv_head;     /* from one head to the next */
     int64_t window;              /* keys that a query sees; seq or more: all up to its own */
+    const int32_t *positions;    /* [B,T] of each token in its document, before which it sees nothing; or null */
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;
@@ -119,7 +120,12 @@ struct ah_cpu_call {
         } attention;
         struct {
             int64_t seq, size, half;
-        } rotary; /* owned: [seq][2][half] floats, cosines and sines */
+        } rotary;
+        struct {
+            int64_t seq, rows, keys, heads, group, size, window; /* rows and channels of keys of the cache */
+            int64_t q_stride, q_head; /* from one token, from one head to the next */
+            int64_t k_head, k_first, v_first; /* of what is written, in a token */
+        } cache;
         struct ah_strip strip;
     } as; /* pointers in it are null */
 };

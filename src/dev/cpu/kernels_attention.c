@@ -10,6 +10,12 @@ struct attention_run {
     struct ah_attention job;
 };
 
+/* Positions are the last input of all four operators. */
+static const int32_t *positions_of(const struct ah_bound *bound)
+{
+    return bound->in[ah__op_table[bound->call->call->op]->inputs - 1];
+}
+
 /* `packed`: q, k and v side by side in tokens of 3 * channels. */
 static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_heads, bool packed)
 {
@@ -107,6 +113,7 @@ static int64_t packed_step(const struct ah_attention *job)
 static struct attention_run packed(const struct ah_bound *bound, int qkv)
 {
     struct attention_run run = {.job = bound->call->as.attention.job};
+    run.job.positions = positions_of(bound);
     run.job.q = bound->in[qkv];
     run.job.k = ah__in_at(bound, qkv, packed_step(&run.job));
     run.job.v = ah__in_at(bound, qkv, 2 * packed_step(&run.job));
@@ -147,6 +154,7 @@ static int attention_qkv_bwd_prepare(struct ah_cpu_call *call)
 static struct attention_run apart(const struct ah_bound *bound, int q)
 {
     struct attention_run run = {.job = bound->call->as.attention.job};
+    run.job.positions = positions_of(bound);
     run.job.q = bound->in[q];
     run.job.k = bound->in[q + 1];
     run.job.v = bound->in[q + 2];

@@ -144,7 +144,7 @@ static void table_prepare(struct ah_cpu_call *call, const struct ah_shape *table
 {
     call->rows = ah__shape_count(ah__call_in(call, 1));
     call->cols = table->dim[1];
-    call->as.vocabulary = table->dim[0];
+    call->as.vocabulary = table->dim[0] - call->call->attr.first;
 }
 
 static int embedding_prepare(struct ah_cpu_call *call)
@@ -159,10 +159,10 @@ static void embedding_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     const int32_t *ids = b->in[1];
-    int64_t cols = b->call->cols, from = index * b->call->pieces.size;
+    int64_t cols = b->call->cols, from = index * b->call->pieces.size, first = b->call->call->attr.first;
     int64_t to = from + ah__pieces_length(&b->call->pieces, index);
     for (int64_t i = from; i < to; i++)
-        memcpy(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, ids[i] * cols),
+        memcpy(ah__out_at(b, 0, i * cols), ah__in_at(b, 0, (first + ids[i]) * cols),
                (size_t)(cols * ah__dtype_bytes(b->call->dtype)));
 }
 
@@ -199,7 +199,7 @@ static void embedding_bwd_piece(void *context, int index, int worker)
     const struct ah_bound *b = context;
     const int32_t *ids = b->in[1];
     int64_t cols = b->call->cols, col = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    float *table = (float *)b->out[0] + col;
+    float *table = (float *)b->out[0] + b->call->call->attr.first * cols + col;
     for (int64_t i = 0; i < b->call->rows; i++)
         b->call->kernels->add_to(table + ids[i] * cols, ah__in_at(b, 0, i * cols + col), n);
 }

@@ -1,5 +1,5 @@
-/* Rotation by position, in place and token by token. The angles depend on shape and attributes alone, so their cosines
- * and sines are made with the program: in double, rounded once. */
+/* Rotation by position, in place and token by token. Where a token is where it lies, the angles depend on shape and
+ * attributes alone, and their cosines and sines are made with the program: in double, rounded once. */
 #include "dev/cpu/kernels.h"
 #include "op/rotary.h"
 
@@ -7,14 +7,20 @@
 
 enum { ROW_ELEMENTS = 16384 };
 
-static void angles_fill(float *table, int64_t seq, int64_t half, const struct ah_attr *attr, double direction)
+/* What a call owns: how far each pair turns from one position to the next, then the cosines and sines of all places,
+ * unless tokens are at positions that are known only when it runs. */
+struct angles {
+    double *turn;  /* [half] */
+    float *table;  /* [seq][2][half]; null: of no use */
+    double direction;
+};
+
+/* [2][half] of one position. */
+static void angles_of(float *to, const struct angles *angles, int64_t position, int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
-        double turn = ah__rotary_angle(attr, i, half);
-        for (int64_t t = 0; t < seq; t++) {
-            table[t * 2 * half + i] = (float)cos((double)t * turn);
-            table[(t * 2 + 1) * half + i] = (float)(direction * sin((double)t * turn));
-        }
+        to[i] = (float)cos((double)position * angles->turn[i]);
+        to[half + i] = (float)(angles->direction * sin((double)position * angles->turn[i]));
     }
 }
 
@@ -23,10 +29,18 @@ static int angles_prepare(struct ah_cpu_call *call, double direction)
     const struct ah_meta *x = &call->call->in[0].meta;
     const struct ah_attr *attr = &call->call->attr;
     int64_t seq = x->shape.dim[1], half = ah__rotary_pairs(x, attr);
-    float *table;
-    AH_TRY(ah__new(&table, (size_t)(seq * 2 * half), sizeof *table));
-    angles_fill(table, seq, half, attr, direction);
-    call->owned = table;
+    bool placed = call->call->in[1].space == AH_SPACE_NONE;
+    struct angles *angles;
+    AH_TRY(ah__new(&angles, 1, sizeof *angles + (size_t)half * sizeof *angles->turn +
+                                   (placed ? (size_t)(seq * 2 * half) * sizeof *angles->table : 0)));
+    call->owned = angles;
+    *angles = (struct angles){.turn = (double *)(void *)(angles + 1), .direction = direction};
+    for (int64_t i = 0; i < half; i++)
+        angles->turn[i] = ah__rotary_angle(attr, i, half);
+    if (placed)
+        angles->table = (float *)(void *)(angles->turn + half);
+    for (int64_t t = 0; placed && t < seq; t++)
+        angles_of(angles->table + t * 2 * half, angles, t, half);
     call->as.rotary.seq = seq;
     call->as.rotary.size = ah__rotary_size(x, attr);
     call->as.rotary.half = half;
@@ -58,14 +72,17 @@ static void token_run(const struct ah_bound *b, int64_t at, const float *cosine)
 
 static void rotary_piece(void *context, int index, int worker)
 {
-    (void)worker;
     const struct ah_bound *b = context;
     const struct ah_cpu_call *call = b->call;
+    const struct angles *angles = call->owned;
+    const int32_t *positions = b->in[1];
+    float *own = ah__pool_scratch(b->pool, worker);
     int64_t half = call->as.rotary.half, from = index * call->pieces.size;
     int64_t to = from + ah__pieces_length(&call->pieces, index);
     for (int64_t row = from; row < to; row++) {
-        const float *cosine = (const float *)call->owned + row % call->as.rotary.seq * 2 * half;
-        token_run(b, row * call->cols, cosine);
+        if (positions)
+            angles_of(own, angles, positions[row], half);
+        token_run(b, row * call->cols, positions ? own : angles->table + row % call->as.rotary.seq * 2 * half);
     }
 }
 

@@ -28,6 +28,8 @@ struct ah_cuda_attention {
     int64_t batch, seq, channels, q_stride, kv_stride;
     int64_t q_head, kv_head; /* from one head to the next */
     int64_t window;          /* keys that a query sees; seq or more: all up to its own */
+    const int32_t *positions; /* [B,T] of each token in its document, before which it sees nothing; or null */
+    bool documents;           /* there will be positions: known before they are */
     int heads, head_size;
     int group; /* heads in a row that share a head of k and v */
     float scale;

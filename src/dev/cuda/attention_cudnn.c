@@ -63,7 +63,7 @@ bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_atten
     if (job->head_size % 8 != 0 || job->head_size > MAX_HEAD || job->seq < 2 || architecture < 8)
         return false;
     /* Its engines know causal masks, and heads beside each other. */
-    if (job->window < job->seq || job->q_head != job->head_size)
+    if (job->window < job->seq || job->q_head != job->head_size || job->documents)
         return false;
     /* Later GPUs than Hopper are deterministic in backward only by engines and knobs picked by hand; and cuDNN cannot
      * add to what is there. */

@@ -98,6 +98,7 @@ enum { AH_CUDA_ROTARY_PAIRS = 256 };
  * token's position. by_head: of each three, which are q, k and v of a head, the first two. */
 struct ah_cuda_rotary {
     void *x; /* [batch,seq,heads * size], by_head [batch,seq,heads / 2 * 3 * size] */
+    const int32_t *positions; /* [batch,seq]; null: tokens are where they lie */
     int64_t batch, seq, heads, size, half;
     int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
     bool by_head;
@@ -106,6 +107,25 @@ struct ah_cuda_rotary {
     uint64_t turn[AH_CUDA_ROTARY_PAIRS];
 };
 cudaError_t ah__cuda_rotary_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_rotary *job);
+
+/* ---- kernels_cache.cu */
+
+/* Keys and values of generation; strides are elements. */
+struct ah_cuda_cache {
+    void *cache;              /* [batch,rows,2*keys]: of each row the keys of all heads, then their values */
+    const void *q, *k, *v;    /* [batch,seq,...] from the first channel of head 0; q null when it is written, k and v
+                               * when it is seen */
+    void *y;                  /* [batch,seq,heads * size] */
+    const int32_t *positions; /* [batch,seq]; null: tokens are where they lie. Those outside the cache are left out */
+    int64_t batch, seq, rows, keys;
+    int64_t stride, head;     /* of q, or of k and v: from one token to the next, from one head to the next */
+    int64_t window;           /* rows that a query sees; rows or more: all up to its own */
+    int heads, size, group;   /* of q; heads that share one of the cache. When it is written, heads of the cache */
+    float scale;
+};
+cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);
+cudaError_t ah__cuda_attention_cached_enqueue(cudaStream_t stream, enum ah_dtype dtype,
+                                              const struct ah_cuda_cache *job);
 
 /* ---- kernels_loss.cu: targets need 4-byte alignment only. A target that is no class makes the loss NaN. */
 

@@ -237,25 +237,40 @@ static __device__ inline float row_sum(float x)
 }
 
 /* Which keys the queries of a tile see of a tile of keys that begins `behind` rows before it: query q those from
- * q + first to q + behind. */
+ * q + first to q + behind, and none before its document. */
 struct sight {
     int64_t first, behind;
+    const int32_t *positions; /* of the tile's queries; or null */
+    int64_t queries;          /* that exist */
 };
 
 static __device__ inline bool sees(const sight &s, int query, int key)
 {
+    if (s.positions && query < s.queries && key < query + s.behind - s.positions[query])
+        return false;
     return key >= query + s.first && key <= query + s.behind;
 }
 
-static __device__ inline sight sight_of(const ah_cuda_attention &job, int64_t behind)
+/* Of the batch. */
+static __device__ inline const int32_t *positions_of(const ah_cuda_attention &job, int64_t batch)
 {
-    return {behind - job.window + 1, behind};
+    return job.positions ? job.positions + batch * job.seq : nullptr;
 }
 
-/* Where the first tile of keys begins that a tile of queries sees something of. */
-static __device__ inline int64_t first_key(const ah_cuda_attention &job, int64_t at)
+/* The tile of queries that begins at `at`, `behind` rows behind that of the keys. */
+static __device__ inline sight sight_of(const ah_cuda_attention &job, const int32_t *positions, int64_t at,
+                                        int64_t behind)
 {
-    return at < job.window ? 0 : (at - job.window + 1) / TILE * TILE;
+    return {behind - job.window + 1, behind, positions ? positions + at : nullptr, job.seq - at};
+}
+
+/* Where the first tile of keys begins that a tile of queries sees something of: the first of them, of all, sees the
+ * first key. */
+static __device__ inline int64_t first_key(const ah_cuda_attention &job, const int32_t *positions, int64_t at)
+{
+    const int64_t first = at < job.window ? 0 : at - job.window + 1;
+    const int64_t document = positions && positions[at] < at ? at - positions[at] : 0;
+    return (first > document ? first : document) / TILE * TILE;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
@@ -312,9 +327,10 @@ static __global__ void __launch_bounds__(THREADS) attention_forward(ah_cuda_atte
             for (int j = 0; j < 4; j++)
                 out[c][i][j] = 0.0F;
     }
-    for (int64_t key = first_key(job, at); key <= at; key += TILE) {
+    const int32_t *positions = positions_of(job, pair / job.heads);
+    for (int64_t key = first_key(job, positions, at); key <= at; key += TILE) {
         across(score, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq), size);
-        softmax_step(&state, score, shrink, job.scale * LOG2_E, sight_of(job, at - key));
+        softmax_step(&state, score, shrink, job.scale * LOG2_E, sight_of(job, positions, at, at - key));
 #pragma unroll
         for (int c = 0; c < C; c++)
 #pragma unroll
@@ -394,16 +410,18 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_keys(ah_cud
     const int kv_heads = job.heads / job.group, size = job.head_size;
     const int64_t pairs = job.batch * kv_heads, pair = blockIdx.x % pairs, at = blockIdx.x / pairs * TILE;
     const int first = (int)(pair % kv_heads) * job.group;
+    const int32_t *positions = positions_of(job, pair / kv_heads);
     const float scale = job.scale * LOG2_E, one[4] = {1.0F, 1.0F, 1.0F, 1.0F};
     const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
     float dk[C][4][4] = {}, dv[C][4][4] = {}, prob[4][4], dscore[4][4];
     for (int head = first; head < first + job.group; head++) {
         const place h = place_of(job, pair / kv_heads, head);
-        for (int64_t from = at; from < job.seq && first_key(job, from) <= at; from += TILE) {
+        for (int64_t from = at; from < job.seq && first_key(job, positions, from) <= at; from += TILE) {
             const rows<E> q = tile_at<E>(job.q, h.query, job.q_stride, from, job.seq);
             const rows<E> dy = tile_at<E>(job.dy, h.out, job.channels, from, job.seq);
             across(prob, &s, q, tile_at<E>(job.k, h.shared, job.kv_stride, at, job.seq), size);
-            probabilities(prob, job.lse + h.row + from, job.seq - from, scale, sight_of(job, from - at));
+            probabilities(prob, job.lse + h.row + from, job.seq - from, scale,
+                          sight_of(job, positions, from, from - at));
             factor_put(&s, prob, false);
             along<E, C>(dv, &s, dy, size);
             across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, at, job.seq), size);
@@ -430,10 +448,12 @@ static __global__ void __launch_bounds__(THREADS) attention_backward_queries(ah_
     const int size = job.head_size;
     const float scales[4] = {job.scale, job.scale, job.scale, job.scale};
     float dq[C][4][4] = {}, prob[4][4], dscore[4][4];
-    for (int64_t key = first_key(job, at); key <= at; key += TILE) {
+    const int32_t *positions = positions_of(job, pair / job.heads);
+    for (int64_t key = first_key(job, positions, at); key <= at; key += TILE) {
         const rows<E> k = tile_at<E>(job.k, h.shared, job.kv_stride, key, job.seq);
         across(prob, &s, q, k, size);
-        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E, sight_of(job, at - key));
+        probabilities(prob, job.lse + h.row + at, job.seq - at, job.scale * LOG2_E,
+                      sight_of(job, positions, at, at - key));
         across(dscore, &s, dy, tile_at<E>(job.v, h.shared, job.kv_stride, key, job.seq), size);
         gradients(dscore, prob, job.dot + h.row + at, job.seq - at);
         factor_put(&s, dscore, true);

@@ -1,5 +1,5 @@
-/* Rotation by position. A block is for one position: a thread makes the sines of its pairs once and turns them in all
- * heads and batches that are its. */
+/* Rotation by position. A block is for one place in the sequence: a thread makes the sines of its pairs once and turns
+ * them in all heads and batches that are its. Tokens whose positions are given are a sequence each. */
 #include <math.h>
 
 #include "dev/cuda/element.cuh"
@@ -47,12 +47,13 @@ template <typename E, int N> static __global__ void __launch_bounds__(THREADS) r
 {
     int packs = (int)job.pairs / N, mine = (int)threadIdx.x % packs, abreast = THREADS / packs;
     int64_t channels = (job.by_head ? job.heads / 2 * 3 : job.heads) * job.size, heads = job.batch * job.heads;
+    const int64_t position = job.positions ? job.positions[blockIdx.x] : (int64_t)blockIdx.x;
     float sine[N], cosine[N];
     if ((int)threadIdx.x >= abreast * packs)
         return;
 #pragma unroll
     for (int u = 0; u < N; u++)
-        sine_cosine(job.turn[mine * N + u] * blockIdx.x, &sine[u], &cosine[u]);
+        sine_cosine(job.turn[mine * N + u] * (uint64_t)position, &sine[u], &cosine[u]);
     /* Heads of all batches, numbered through. */
     for (int64_t i = (int64_t)blockIdx.y * abreast + threadIdx.x / packs; i < heads;
          i += (int64_t)gridDim.y * abreast) {

@@ -30,6 +30,12 @@ static int path_choose(struct ah_cuda_call *call, struct attention *attention, b
     return AH_OK;
 }
 
+/* Positions are the last input of all four operators. */
+static int positions_input(const struct ah_cuda_call *call)
+{
+    return ah__op_table[call->call->op]->inputs - 1;
+}
+
 /* `packed`: q, k and v side by side in tokens of 3 * channels. */
 static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *call, const struct ah_shape *y,
                     bool packed)
@@ -44,6 +50,7 @@ static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *ca
     job->q_stride = packed ? 3 * channels : channels;
     job->kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job->head_size;
     job->q_head = job->kv_head = job->head_size * (int64_t)(call->call->attr.by_head ? 3 : 1);
+    job->documents = call->call->in[positions_input(call)].space != AH_SPACE_NONE;
     job->window = call->call->attr.window ? call->call->attr.window : job->seq;
     job->add_q = call->adds[0];
     job->add_k = call->adds[packed ? 0 : 1];
@@ -73,6 +80,7 @@ static int enqueue(const struct ah_cuda_bound *bound, struct ah_cuda_attention *
     if (attention->sdpa)
         return ah__cuda_sdpa_enqueue(attention->sdpa, bound->stream, job, bound->workspace);
     job->dot = (float *)(void *)bound->workspace;
+    job->positions = bound->in[positions_input(bound->call)];
     if (backward)
         AH_CUDA_TRY(ah__cuda_attention_bwd_enqueue(bound->stream, job));
     else

@@ -13,9 +13,11 @@ static int nothing_prepare(struct ah_cuda_call *call)
 static int embedding_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_operand *in = bound->call->call->in;
-    AH_CUDA_TRY(ah__cuda_embedding_enqueue(bound->stream, bound->call->dtype, bound->out[0], bound->in[0], bound->in[1],
-                                           ah__shape_count(&in[1].meta.shape), in[0].meta.shape.dim[1],
-                                           in[0].meta.shape.dim[0]));
+    int64_t cols = in[0].meta.shape.dim[1], first = bound->call->call->attr.first;
+    const char *table = (const char *)bound->in[0] + first * cols * ah__dtype_bytes(bound->call->dtype);
+    AH_CUDA_TRY(ah__cuda_embedding_enqueue(bound->stream, bound->call->dtype, bound->out[0], table, bound->in[1],
+                                           ah__shape_count(&in[1].meta.shape), cols,
+                                           in[0].meta.shape.dim[0] - first));
     return AH_OK;
 }
 
@@ -37,12 +39,15 @@ static int embedding_bwd_enqueue(const struct ah_cuda_bound *bound)
 {
     const struct ah_cuda_call *call = bound->call;
     const struct ah_shape *dx = &call->call->in[0].meta.shape;
-    struct ah_cuda_embedding_bwd job = {.dtable = bound->out[0],
+    int64_t skipped = call->call->attr.first * dx->dim[2];
+    if (skipped && !call->adds[0])
+        AH_CUDA_TRY(cudaMemsetAsync(bound->out[0], 0, (size_t)skipped * sizeof(float), bound->stream));
+    struct ah_cuda_embedding_bwd job = {.dtable = (float *)bound->out[0] + skipped,
                                         .dx = bound->in[0],
                                         .ids = bound->in[1],
                                         .rows = ah__shape_rows(dx),
                                         .cols = dx->dim[2],
-                                        .vocabulary = call->call->out[0].meta.shape.dim[0],
+                                        .vocabulary = call->call->out[0].meta.shape.dim[0] - call->call->attr.first,
                                         .adds = call->adds[0],
                                         .workspace = bound->workspace};
     AH_CUDA_TRY(ah__cuda_embedding_bwd_enqueue(bound->stream, call->dtype, &job));

@@ -36,8 +36,9 @@ static int rotary_enqueue(const struct ah_cuda_bound *bound)
     const uint64_t *turn = bound->call->owned;
     int64_t half = ah__rotary_pairs(x, &call->attr);
     struct ah_cuda_rotary job = {.x = bound->out[0],
-                                 .batch = x->shape.dim[0],
-                                 .seq = x->shape.dim[1],
+                                 .positions = bound->in[1],
+                                 .batch = bound->in[1] ? 1 : x->shape.dim[0],
+                                 .seq = x->shape.dim[1] * (bound->in[1] ? x->shape.dim[0] : 1),
                                  .heads = call->attr.heads * (by_head ? 2 : 1),
                                  .size = ah__rotary_size(x, &call->attr),
                                  .by_head = by_head,

@@ -18,6 +18,7 @@ static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
     switch (kind) {
     case AH_OPERAND_TOKENS:
     case AH_OPERAND_TARGETS:
+    case AH_OPERAND_POSITIONS:
         return AH_I32;
     case AH_OPERAND_STATISTICS:
     case AH_OPERAND_LOSS:
@@ -28,6 +29,7 @@ static enum ah_dtype dtype_of(enum ah_operand_kind kind, enum ah_dtype compute)
     case AH_OPERAND_PARAM:
     case AH_OPERAND_GRADIENT:
     case AH_OPERAND_SCRATCH:
+    case AH_OPERAND_CACHE:
         break;
     }
     return compute;

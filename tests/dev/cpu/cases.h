@@ -62,7 +62,7 @@ struct op_data {
 static inline enum ah_dtype input_dtype(enum ah_op op, int input, enum ah_dtype compute)
 {
     enum ah_operand_kind kind = ah__op_table[op]->in[input].kind;
-    if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS)
+    if (kind == AH_OPERAND_TOKENS || kind == AH_OPERAND_TARGETS || kind == AH_OPERAND_POSITIONS)
         return AH_I32;
     return kind == AH_OPERAND_STATISTICS || kind == AH_OPERAND_SCALE ? AH_F32 : compute;
 }
@@ -100,11 +100,39 @@ static inline void operand_set(const struct op_data *data, const struct ah_opera
         ((float *)at)[i] = x;
 }
 
+/* Documents of one token, and of up to two thirds of a sequence. */
+static inline void positions_fill(int32_t *positions, const struct ah_shape *shape, uint64_t seed)
+{
+    int64_t seq = shape->dim[1];
+    for (int64_t i = 0, left = 0; i < seq * shape->dim[0]; i++) {
+        bool begins = i % seq == 0 || left == 0;
+        if (begins)
+            left = 1 + (int64_t)(ah__random_bits(seed, (uint64_t)i) % (uint64_t)(seq * 2 / 3 + 1));
+        positions[i] = begins ? 0 : positions[i - 1] + 1;
+        left--;
+    }
+}
+
+/* Each token in a row of a cache of its own, in the middle. */
+static inline void rows_fill(int32_t *positions, const struct ah_shape *shape, int64_t rows)
+{
+    int64_t seq = shape->dim[1];
+    for (int64_t i = 0; i < seq * shape->dim[0]; i++)
+        positions[i] = (int32_t)(i % seq + (rows - seq) / 2);
+}
+
 static inline void op_data_fill(struct op_data *data, uint64_t seed, int64_t vocabulary)
 {
     for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
         struct ah_operand *operand = &data->call.in[i];
         int64_t count = operand->space ? ah__shape_count(&operand->meta.shape) : 0;
+        if (count && ah__op_table[data->call.op]->in[i].kind == AH_OPERAND_POSITIONS) {
+            if (ah__op_table[data->call.op]->in[0].kind == AH_OPERAND_CACHE)
+                rows_fill(operand_at(data, operand), &operand->meta.shape, data->call.in[0].meta.shape.dim[1]);
+            else
+                positions_fill(operand_at(data, operand), &operand->meta.shape, seed);
+            continue;
+        }
         for (int64_t j = 0; j < count; j++)
             if (operand->meta.dtype == AH_I32)
                 ((int32_t *)operand_at(data, operand))[j] =

@@ -21,7 +21,7 @@ static inline void reference_embedding(const struct reference *r)
 {
     int64_t cols = r->call->in[0].meta.shape.dim[1], tokens = ah__shape_count(&r->call->in[1].meta.shape);
     for (int64_t i = 0; i < tokens * cols; i++)
-        r->out[0][i] = r->in[0][(int64_t)r->in[1][i / cols] * cols + i % cols];
+        r->out[0][i] = r->in[0][(r->call->attr.first + (int64_t)r->in[1][i / cols]) * cols + i % cols];
 }
 
 static inline void reference_add_position(const struct reference *r)
@@ -89,7 +89,8 @@ static inline void reference_rotary(const struct reference *r)
     int64_t size = x->dim[2] / attr->heads / (attr->by_head ? 3 : 1), dims = attr->dims ? attr->dims : size;
     for (int64_t i = 0; i < ah__shape_count(x); i++) {
         int64_t t = i / x->dim[2] % x->dim[1], c = i % size, pair = c % (dims / 2);
-        double angle = (double)t * reference_angle(attr, pair, dims);
+        double position = r->in[1] ? r->in[1][i / x->dim[2]] : (double)t;
+        double angle = position * reference_angle(attr, pair, dims);
         if (c >= dims || (attr->by_head && i / size % 3 == 2))
             r->out[0][i] = r->in[0][i];
         else if (c < dims / 2)
@@ -136,10 +137,12 @@ static inline double reference_attend(double *y, const double *q, const double *
     return most + log(total);
 }
 
-/* The first position that the one at `at` sees. */
-static inline int64_t reference_first(const struct ah_attr *attr, int64_t at)
+/* The first place that the one at `at` sees. `positions`: of the batch, or null. */
+static inline int64_t reference_first(const struct ah_attr *attr, const double *positions, int64_t at)
 {
-    return attr->window && at >= attr->window ? at - attr->window + 1 : 0;
+    int64_t first = attr->window && at >= attr->window ? at - attr->window + 1 : 0;
+    int64_t document = positions ? at - (int64_t)positions[at] : 0;
+    return first > document ? first : document;
 }
 
 static inline void reference_attention(const struct reference *r)
@@ -153,8 +156,9 @@ static inline void reference_attention(const struct reference *r)
         int64_t part = by_head ? size : channels;
         const double *start = r->in[0] + batch * seq * stride + head * size * (by_head ? 3 : 1);
         r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
-                                        start + part, start + 2 * part, stride, reference_first(&r->call->attr, t), t,
-                                        size);
+                                        start + part, start + 2 * part, stride,
+                                        reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t),
+                                        t, size);
     }
 }
 
@@ -167,7 +171,48 @@ static inline void reference_attention_qkv(const struct reference *r)
         int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
         r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
-                                        reference_first(&r->call->attr, t), t, size);
+                                        reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t),
+                                        t, size);
+    }
+}
+
+/* Where k, or v, of head `head` begins in a token. */
+static inline int64_t reference_written(const struct reference *r, int64_t head, int64_t size, bool value)
+{
+    int64_t heads = r->call->attr.heads, part = value ? 2 : 1;
+    if (r->in[2])
+        return head * size;
+    return r->call->attr.by_head ? (3 * head + part) * size : (part * heads + head) * size;
+}
+
+static inline void reference_cache_write(const struct reference *r)
+{
+    const struct ah_shape *cache = &r->call->in[0].meta.shape, *k = &r->call->in[1].meta.shape;
+    int64_t keys = cache->dim[2] / 2, heads = r->in[2] ? 1 : r->call->attr.heads, size = keys / heads;
+    for (int64_t i = 0; i < ah__shape_count(cache); i++)
+        r->out[0][i] = r->in[0][i];
+    for (int64_t token = 0; token < k->dim[0] * k->dim[1]; token++) {
+        int64_t row = r->in[3] ? (int64_t)r->in[3][token] : token % k->dim[1];
+        double *to = r->out[0] + (token / k->dim[1] * cache->dim[1] + row) * 2 * keys;
+        for (int64_t c = 0; c < keys; c++) {
+            to[c] = r->in[1][token * k->dim[2] + reference_written(r, c / size, size, false) + c % size];
+            to[keys + c] = r->in[r->in[2] ? 2 : 1][token * k->dim[2] + reference_written(r, c / size, size, true) +
+                                                   c % size];
+        }
+    }
+}
+
+static inline void reference_attention_cached(const struct reference *r)
+{
+    const struct ah_shape *cache = &r->call->in[0].meta.shape, *y = &r->call->out[0].meta.shape;
+    int64_t keys = cache->dim[2] / 2, heads = r->call->attr.heads, size = y->dim[2] / heads;
+    int64_t group = heads / r->call->attr.kv_heads, stride = reference_last(&r->call->in[1]);
+    for (int64_t i = 0; i < y->dim[0] * y->dim[1] * heads; i++) {
+        int64_t token = i / heads, head = i % heads, position = (int64_t)r->in[2][token];
+        const double *kept = r->in[0] + token / y->dim[1] * cache->dim[1] * 2 * keys + head / group * size;
+        const double *q = r->in[1] + token * stride + head * size * (r->call->attr.by_head ? 3 : 1);
+        reference_attend(r->out[0] + i * size, q, kept, kept + keys, 2 * keys,
+                         reference_first(&r->call->attr, NULL, position), position, size);
     }
 }
 
@@ -275,6 +320,7 @@ static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
     [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
     [AH_OP_RMSNORM] = reference_rmsnorm,     [AH_OP_ROTARY] = reference_rotary,
     [AH_OP_SILU_MUL] = reference_silu_mul,   [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
+    [AH_OP_CACHE_WRITE] = reference_cache_write, [AH_OP_ATTENTION_CACHED] = reference_attention_cached,
     [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy, [AH_OP_GELU_ERF] = reference_gelu_erf,
 };
 

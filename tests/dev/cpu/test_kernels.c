@@ -1,88 +1,10 @@
 /* Every operator against its definition in double, and every gradient against central differences of that definition.
  */
 #include "dev/cpu/cases.h"
+#include "dev/cpu/forward_cases.h"
 #include "dev/cpu/reference.h"
 
 #include <stdio.h>
-
-static const struct op_case forward_cases[] = {
-    {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
-    {"add_position", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 20), S2(9, 20)}, {0}, 0},
-    {"add_position from 3", AH_OP_ADD_POSITION, {.first = 3}, {S3(2, 7, 20), S2(11, 20)}, {0}, 0},
-    {"layernorm of 20", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20), S1(20)}, {0}, 0},
-    {"layernorm of 1", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(3, 1), S1(1), S1(1)}, {0}, 0},
-    {"layernorm of 37 without bias", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S2(5, 37), S1(37)}, {0}, 0},
-    {"layernorm of 173", AH_OP_LAYERNORM, {.eps = 1e-5F}, {S3(5, 41, 173), S1(173), S1(173)}, {0}, 0},
-    {"rmsnorm of 20", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 7, 20), S1(20)}, {0}, 0},
-    {"rmsnorm of heads", AH_OP_RMSNORM, {.eps = 1e-5F}, {S3(2, 7, 60), S1(12)}, {0}, 0},
-    {"rmsnorm of 1", AH_OP_RMSNORM, {.eps = 1e-5F}, {S2(3, 1), S1(1)}, {0}, 0},
-    {"rmsnorm of 173", AH_OP_RMSNORM, {.eps = 1e-2F}, {S3(5, 41, 173), S1(173)}, {0}, 0},
-    {"rotary", AH_OP_ROTARY, {.heads = 3, .theta = 1e4F}, {S3(2, 7, 3 * 20)}, {0}, 0},
-    {"rotary of some", AH_OP_ROTARY, {.heads = 3, .theta = 700, .dims = 6}, {S3(2, 131, 3 * 19)}, {0}, 0},
-    {"rotary, stretched", AH_OP_ROTARY, {.heads = 3, .theta = 1e4F, .factor = 2.5F}, {S3(2, 70, 3 * 20)}, {0}, 0},
-    {"rotary, some stretched", AH_OP_ROTARY, {.heads = 3, .theta = 500, STRETCHED}, {S3(2, 131, 3 * 20)}, {0}, 0},
-    {"rotary qkv", AH_OP_ROTARY, {.heads = 2, .theta = 700, .dims = 6, .by_head = true}, {S3(2, 31, 6 * 19)}, {0}, 0},
-    {"rotary of one pair", AH_OP_ROTARY, {.heads = 1, .theta = 1e4F}, {S3(1, 3, 2)}, {0}, 0},
-    {"rotary of 4000", AH_OP_ROTARY, {.heads = 2, .theta = 5e5F}, {S3(1, 4000, 2 * 34)}, {0}, 0},
-    {"linear", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13), S1(13)}, {0}, 0},
-    {"linear without bias", AH_OP_LINEAR, {0}, {S3(2, 7, 20), S2(20, 13)}, {0}, 0},
-    {"linear out_in", AH_OP_LINEAR, {.out_in = true}, {S3(2, 7, 20), S2(13, 20), S1(13)}, {0}, 0},
-    {"linear in tiles", AH_OP_LINEAR, {0}, {S2(531, 70), S2(70, 410), S1(410)}, {0}, 0},
-    {"linear to one", AH_OP_LINEAR, {0}, {S2(5, 20), S2(20, 1), S1(1)}, {0}, 0},
-    {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 60 * 3)}, {0}, 0},
-    {"attention of 70", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 70, 10 * 3)}, {0}, 0},
-    {"attention of 200", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 200, 64 * 3)}, {0}, 0},
-    {"attention of 128, head 256", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 128, 256 * 3)}, {0}, 0},
-    {"attention of 65, head 80", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 65, 160 * 3)}, {0}, 0},
-    {"attention of 1", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 1, 8 * 3)}, {0}, 0},
-    {"attention_qkv of 7",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 3, .kv_heads = 3},
-     {S3(2, 7, 60), S3(2, 7, 60), S3(2, 7, 60)},
-     {0},
-     0},
-    {"attention_qkv of 150, 6 to 2",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 6, .kv_heads = 2},
-     {S3(2, 150, 6 * 11), S3(2, 150, 2 * 11), S3(2, 150, 2 * 11)},
-     {0},
-     0},
-    {"attention by head of 150",
-     AH_OP_ATTENTION,
-     {.heads = 3, .by_head = true},
-     {S3(2, 150, 33 * 3)},
-     {0},
-     0},
-    {"attention of 200, window 70",
-     AH_OP_ATTENTION,
-     {.heads = 2, .window = 70, .by_head = true},
-     {S3(1, 200, 10 * 3)},
-     {0},
-     0},
-    {"attention_qkv of 7, window 1",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2, .window = 1},
-     {S3(2, 7, 20), S3(2, 7, 10), S3(2, 7, 10)},
-     {0},
-     0},
-    {"attention_qkv of 150, window 3",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2, .window = 3},
-     {S3(1, 150, 20), S3(1, 150, 10), S3(1, 150, 10)},
-     {0},
-     0},
-    {"gelu", AH_OP_GELU, {0}, {S3(2, 7, 20)}, {0}, 0},
-    {"gelu_erf", AH_OP_GELU_ERF, {0}, {S3(2, 7, 20)}, {0}, 0},
-    {"gelu_erf in pieces", AH_OP_GELU_ERF, {0}, {S1(40007)}, {0}, 0},
-    {"gelu in pieces", AH_OP_GELU, {0}, {S1(40007)}, {0}, 0},
-    {"relu", AH_OP_RELU, {0}, {S3(2, 7, 20)}, {0}, 0},
-    {"silu_mul", AH_OP_SILU_MUL, {0}, {S3(2, 7, 20), S3(2, 7, 20)}, {0}, 0},
-    {"silu_mul in pieces", AH_OP_SILU_MUL, {0}, {S1(40007), S1(40007)}, {0}, 0},
-    {"add", AH_OP_ADD, {0}, {S3(2, 7, 20), S3(2, 7, 20)}, {0}, 0},
-    {"copy", AH_OP_COPY, {0}, {S3(2, 7, 20)}, {0}, 0},
-    {"cross_entropy", AH_OP_CROSS_ENTROPY, {0}, {S3(2, 7, 11), S2(2, 7)}, {0}, 11},
-    {"cross_entropy of 1000", AH_OP_CROSS_ENTROPY, {0}, {S3(3, 5, 1000), S2(3, 5)}, {0}, 1000},
-};
 
 static double *doubles(const struct op_data *data, const struct ah_operand *operand)
 {
@@ -152,7 +74,7 @@ static void forward_matches_definition(void **state)
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 /* Where a backward operator's inputs come from: the gradient of output 0, a forward input, a forward output. */
-enum source { NOTHING, DY, X0, X1, X2, Y0, Y1, Y2 };
+enum source { NOTHING, DY, X0, X1, X2, X3, Y0, Y1, Y2 };
 
 struct gradient_case {
     struct op_case forward;
@@ -163,6 +85,10 @@ struct gradient_case {
 
 static const struct gradient_case gradient_cases[] = {
     {{"embedding_bwd", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11}, AH_OP_EMBEDDING_BWD, {DY, X1}, {0}},
+    {{"embedding_bwd from 2", AH_OP_EMBEDDING, {.first = 2}, {S2(11, 20), S2(2, 7)}, {0}, 9},
+     AH_OP_EMBEDDING_BWD,
+     {DY, X1},
+     {0}},
     {{"position_bwd", AH_OP_ADD_POSITION, {0}, {S3(2, 7, 20), S2(9, 20)}, {0}, 0}, AH_OP_POSITION_BWD, {DY}, {1}},
     {{"position_bwd from 2", AH_OP_ADD_POSITION, {.first = 2}, {S3(2, 7, 20), S2(11, 20)}, {0}, 0},
      AH_OP_POSITION_BWD,
@@ -270,6 +196,19 @@ static const struct gradient_case gradient_cases[] = {
      AH_OP_ATTENTION_BWD,
      {DY, X0, Y0, Y1},
      {0}},
+    {{"attention_bwd of documents", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 150, 4 * 3), S2(1, 150)}, {0}, 0},
+     AH_OP_ATTENTION_BWD,
+     {DY, X0, Y0, Y1, X1},
+     {0}},
+    {{"attention_qkv_bwd of documents, window 30",
+      AH_OP_ATTENTION_QKV,
+      {.heads = 2, .kv_heads = 1, .window = 30},
+      {S3(1, 150, 4), S3(1, 150, 2), S3(1, 150, 2), S2(1, 150)},
+      {0},
+      0},
+     AH_OP_ATTENTION_QKV_BWD,
+     {DY, X0, X1, X2, Y0, Y1, X3},
+     {0, 1, 2}},
     {{"attention_bwd of 150, window 20",
       AH_OP_ATTENTION,
       {.heads = 1, .window = 20},

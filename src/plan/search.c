@@ -1,10 +1,11 @@
-/* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget
- * leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
+/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and head,
+ * as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
  * the visit ends when the next bound is no better than the best simulated time, so what is skipped could not have won,
  * or at a limit.
  *
  * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
- * refetch distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a
+ * refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after
+ * the other, then more and more blocks whole. List scheduling has anomalies (more room can make a
  * schedule longer), so what was thinned out may be better: from the best plan visited the search goes downhill over all
  * switches (improve.c). How far it stays behind a random search is measured by bench/search. Models of few layers are
  * searched whole. */
@@ -81,19 +82,55 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     candidates->least = *plan;
 }
 
-/* All c of one (p, o, embedding, head). */
-static int candidates_over_c(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
-                             const struct ah_budget *budget)
+/* Whether a byte that selective recomputation frees takes less time than one that recomputing the block does. */
+static bool selective_pays(const struct ah_predictor *predictor)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    const struct ah_code *block = &predictor->partition->code[AH_CLASS_BLOCK];
+    double freed = (double)(block->saved_bytes - block->kept_bytes);
+    return predictor->policy->selective && (double)costs->selective_ns[AH_CLASS_BLOCK] * (double)block->saved_bytes <
+                                               (double)costs->recompute_ns[AH_CLASS_BLOCK] * freed;
+}
+
+/* Fewer and fewer activations kept: where that pays, first one block after the other recomputes selectively, then one
+ * after the other recomputes all. False: none is left. */
+static bool fewer_kept(struct ah_switches *switches, bool selective)
+{
+    if (selective && switches->checkpoint == 0 && switches->selective < switches->layers) {
+        switches->selective++;
+        return true;
+    }
+    switches->checkpoint++;
+    switches->selective -= switches->selective > 0;
+    return switches->checkpoint <= switches->layers;
+}
+
+/* All (c, selective) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
+                                const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
-    int slots_before = 0;
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
+        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+        for (switches->selective = 0; switches->selective <= most; switches->selective++)
+            if (ah__plan_fit(&plan, predictor, budget))
+                AH_TRY(candidates_whole(candidates, &plan, predictor));
+            else
+                note_least(candidates, &plan, budget);
+    }
+    return AH_OK;
+}
+
+/* Some (c, selective) of one (p, o, embedding, head). */
+static int candidates_thinned(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
+                              const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan.switches;
+    bool selective = selective_pays(predictor);
+    int slots_before = 0;
+    do {
         if (!ah__plan_fit(&plan, predictor, budget)) {
             note_least(candidates, &plan, budget);
-            continue;
-        }
-        if (switches->layers <= SEARCH_WHOLE_LAYERS) {
-            AH_TRY(candidates_whole(candidates, &plan, predictor));
             continue;
         }
         if (switches->slots <= slots_before)
@@ -103,7 +140,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
         AH_TRY(candidate_add(candidates, &plan, predictor));
         if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
-    }
+    } while (fewer_kept(switches, selective));
     return AH_OK;
 }
 
@@ -142,13 +179,15 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
     struct ah_switches *switches = &plan.switches;
+    bool whole = layers <= SEARCH_WHOLE_LAYERS;
     for (int places = 0; places < 4; places++)
         for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
             for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
                  switches->offload_params++) {
                 switches->embedding_on_host = places & 1;
                 switches->head_on_host = places & 2;
-                AH_TRY(candidates_over_c(candidates, plan, predictor, budget));
+                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
+                             : candidates_thinned(candidates, plan, predictor, budget));
             }
     return AH_OK;
 }

@@ -29,6 +29,7 @@ static void world_init(struct world *world, uint64_t seed, int layers, const cha
         costs->ns[AH_ITEM_FORWARD][class] = compute * size;
         costs->ns[AH_ITEM_BACKWARD][class] = 2 * compute * size;
         costs->recompute_ns[class] = compute * size * 9 / 10;
+        costs->selective_ns[class] = compute * size / 20;
         costs->ns[AH_ITEM_UPDATE_DEVICE][class] = size * 5;
         costs->ns[AH_ITEM_UPDATE_HOST][class] = host * size;
         costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = link * size;
@@ -54,10 +55,30 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
     ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
-/* Every plan there is: all switches, all slot counts that fit. */
-static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
+/* All slot counts that fit and all refetch distances of one choice of the other switches. */
+static int64_t exhaust_slots(struct ah_plan plan, const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX, step, device, host;
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
+    for (plan.switches.slots = ah__sched_min_slots(&config); plan.switches.slots <= 2 * plan.switches.layers;
+         plan.switches.slots++) {
+        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
+        if (device > budget->device_bytes)
+            break;
+        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
+             plan.switches.refetch_ahead++) {
+            assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
+            best = step < best ? step : best;
+        }
+    }
+    return best;
+}
+
+/* Every plan there is: all switches. */
+static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
+{
+    int64_t best = INT64_MAX;
     struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
     for (int places = 0; places < 4; places++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers;
@@ -66,20 +87,13 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                  plan.switches.offload_params++)
                 for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
                      plan.switches.checkpoint++) {
-                    struct ah_sched_config config;
+                    int most = plan.switches.layers - plan.switches.checkpoint;
                     plan.switches.embedding_on_host = places & 1;
                     plan.switches.head_on_host = places & 2;
-                    ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
-                    for (plan.switches.slots = ah__sched_min_slots(&config);
-                         plan.switches.slots <= 2 * plan.switches.layers; plan.switches.slots++) {
-                        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
-                        if (device > budget->device_bytes)
-                            break;
-                        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
-                             plan.switches.refetch_ahead++) {
-                            assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
-                            best = step < best ? step : best;
-                        }
+                    for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++) {
+                        plan.switches.selective = s;
+                        int64_t step = exhaust_slots(plan, world, budget);
+                        best = step < best ? step : best;
                     }
                 }
     return best;
@@ -124,10 +138,12 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->recompute_ns[class] = costs->ns[AH_ITEM_FORWARD][class] * fixture_draw(f, 5, 10) / 10;
+        costs->selective_ns[class] = costs->recompute_ns[class] * fixture_draw(f, 1, 10) / 10;
     }
     world->predictor.costs.lanes = costs->lanes;
     memcpy(world->predictor.costs.ns, costs->ns, sizeof costs->ns);
     memcpy(world->predictor.costs.recompute_ns, costs->recompute_ns, sizeof costs->recompute_ns);
+    memcpy(world->predictor.costs.selective_ns, costs->selective_ns, sizeof costs->selective_ns);
     plan->switches.tiles = (int)fixture_draw(f, 1, 4);
     plan->switches.overtaking = (int)fixture_draw(f, 0, plan->switches.slots);
 }

@@ -1,7 +1,7 @@
-/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and head,
- * as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
- * the visit ends when the next bound is no better than the best simulated time, so what is skipped could not have won,
- * or at a limit.
+/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and
+ * head, as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in
+ * order of their lower bound, and the visit ends when the next bound is no better than the best simulated time, so
+ * what is skipped could not have won, or at a limit.
  *
  * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
  * refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after
@@ -92,17 +92,34 @@ static bool selective_pays(const struct ah_predictor *predictor)
                                                (double)costs->recompute_ns[AH_CLASS_BLOCK] * freed;
 }
 
-/* Fewer and fewer activations kept: where that pays, first one block after the other recomputes selectively, then one
- * after the other recomputes all. False: none is left. */
-static bool fewer_kept(struct ah_switches *switches, bool selective)
+/* The next step from keeping all activations to keeping none: where that pays, first one block after the other
+ * recomputes selectively, then one after the other recomputes all. Returns the bytes that it frees, or some more. */
+static int64_t keep_less(struct ah_switches *switches, bool selective, const struct ah_partition *partition)
 {
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    int64_t freed = block->saved_bytes;
     if (selective && switches->checkpoint == 0 && switches->selective < switches->layers) {
         switches->selective++;
-        return true;
+        freed -= block->kept_bytes;
+    } else {
+        switches->checkpoint++;
+        freed = switches->selective > 0 ? block->kept_bytes : freed;
+        switches->selective -= switches->selective > 0;
     }
-    switches->checkpoint++;
-    switches->selective -= switches->selective > 0;
-    return switches->checkpoint <= switches->layers;
+    return ah__micro_batches(partition) * (freed + AH_LAYOUT_ALIGN);
+}
+
+/* As many steps as it takes at least to free so many bytes, or until all blocks recompute: then programs that no block
+ * runs any more may free scratch, too. At least one step; false: all blocks recompute already. */
+static bool keep_less_by(int64_t bytes, struct ah_switches *switches, bool selective,
+                         const struct ah_partition *partition)
+{
+    if (switches->checkpoint == switches->layers)
+        return false;
+    do
+        bytes -= keep_less(switches, selective, partition);
+    while (bytes > 0 && switches->checkpoint < switches->layers);
+    return true;
 }
 
 /* All (c, selective) of one (p, o, embedding, head), every number of slots and every refetch distance. */
@@ -127,9 +144,12 @@ static int candidates_thinned(struct candidates *candidates, struct ah_plan plan
 {
     struct ah_switches *switches = &plan.switches;
     bool selective = selective_pays(predictor);
+    int64_t missing_bytes, slot_bytes = ah__layout_slot_bytes(predictor->partition);
     int slots_before = 0;
     do {
-        if (!ah__plan_fit(&plan, predictor, budget)) {
+        bool fits = ah__plan_fit(&plan, predictor, budget);
+        missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        if (!fits) {
             note_least(candidates, &plan, budget);
             continue;
         }
@@ -140,7 +160,7 @@ static int candidates_thinned(struct candidates *candidates, struct ah_plan plan
         AH_TRY(candidate_add(candidates, &plan, predictor));
         if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
-    } while (fewer_kept(switches, selective));
+    } while (keep_less_by(missing_bytes, switches, selective, predictor->partition));
     return AH_OK;
 }
 
@@ -221,28 +241,55 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     return AH_OK;
 }
 
-static int visit(struct ah_plan *best, struct ah_search_report *report, const struct candidates *candidates,
+static int visit_one(struct ah_plan *best, struct ah_search_report *report, struct candidate *candidate,
+                     const struct ah_predictor *predictor)
+{
+    int64_t step_ns;
+    AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
+    if (report->simulated++ == 0 || step_ns < best->step_ns) {
+        *best = candidate->plan;
+        best->step_ns = step_ns;
+    }
+    return AH_OK;
+}
+
+/* Brings the candidate with the lowest bound to the front. */
+static void lowest_first(struct candidates *candidates)
+{
+    struct candidate *list = candidates->list, *lowest = list, first = *list;
+    for (size_t i = 1; i < candidates->count; i++)
+        lowest = by_bound(&list[i], lowest) < 0 ? &list[i] : lowest;
+    *list = *lowest;
+    *lowest = first;
+}
+
+/* Forgets what cannot be faster than `best_ns`, all but the first. */
+static void forget_slower(struct candidates *candidates, int64_t best_ns)
+{
+    size_t kept = 1;
+    for (size_t i = 1; i < candidates->count; i++)
+        if (candidates->list[i].bound_ns < best_ns)
+            candidates->list[kept++] = candidates->list[i];
+    candidates->count = kept;
+}
+
+/* Few are left to be put in order when the first has been simulated. */
+static int visit(struct ah_plan *best, struct ah_search_report *report, struct candidates *candidates,
                  const struct ah_predictor *predictor)
 {
-    int64_t best_ns = INT64_MAX, most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
+    int64_t most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
     report->candidates = (int64_t)candidates->count;
-    for (size_t i = 0; i < candidates->count; i++) {
-        struct candidate *candidate = &candidates->list[i];
-        int64_t step_ns;
-        if (candidate->bound_ns >= best_ns)
-            break;
-        if (report->simulated == most) {
-            report->open_bound_ns = candidate->bound_ns;
+    lowest_first(candidates);
+    AH_TRY(visit_one(best, report, &candidates->list[0], predictor));
+    forget_slower(candidates, best->step_ns);
+    qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
+    for (size_t i = 1; i < candidates->count && candidates->list[i].bound_ns < best->step_ns; i++) {
+        if (report->simulated >= most) {
+            report->open_bound_ns = candidates->list[i].bound_ns;
             break;
         }
-        AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
-        report->simulated++;
-        if (step_ns >= best_ns)
-            continue;
-        best_ns = step_ns;
-        *best = candidate->plan;
+        AH_TRY(visit_one(best, report, &candidates->list[i], predictor));
     }
-    best->step_ns = best_ns;
     return AH_OK;
 }
 
@@ -383,10 +430,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);
     }
-    if (status == AH_OK) {
-        qsort(candidates.list, candidates.count, sizeof *candidates.list, by_bound);
+    if (status == AH_OK)
         status = visit(&best, report, &candidates, predictor);
-    }
     if (status == AH_OK && !placed)
         status = ah__plan_improve(&best, &report->simulated, predictor, budget, candidates.list[0].bound_ns,
                                   improvements(predictor->partition));

@@ -77,8 +77,8 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
                         b->norm[k]);
     fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident",
              plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
-             plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
-             plan->switches.head_on_host);
+             plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
+             plan->switches.embedding_on_host, plan->switches.head_on_host);
 }
 
 static uint64_t drawn;

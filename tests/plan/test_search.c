@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "plan/search.h"
+#include "sched/switches.h"
 
 struct world {
     struct fixture fixture;
@@ -177,6 +178,41 @@ static void no_schedule_beats_the_bound(void **state)
     }
 }
 
+/* Systems as published recompute whole blocks only; ours gains by the choice, or loses nothing. */
+static void only_our_policy_recomputes_selectively(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 8 };
+    int used = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan, whole;
+        int64_t least, most;
+        world_init(&world, 300 + seed, 5 + (int)seed, "autohete");
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most)};
+        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
+        assert_true(ah__switches_valid(&plan.switches));
+        used += plan.switches.selective > 0;
+        struct ah_policy without = ah__policy_autohete;
+        without.selective = false;
+        world.predictor.policy = &without;
+        assert_ok(ah__plan_search(&whole, &report, &world.predictor, &budget));
+        assert_int_equal(whole.switches.selective, 0);
+        assert_true(plan.step_ns <= whole.step_ns + whole.step_ns / 200);
+        for (int i = 0; ah__policies[i]; i++) {
+            world.predictor.policy = ah__policies[i];
+            if (ah__policies[i] == &ah__policy_autohete)
+                continue;
+            int status = ah__plan_search(&whole, &report, &world.predictor, &budget);
+            assert_true(status == AH_EBUDGET || (status == AH_OK && whole.switches.selective == 0));
+        }
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(used > 0);
+}
+
 static void the_smallest_budget_named_works(void **state)
 {
     (void)state;
@@ -280,5 +316,6 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
 
 AH_TEST_SUITE("plan/search", cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+              cmocka_unit_test(only_our_policy_recomputes_selectively),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -40,6 +40,7 @@ static void draw_machine(struct ah_profile *profile, const struct ah_partition *
         ns[AH_ITEM_FORWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_FORWARD].flops * flop_ns);
         ns[AH_ITEM_BACKWARD][class] = 1 + (int64_t)(code->program[AH_PROGRAM_BACKWARD].flops * flop_ns);
         profile->costs.recompute_ns[class] = 1 + (int64_t)(code->program[AH_PROGRAM_RECOMPUTE].flops * flop_ns);
+        profile->costs.selective_ns[class] = 1 + profile->costs.recompute_ns[class] / 20;
         ns[AH_ITEM_PREFETCH][class] = ns[AH_ITEM_REFETCH][class] = ns[AH_ITEM_OFFLOAD][class] =
             1 + (int64_t)(4 * count * link_ns);
         ns[AH_ITEM_UPDATE_HOST][class] = 1 + (int64_t)(count * host_ns);

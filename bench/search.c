@@ -34,6 +34,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     int layers = switches->layers;
     if (draw(1, rarely) == 1)
         switches->checkpoint = draw(0, layers);
+    if (draw(1, rarely) == 1 || switches->checkpoint + switches->selective > layers)
+        switches->selective = draw(0, 1) ? layers - switches->checkpoint : draw(0, layers - switches->checkpoint);
     if (draw(1, rarely) == 1)
         switches->offload_optimizer = draw(0, layers);
     if (draw(1, rarely) == 1 || switches->offload_params > switches->offload_optimizer)
@@ -99,8 +101,9 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,p=%d,o=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,head=%s", s->checkpoint,
-           s->offload_params, s->offload_optimizer, s->slots, s->refetch_ahead, s->tiles, s->overtaking, s->spares,
+    printf("  c=%d,selective=%d,p=%d,o=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,head=%s",
+           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->slots, s->refetch_ahead, s->tiles,
+           s->overtaking, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device");
 }
 

@@ -25,12 +25,13 @@ static void scale(struct ah_profile *profile, const struct paper_point *point)
         {AH_ITEM_REFETCH, point->link},    {AH_ITEM_OFFLOAD, point->link},     {AH_ITEM_UPDATE_HOST, point->host},
     };
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
-        int64_t *recompute = &profile->costs.recompute_ns[class];
+        int64_t *recompute = &profile->costs.recompute_ns[class], *selective = &profile->costs.selective_ns[class];
         for (size_t i = 0; i < AH_LENGTH(scaled); i++) {
             int64_t *ns = &profile->costs.ns[scaled[i].kind][class];
             *ns = llround((double)*ns / scaled[i].rate);
         }
         *recompute = llround((double)*recompute / point->compute);
+        *selective = llround((double)*selective / point->compute);
     }
 }
 

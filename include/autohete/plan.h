@@ -99,9 +99,9 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
 
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
- * 1..layers; blocks 1..checkpoint recompute; blocks layers-offload_optimizer+1..layers keep their optimizer states on
- * the host, and the first offload_params of those give their parameters back between forward and backward (the paper's
- * c, p and o). */
+ * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
+ * which they keep; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
+ * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). */
 struct ah_switches {
     int layers;
     int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
@@ -115,6 +115,7 @@ struct ah_switches {
     int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
     int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
+    int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
@@ -143,7 +144,8 @@ struct ah_budget {
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
- * embedding=host|device,head=host|device]", or a JSON file): completed, checked against the budget and predicted. */
+ * selective=N,embedding=host|device,head=host|device]", or a JSON file): completed, checked against the budget and
+ * predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 /* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */

@@ -104,6 +104,7 @@ static void bases_fill(char *base[AH_SPACE_COUNT], const struct bind *bind)
     base[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? at->tokens : at->input;
     base[AH_SPACE_OUTPUT] = at->output;
     base[AH_SPACE_SAVED] = at->saved;
+    base[AH_SPACE_CHEAP] = at->cheap;
     base[AH_SPACE_WORK] = at->work;
     base[AH_SPACE_CACHE] = at->cache;
     base[AH_SPACE_WORKSPACE] = at->workspace;
@@ -123,6 +124,7 @@ static void steps_fill(int64_t step[AH_SPACE_COUNT], const struct bind *bind)
     step[AH_SPACE_INPUT] = bind->binding->class == AH_CLASS_EMBEDDING ? tokens_step : at->input_step;
     step[AH_SPACE_OUTPUT] = at->output_step;
     step[AH_SPACE_SAVED] = at->saved_step;
+    step[AH_SPACE_CHEAP] = at->cheap_step;
     step[AH_SPACE_BOUNDARY] = at->boundary_step;
     step[AH_SPACE_TARGETS] = step[AH_SPACE_POSITIONS] = tokens_step;
     step[AH_SPACE_LOSS] = sizeof(float);
@@ -274,7 +276,9 @@ static void forward(const struct bind *bind)
 
 static void backward(const struct bind *bind)
 {
-    const struct ah_prepared *before = bind->item->recompute ? prepared_of(bind, AH_PROGRAM_RECOMPUTE) : NULL;
+    const struct ah_prepared *before = bind->item->recompute   ? prepared_of(bind, AH_PROGRAM_RECOMPUTE)
+                                       : bind->item->selective ? prepared_of(bind, AH_PROGRAM_RECOMPUTE_SELECTIVE)
+                                                               : NULL;
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);

@@ -37,12 +37,12 @@ struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
-    char *input, *output, *saved, *work, *workspace, *boundary, *cache;
+    char *input, *output, *saved, *cheap, *work, *workspace, *boundary, *cache;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
     int64_t tokens_bytes;
     /* Bytes from what one micro-batch has of each to what the next one has; 0: all use the same. */
-    int64_t input_step, output_step, saved_step, boundary_step;
+    int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
     char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
     const char *update_grad;           /* the gradient, on that side */

@@ -43,8 +43,10 @@ void ah__evaluation_head(FILE *to)
 static void row(FILE *to, const struct ah_evaluation *evaluation, double slower)
 {
     const struct ah_plan *plan = &evaluation->plan;
-    char switches[48], device[32], host[32];
-    snprintf(switches, sizeof switches, "%d,%d,%d", plan->switches.checkpoint,
+    char selective[16] = "", switches[64], device[32], host[32];
+    if (plan->switches.selective > 0)
+        snprintf(selective, sizeof selective, "+%d", plan->switches.selective);
+    snprintf(switches, sizeof switches, "%d%s,%d,%d", plan->switches.checkpoint, selective,
              plan->switches.offload_params, plan->switches.offload_optimizer);
     fprintf(to, "%-17s %11s ", evaluation->policy, switches);
     if (!evaluation->fits) {
@@ -91,11 +93,11 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
           "c,p,o     blocks that recompute, that give their parameters back after forward and fetch them again,\n"
-          "          and whose optimizer is on the host\n"
+          "          and whose optimizer is on the host; c+n: n more recompute all but products and attention\n"
           "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's\n"
           "          total or for the longest dependency cycle from a step to the next\n"
           "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"
-          "          hardware: with those of the c recomputed blocks\n"
+          "          hardware: with those of what is recomputed\n"
           "device    peak of one device; host: peak of one rank's part of host memory\n"
           "slots     room on the device for one block's parameters or gradient each\n"
           "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host\n"
@@ -124,10 +126,11 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     fprintf(to, "{\"policy\": \"%s\", \"fits\": %s, \"reason\": ", evaluation->policy, fits ? "true" : "false");
     ah__out_string(to, evaluation->reason);
     fprintf(to,
-            ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"p\": %d, \"o\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
+            ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
+            "\"slots\": %d, \"refetch_ahead\": %d, "
             "\"embedding_on_host\": %s, \"head_on_host\": %s}",
-            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.offload_params,
-             plan->switches.offload_optimizer,
+            (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
+            plan->switches.offload_params, plan->switches.offload_optimizer,
             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);

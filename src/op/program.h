@@ -14,7 +14,8 @@ enum ah_space {
     AH_SPACE_SHARED_GRAD, /* the same of SHARED */
     AH_SPACE_INPUT,       /* activation that enters (token ids for the embedding) */
     AH_SPACE_OUTPUT,      /* activation that leaves */
-    AH_SPACE_SAVED,       /* what backward reads besides INPUT */
+    AH_SPACE_SAVED,       /* what backward reads besides INPUT, and only products and attention could make again */
+    AH_SPACE_CHEAP,       /* the rest of it: made again from INPUT, SAVED and parameters by what costs little */
     AH_SPACE_WORK,        /* scratch, dead between work items */
     AH_SPACE_BOUNDARY,    /* gradient of the output on entry to backward, of the input on exit */
     AH_SPACE_TARGETS,     /* target ids */

@@ -3,7 +3,14 @@
 #include <string.h>
 
 /* Which spaces a program's values live in. */
-enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_BACKWARD, MODE_INFER };
+enum mode {
+    MODE_FORWARD,
+    MODE_FORWARD_DROP,
+    MODE_RECOMPUTE,
+    MODE_RECOMPUTE_SELECTIVE,
+    MODE_BACKWARD,
+    MODE_INFER
+};
 
 struct place {
     enum ah_space space; /* NONE: in WORK */
@@ -17,9 +24,11 @@ struct compiling {
     int number;
     const int *param_of;
     bool *wanted;         /* by value: backward reads it, or something that makes what backward reads */
+    bool *cheap_wanted;   /* by value: the same of what selective recomputation makes again */
     bool *leads;          /* by value: it is the logits, or something that makes them */
-    bool *saved;          /* by storage: lives in SAVED */
-    int64_t *saved_offset;
+    bool *saved;          /* by storage: lives in SAVED, or in CHEAP where `cheap` says so */
+    bool *cheap;          /* by storage: selective recomputation makes it again */
+    int64_t *saved_offset; /* in SAVED or CHEAP */
     struct place *places; /* by storage, of the program being made */
     bool *absent;         /* by value: an optional result that the program being made leaves out */
     struct ah_live *live;
@@ -86,16 +95,22 @@ static void find_saved(struct compiling *c)
             c->wanted[value] = true;
             c->saved[storage_of(c, value)] = true;
         }
-    for (size_t v = 0; v < graph->value_count; v++)
-        if (c->saved[v]) {
-            c->saved_offset[v] = bytes;
-            bytes += align_up(ah__value_bytes(&graph->values[v]));
-        }
+    ah__cheap_find(c->cheap, c->section, c->saved);
+    for (int part = 0; part < 2; part++) {
+        int64_t start = bytes;
+        for (size_t v = 0; v < graph->value_count; v++)
+            if (c->saved[v] && c->cheap[v] == (part == 1)) {
+                c->saved_offset[v] = bytes - start;
+                bytes += align_up(ah__value_bytes(&graph->values[v]));
+            }
+        c->code->kept_bytes = part == 0 ? bytes : start;
+    }
     c->code->saved_bytes = bytes;
 }
 
-/* Forward operators without which some needed value would be missing; what they read is needed too. */
-static void take_needed(struct compiling *c, bool *needed)
+/* Forward operators without which some needed value would be missing; what they read is needed too, where it is of
+ * what is `made` (by storage; null: all is). */
+static void take_needed(struct compiling *c, bool *needed, const bool *made)
 {
     const struct ah_graph *graph = c->section->graph;
     int kept = 0;
@@ -105,7 +120,7 @@ static void take_needed(struct compiling *c, bool *needed)
         for (int i = 0; i < ah__op_table[node->op]->outputs; i++)
             keep = keep || needed[node->out[i]];
         for (int i = 0; keep && i < AH_OP_MAX_INPUTS; i++)
-            if (node->in[i] >= 0)
+            if (node->in[i] >= 0 && (!made || made[storage_of(c, node->in[i])]))
                 needed[node->in[i]] = true;
         if (keep)
             c->nodes[kept++] = n;
@@ -116,6 +131,13 @@ static void take_needed(struct compiling *c, bool *needed)
         c->nodes[i] = other;
     }
     c->count = kept;
+}
+
+/* Before anything else that backward needs is marked. */
+static void find_cheap_wanted(struct compiling *c)
+{
+    for (size_t v = 0; v < c->section->graph->value_count; v++)
+        c->cheap_wanted[v] = c->wanted[v] && c->cheap[storage_of(c, (int)v)];
 }
 
 static int copy_din(struct ah_section *section)
@@ -194,14 +216,14 @@ static void place_fixed(struct compiling *c, enum mode mode)
     place(c, section->loss, AH_SPACE_LOSS, 0);
     place(c, section->scale, AH_SPACE_SCALE, 0);
     place(c, section->dout, AH_SPACE_BOUNDARY, 0);
-    if (mode != MODE_RECOMPUTE)
+    if (mode != MODE_RECOMPUTE && mode != MODE_RECOMPUTE_SELECTIVE)
         place(c, section->output, AH_SPACE_OUTPUT, 0);
     if (c->din_at_boundary)
         place(c, section->din, AH_SPACE_BOUNDARY, 0);
     bool keep = mode != MODE_FORWARD_DROP && mode != MODE_INFER;
     for (size_t v = 0; keep && v < section->graph->value_count; v++)
         if (c->saved[v])
-            c->places[v] = (struct place){AH_SPACE_SAVED, c->saved_offset[v]};
+            c->places[v] = (struct place){c->cheap[v] ? AH_SPACE_CHEAP : AH_SPACE_SAVED, c->saved_offset[v]};
 }
 
 static int place_work(struct compiling *c, int64_t *work_bytes)
@@ -311,7 +333,7 @@ static int emit_infer(struct compiling *c)
     if (c->section->loss < 0)
         return AH_OK;
     AH_TRY(logits_find(c, &logits, &appended));
-    take_needed(c, c->leads);
+    take_needed(c, c->leads, NULL);
     if (appended >= 0)
         c->nodes[c->count++] = appended;
     AH_TRY(emit_program(c, &c->code->program[AH_PROGRAM_INFER], MODE_INFER));
@@ -341,8 +363,11 @@ static int compile(struct compiling *c)
     take_forward(c);
     AH_TRY(emit_program(c, &code->program[AH_PROGRAM_FORWARD], MODE_FORWARD));
     AH_TRY(emit_program(c, &code->program[AH_PROGRAM_FORWARD_DROP], MODE_FORWARD_DROP));
-    take_needed(c, c->wanted);
+    find_cheap_wanted(c);
+    take_needed(c, c->wanted, NULL);
     AH_TRY(emit_program(c, &code->program[AH_PROGRAM_RECOMPUTE], MODE_RECOMPUTE));
+    take_needed(c, c->cheap_wanted, c->cheap);
+    AH_TRY(emit_program(c, &code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE], MODE_RECOMPUTE_SELECTIVE));
     take_backward(c);
     AH_TRY(emit_program(c, &code->program[AH_PROGRAM_BACKWARD], MODE_BACKWARD));
     AH_TRY(emit_infer(c));
@@ -363,7 +388,9 @@ static int allocate(struct compiling *c)
     /* Two more nodes and values than now: settle_boundary may append a copy, logits_find a product. */
     size_t values = c->section->graph->value_count + 2, nodes = c->section->graph->node_count + 2;
     AH_TRY(ah__arena_new(&c->arena, &c->wanted, values, sizeof *c->wanted));
+    AH_TRY(ah__arena_new(&c->arena, &c->cheap_wanted, values, sizeof *c->cheap_wanted));
     AH_TRY(ah__arena_new(&c->arena, &c->leads, values, sizeof *c->leads));
+    AH_TRY(ah__arena_new(&c->arena, &c->cheap, values, sizeof *c->cheap));
     AH_TRY(ah__arena_new(&c->arena, &c->saved, values, sizeof *c->saved));
     AH_TRY(ah__arena_new(&c->arena, &c->saved_offset, values, sizeof *c->saved_offset));
     AH_TRY(ah__arena_new(&c->arena, &c->places, values, sizeof *c->places));

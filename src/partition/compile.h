@@ -12,6 +12,11 @@ enum { AH_OPERAND_ALIGN = 64 }; /* offsets in SAVED and WORK */
 int ah__code_compile(struct ah_code *code, struct ah_partition *partition, struct ah_section *section, int number,
                      const int *param_of);
 
+/* What selective recomputation makes again. By storage: set where backward reads it (`saved`) or where that is made of
+ * it, and all of it follows from what entered, parameters and saved storages that are not set, by operators that are
+ * neither products nor attention. */
+void ah__cheap_find(bool *cheap, const struct ah_section *section, const bool *saved);
+
 /* Something of `bytes` bytes that is alive from the first to the last position, both included. */
 struct ah_interval {
     int first, last;

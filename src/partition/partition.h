@@ -36,9 +36,10 @@ struct ah_group {
 
 /* The programs of a partition. id, name in text and JSON */
 #define AH_PROGRAM_TABLE(X)                                                                                            \
-    X(FORWARD, "forward")           /* keeps SAVED */                                                                  \
-    X(FORWARD_DROP, "forward_drop") /* the same with SAVED operands in WORK: recomputed blocks, evaluation */          \
-    X(RECOMPUTE, "recompute")       /* INPUT -> SAVED, nothing that backward does not read */                          \
+    X(FORWARD, "forward")           /* keeps SAVED and CHEAP */                                                        \
+    X(FORWARD_DROP, "forward_drop") /* the same with both in WORK: recomputed blocks, evaluation */                    \
+    X(RECOMPUTE, "recompute")       /* INPUT -> SAVED and CHEAP, nothing that backward does not read */                \
+    X(RECOMPUTE_SELECTIVE, "recompute_selective") /* INPUT, SAVED -> CHEAP, without products and attention */          \
     X(BACKWARD, "backward")         /* BOUNDARY in and out; writes GRAD (first use overwrites, later uses add) */      \
     X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */       \
     X(FORWARD_ADD, "forward_add")   /* FORWARD and BACKWARD of all micro-batches but the first: they add to what */    \
@@ -56,7 +57,8 @@ struct ah_code {
     struct ah_program program[AH_PROGRAM_COUNT];
     struct ah_operand logits;    /* head: where INFER leaves them, [B,T,V]; elsewhere of AH_SPACE_NONE */
     int64_t input_bytes, output_bytes;
-    int64_t saved_bytes;         /* M_a - M_a' in bytes */
+    int64_t saved_bytes;         /* M_a - M_a' in bytes: of SAVED, then of CHEAP where that lies behind it */
+    int64_t kept_bytes;          /* of SAVED alone, a multiple of what operands in CHEAP are aligned to */
     int64_t cache_bytes;         /* of CACHE */
     int64_t boundary_bytes;
     bool uses_shared;            /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */

@@ -11,7 +11,7 @@ static const char *const space_names[AH_SPACE_COUNT] = {
     [AH_SPACE_OUTPUT] = "output",     [AH_SPACE_SAVED] = "saved",   [AH_SPACE_WORK] = "work",
     [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
     [AH_SPACE_SCALE] = "scale",       [AH_SPACE_WORKSPACE] = "workspace", [AH_SPACE_POSITIONS] = "positions",
-    [AH_SPACE_CACHE] = "cache",
+    [AH_SPACE_CACHE] = "cache",       [AH_SPACE_CHEAP] = "cheap",
 };
 
 /* Only the head has something to infer, and only micro-batches add. */
@@ -175,6 +175,7 @@ static int add_class(cJSON *parent, const struct ah_partition *partition, int cl
     AH_TRY(ah__json_add_int(object, "input_bytes", code->input_bytes));
     AH_TRY(ah__json_add_int(object, "output_bytes", code->output_bytes));
     AH_TRY(ah__json_add_int(object, "saved_bytes", code->saved_bytes));
+    AH_TRY(ah__json_add_int(object, "kept_bytes", code->kept_bytes));
     AH_TRY(ah__json_add_int(object, "boundary_bytes", code->boundary_bytes));
     for (int i = 0; i < AH_PROGRAM_COUNT; i++)
         if (has_program(code, i))

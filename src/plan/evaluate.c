@@ -12,10 +12,11 @@ static void speeds(struct ah_evaluation *out, const struct ah_predictor *predict
     const struct ah_partition *partition = predictor->partition;
     double seconds = (double)out->plan.step_ns / 1e9;
     double model = partition->flops_forward + partition->flops_backward;
-    double again = out->plan.switches.checkpoint * partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].flops *
-                   ah__micro_batches(partition);
+    const struct ah_program *block = partition->code[AH_CLASS_BLOCK].program;
+    double again = out->plan.switches.checkpoint * block[AH_PROGRAM_RECOMPUTE].flops +
+                   out->plan.switches.selective * block[AH_PROGRAM_RECOMPUTE_SELECTIVE].flops;
     out->tflops_model = model / seconds / 1e12;
-    out->tflops_hardware = (model + again) / seconds / 1e12;
+    out->tflops_hardware = (model + again * ah__micro_batches(partition)) / seconds / 1e12;
     out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * ah__step_tokens(partition)) / seconds;
 }
 

@@ -51,18 +51,32 @@ static int try_plan(struct descent *descent, struct ah_plan plan)
     return AH_OK;
 }
 
-/* c, p and o, alone and against each other, with the most slots that then fit. */
+/* What recomputes whole no longer does so selectively; nothing does where the policy knows no such thing. */
+static void settle_selective(struct ah_switches *switches, const struct descent *descent)
+{
+    int most = descent->predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+    switches->selective = switches->selective > most ? most : switches->selective;
+    switches->selective = switches->selective < 0 ? 0 : switches->selective;
+}
+
+/* c, p, o and selective, alone and against each other, with the most slots that then fit. */
 static int try_blocks(struct descent *descent, const struct ah_plan *from)
 {
-    static const int moves[][3] = {{1, 0, 0},  {-1, 0, 0},  {0, 1, 0},  {0, -1, 0}, {0, 0, 1},   {0, 0, -1},
-                                   {0, 1, 1},  {0, -1, -1}, {1, 0, -1}, {-1, 0, 1}, {1, -1, -1}, {-1, 1, 1},
-                                   {1, -1, 0}, {-1, 1, 0}};
+    static const int moves[][4] = {{1, 0, 0, 0},   {-1, 0, 0, 0},  {0, 1, 0, 0},   {0, -1, 0, 0},  {0, 0, 1, 0},
+                                   {0, 0, -1, 0},  {0, 1, 1, 0},   {0, -1, -1, 0}, {1, 0, -1, 0},  {-1, 0, 1, 0},
+                                   {1, -1, -1, 0}, {-1, 1, 1, 0},  {1, -1, 0, 0},  {-1, 1, 0, 0},  {0, 0, 0, 1},
+                                   {0, 0, 0, -1},  {-1, 0, 0, 1},  {-1, 0, 0, 2},  {1, 0, 0, -2},  {0, 0, -1, 2},
+                                   {0, 0, 1, -2},  {0, -1, -1, 4}, {0, 1, 1, -4}};
     bool overtakes_all = from->switches.overtaking == from->switches.slots;
     for (size_t i = 0; i < AH_LENGTH(moves); i++)
         for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
             struct ah_plan plan = *from;
             struct ah_switches *switches = &plan.switches;
+            if (moves[i][3] && !descent->predictor->policy->selective)
+                break;
             switches->checkpoint += stride * moves[i][0];
+            switches->selective += stride * moves[i][3];
+            settle_selective(switches, descent);
             switches->offload_params += stride * moves[i][1];
             switches->offload_optimizer += stride * moves[i][2];
             switches->slots = INT_MAX;
@@ -133,6 +147,9 @@ static struct ah_plan leap(struct descent *descent)
         switches->head_on_host = !switches->head_on_host;
     if (!draw(descent, 0, 7))
         switches->embedding_on_host = !switches->embedding_on_host;
+    if (descent->predictor->policy->selective && draw(descent, 0, 1))
+        switches->selective += draw(descent, -4, 4);
+    settle_selective(switches, descent);
     switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);

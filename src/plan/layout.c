@@ -19,10 +19,11 @@ struct sizes {
     int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it */
     /* of one micro-batch */
-    int64_t input, saved, embedding_saved, boundary, head_saved;
+    int64_t input, saved, kept, embedding_saved, boundary, head_saved;
     int micro_batches;
-    int64_t saved_all; /* of all blocks and micro-batches */
-    int64_t cache;     /* of one block */
+    int64_t saved_all, kept_all; /* of all blocks and micro-batches */
+    int64_t cheap; /* where no activation set has room for what selective recomputation makes again */
+    int64_t cache; /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
     int saved_sets;
 };
@@ -75,6 +76,8 @@ static unsigned block_programs(const struct ah_switches *switches)
         kinds |= 1U << AH_PROGRAM_FORWARD;
     if (switches->checkpoint > 0)
         kinds |= 1U << AH_PROGRAM_RECOMPUTE;
+    if (switches->selective > 0)
+        kinds |= 1U << AH_PROGRAM_RECOMPUTE_SELECTIVE;
     return kinds;
 }
 
@@ -121,6 +124,19 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->accumulator = round_up(partition->groups[1].count * (int64_t)sizeof(float));
 }
 
+/* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
+ * come later in forward and are over in backward. */
+static void measure_saved(struct sizes *sizes, const struct ah_code *block, const struct ah_switches *switches)
+{
+    int keeping = ah__keeping_blocks(switches);
+    sizes->saved = round_up(block->saved_bytes);
+    sizes->kept = round_up(block->kept_bytes);
+    sizes->saved_sets = keeping > 0 ? keeping : switches->selective > 0 ? 0 : 1;
+    sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->micro_batches : 1);
+    sizes->kept_all = switches->selective * sizes->kept * sizes->micro_batches;
+    sizes->cheap = sizes->saved_sets > 0 ? 0 : round_up(block->saved_bytes - block->kept_bytes);
+}
+
 static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches,
                     int64_t workspace_bytes)
 {
@@ -128,12 +144,8 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
     *sizes = (struct sizes){.micro_batches = ah__micro_batches(partition)};
     measure_groups(sizes, partition, switches);
     sizes->input = round_up(max_bytes(code[AH_CLASS_BLOCK].input_bytes, code[AH_CLASS_HEAD].input_bytes));
-    sizes->saved = round_up(code[AH_CLASS_BLOCK].saved_bytes);
-    sizes->saved_sets = ah__saved_sets(switches);
+    measure_saved(sizes, &code[AH_CLASS_BLOCK], switches);
     sizes->cache = round_up(code[AH_CLASS_BLOCK].cache_bytes);
-    sizes->saved_all = sizes->saved_sets * sizes->saved;
-    if (switches->checkpoint < switches->layers)
-        sizes->saved_all *= sizes->micro_batches;
     sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++)
         sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
@@ -200,8 +212,8 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     measure(&sizes, partition, switches, workspace_bytes);
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
-              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all +
-              switches->layers * sizes.cache + outside_bytes(&sizes);
+              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
+              sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
             host_outside_bytes(&sizes);
 }
@@ -248,11 +260,22 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }
 
-static void place_device(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
+static void place_saved(struct ah_layout *layout, const struct ah_code *block, const struct sizes *sizes)
+{
+    int64_t *end = &layout->device_bytes;
+    layout->saved_offset = place(end, sizes->saved_all);
+    layout->kept_offset = place(end, sizes->kept_all);
+    layout->cheap_offset = place(end, sizes->cheap);
+    if (sizes->saved_sets > 0)
+        layout->cheap_offset = layout->saved_offset + block->kept_bytes;
+}
+
+static void place_device(struct ah_layout *layout, const struct ah_partition *partition,
+                         const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->device_bytes;
     layout->inputs_offset = place(end, (switches->layers + 1) * layout->input_bytes);
-    layout->saved_offset = place(end, sizes->saved_all);
+    place_saved(layout, &partition->code[AH_CLASS_BLOCK], sizes);
     layout->cache_offset = place(end, switches->layers * sizes->cache);
     layout->embedding_saved_offset = place(end, sizes->micro_batches * sizes->embedding_saved);
     layout->boundary_offset = place(end, sizes->micro_batches * sizes->boundary);
@@ -275,12 +298,15 @@ static void place_host(struct ah_layout *layout, const struct ah_switches *switc
     layout->host_staging_offset = place(end, sizes->staging);
 }
 
-static void note_sizes(struct ah_layout *layout, const struct sizes *sizes)
+static void note_sizes(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     layout->slot_bytes = sizes->buffer[AH_CLASS_BLOCK];
     layout->input_bytes = sizes->micro_batches * sizes->input;
-    layout->saved_bytes = sizes->saved_all / sizes->saved_sets;
     layout->saved_sets = sizes->saved_sets;
+    layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;
+    layout->kept_sets = switches->selective;
+    layout->kept_bytes = sizes->micro_batches * sizes->kept;
+    layout->kept_step = sizes->kept;
     layout->cache_bytes = sizes->cache;
     layout->input_step = sizes->input;
     layout->saved_step = sizes->saved;
@@ -305,12 +331,12 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     }
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
-    note_sizes(layout, &sizes);
+    note_sizes(layout, switches, &sizes);
     layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK]);
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);
-    place_device(layout, switches, &sizes);
+    place_device(layout, partition, switches, &sizes);
     place_host(layout, switches, &sizes);
     *out = layout;
     return AH_OK;

@@ -37,11 +37,16 @@ struct ah_layout {
     int64_t inputs_offset,
         input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
     /* From what one micro-batch has of a boundary activation, a saved set, the boundary's gradient to what the next one
-     * has. Saved sets of blocks that recompute are of one micro-batch. */
-    int64_t input_step, saved_step, embedding_saved_step, head_saved_step, boundary_step;
-    int64_t saved_offset,
-        saved_bytes; /* activation sets: blocks checkpoint+1..layers, at least one when checkpoint > 0 */
+     * has. What is made again is of one micro-batch. */
+    int64_t input_step, saved_step, kept_step, embedding_saved_step, head_saved_step, boundary_step;
+    /* Activation sets of the blocks that keep all, the last ones; where there is neither such a block nor one that
+     * recomputes selectively, one for what is made again. */
+    int64_t saved_offset, saved_bytes;
     int saved_sets;
+    int64_t kept_offset, kept_bytes;       /* of blocks that recompute selectively: what they keep */
+    int kept_sets;
+    int64_t cheap_offset; /* where blocks that recompute, selectively or not, make again what costs little: in the first
+                           * activation set, whose block is done with it by then, or where there is none apart */
     int64_t embedding_saved_offset;        /* what the embedding's backward reads besides the ids (mostly nothing) */
     int64_t boundary_offset;               /* gradient that crosses from block to block */
     int64_t work_offset, work_bytes; /* scratch; the head's saved set lies in it, above its programs' own scratch */

@@ -11,8 +11,8 @@
  * M_cc. */
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition);
 
-/* Whether 0 <= c <= L and 0 <= p <= o <= L. AH_EINPUT: "p=9: found 9, expected at most o=8"; the caller prefixes the
- * place. */
+/* Whether 0 <= c, 0 <= selective, c + selective <= L and 0 <= p <= o <= L. AH_EINPUT: "p=9: found 9, expected at most
+ * o=8"; the caller prefixes the place. */
 int ah__plan_switches(const struct ah_plan *plan);
 
 /* What a spec may leave open; a set bit of *given says that the spec decided it. Open numbers are 0. */
@@ -24,12 +24,13 @@ enum {
     AH_PLAN_GIVEN_TILES = 16,
     AH_PLAN_GIVEN_OVERTAKING = 32,
     AH_PLAN_GIVEN_SPARES = 64,
+    AH_PLAN_GIVEN_SELECTIVE = 128, /* open: none */
 };
 
 /* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,
- * ahead=N, tiles=N, overtaking=N, embedding=host|device, head=host|device, in any order, for a model of `layers`
- * blocks. Fills all switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT:
- * "--plan: KEY: found X, expected Y". */
+ * ahead=N, tiles=N, overtaking=N, spares=N, selective=N, embedding=host|device, head=host|device, in any order, for a
+ * model of `layers` blocks. Fills all switches of *out, zeroes the predictions and the signature, leaves policy empty.
+ * AH_EINPUT: "--plan: KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.

@@ -17,7 +17,8 @@ static const struct field {
     enum field_type type;
     size_t offset;
     int64_t min, max;
-    bool again, optional; /* an earlier row gave this member a value: it must be the same */
+    bool again;    /* an earlier row gave this member a value: it must be the same */
+    bool optional; /* 0 where it is left out */
 } fields[] = {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false, false},
@@ -44,6 +45,7 @@ static const struct field {
     {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false, false},
     {"bound_cycle_ns", FIELD_INT64, offsetof(struct ah_plan, bound_cycle_ns), 0, COUNT_MOST, false, false},
     {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false, false},
+    {"selective", FIELD_INT, offsetof(struct ah_plan, switches.selective), 0, LAYERS_MOST, false, true},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
 };
@@ -64,6 +66,8 @@ int ah__plan_switches(const struct ah_plan *plan)
     AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
     AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
     AH_TRY(check_most("spares", plan->switches.spares, plan->switches.offload_optimizer, "o"));
+    AH_TRY(check_most("selective", plan->switches.selective, plan->switches.layers - plan->switches.checkpoint,
+                      "layers-c"));
     return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
 }
 

@@ -6,7 +6,7 @@
 
 /* What a table line says of one partition. */
 struct line {
-    bool block, recompute, on_host, released;
+    bool block, recompute, selective, on_host, released;
 };
 
 static struct line line_of(const struct ah_switches *switches, int partition)
@@ -14,6 +14,7 @@ static struct line line_of(const struct ah_switches *switches, int partition)
     return (struct line){
         .block = ah__is_block(switches, partition),
         .recompute = ah__recomputes(switches, partition),
+        .selective = ah__recomputes_selectively(switches, partition),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
     };
@@ -21,12 +22,16 @@ static struct line line_of(const struct ah_switches *switches, int partition)
 
 static bool line_equal(struct line a, struct line b)
 {
-    return a.block == b.block && a.recompute == b.recompute && a.on_host == b.on_host && a.released == b.released;
+    return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
+           a.released == b.released;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
-    const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : "keep";
+    const char *checkpoint = !line.block      ? "-"
+                             : line.recompute ? "recompute"
+                             : line.selective ? "selective"
+                                              : "keep";
     const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
                    line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
@@ -118,6 +123,8 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
 {
     if (switches->checkpoint > 0)
         ah__buf_printf(buf, "  recompute: keeps only its input, makes its activations again for backward\n");
+    if (switches->selective > 0)
+        ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
@@ -126,8 +133,11 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    ah__buf_printf(buf, "plan: c=%d p=%d o=%d of %d blocks, policy %s\n", plan->switches.checkpoint,
-                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.layers,
+    ah__buf_printf(buf, "plan: c=%d p=%d o=%d", plan->switches.checkpoint, plan->switches.offload_params,
+                   plan->switches.offload_optimizer);
+    if (plan->switches.selective > 0)
+        ah__buf_printf(buf, " selective=%d", plan->switches.selective);
+    ah__buf_printf(buf, " of %d blocks, policy %s\n", plan->switches.layers,
                    plan->policy[0] ? plan->policy : "not chosen");
     print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);

@@ -21,6 +21,7 @@ static const struct key {
     {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, false},
     {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
     {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, false},
+    {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, false},
     {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
     {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
 };
@@ -69,7 +70,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
         return ah__fail(
             AH_EINPUT,
             "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, "
-            "embedding, head",
+            "selective, embedding, head",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

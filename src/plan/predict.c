@@ -104,15 +104,23 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
     return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b);
 }
 
-static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
+/* What blocks from `first` on recompute. */
+static int64_t again_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, int64_t first)
 {
     const struct ah_costs *costs = &predictor->profile->costs;
+    int whole = switches->checkpoint, end = whole + switches->selective;
+    int64_t recomputed = max_ns(0, whole - first + 1);
+    int64_t selective = max_ns(0, end - max_ns(first, whole + 1) + 1);
+    return recomputed * costs->recompute_ns[AH_CLASS_BLOCK] + selective * costs->selective_ns[AH_CLASS_BLOCK];
+}
+
+static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
+{
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     switch (lane) {
     case AH_LANE_COMPUTE:
-        return f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
-               switches->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] + casts_ns(switches, predictor) +
-               on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
+        return f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) + again_ns(switches, predictor, 1) +
+               casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
                switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e;
@@ -145,7 +153,6 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
-    int64_t recompute = predictor->profile->costs.recompute_ns[AH_CLASS_BLOCK];
     int64_t blocks = switches->layers, bring = INT64_MAX, leave;
     if (switches->head_on_host)
         bring = fetch.h + f.h;
@@ -156,9 +163,9 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     if (switches->head_on_host)
         leave = b.h + offload.h;
     else if (switches->offload_optimizer)
-        leave = b.h + b.b + (switches->checkpoint == switches->layers ? recompute : 0) + offload.b;
+        leave = b.h + b.b + again_ns(switches, predictor, switches->layers) + offload.b;
     else
-        leave = b.h + blocks * b.b + switches->checkpoint * recompute + b.e + offload.e;
+        leave = b.h + blocks * b.b + again_ns(switches, predictor, 1) + b.e + offload.e;
     return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
@@ -166,21 +173,19 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
  * update. */
 static int64_t round_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    const struct ah_costs *costs = &predictor->profile->costs;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
     int64_t first = ah__first_on_host(switches); /* the lowest block on the host has the longest round */
-    int64_t recomputed = max_ns(0, switches->checkpoint - first + 1);
     int64_t longest = 0;
     if (switches->embedding_on_host)
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
-                  switches->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK];
+                  again_ns(switches, predictor, 1);
     if (switches->offload_optimizer)
         longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
                                       switches->offload_optimizer * (f.b + b.b) +
-                                      recomputed * costs->recompute_ns[AH_CLASS_BLOCK]);
+                                      again_ns(switches, predictor, first));
     return longest;
 }
 
@@ -283,8 +288,11 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d, %d slots", plan->policy,
-             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
+    char selective[32] = "";
+    if (plan->switches.selective > 0)
+        ah__snprintf(selective, sizeof selective, " selective=%d", plan->switches.selective);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s, %d slots", plan->policy,
+             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, selective,
              plan->switches.slots);
 }
 

@@ -1,10 +1,11 @@
-/* The search for the best plan: every (c, p, o), both places for embedding and head, as many slots as the budget
- * leaves, scored by the simulator with the real scheduler. Candidates are visited in order of their lower bound, and
- * the visit ends when the next bound is no better than the best simulated time, so what is skipped could not have won,
- * or at a limit.
+/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and
+ * head, as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in
+ * order of their lower bound, and the visit ends when the next bound is no better than the best simulated time, so
+ * what is skipped could not have won, or at a limit.
  *
  * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
- * refetch distance, of equal (p, o, slots) only the smallest c. List scheduling has anomalies (more room can make a
+ * refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after
+ * the other, then more and more blocks whole. List scheduling has anomalies (more room can make a
  * schedule longer), so what was thinned out may be better: from the best plan visited the search goes downhill over all
  * switches (improve.c). How far it stays behind a random search is measured by bench/search. Models of few layers are
  * searched whole. */
@@ -81,19 +82,75 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     candidates->least = *plan;
 }
 
-/* All c of one (p, o, embedding, head). */
-static int candidates_over_c(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
-                             const struct ah_budget *budget)
+/* Whether a byte that selective recomputation frees takes less time than one that recomputing the block does. */
+static bool selective_pays(const struct ah_predictor *predictor)
+{
+    const struct ah_costs *costs = &predictor->profile->costs;
+    const struct ah_code *block = &predictor->partition->code[AH_CLASS_BLOCK];
+    double freed = (double)(block->saved_bytes - block->kept_bytes);
+    return predictor->policy->selective && (double)costs->selective_ns[AH_CLASS_BLOCK] * (double)block->saved_bytes <
+                                               (double)costs->recompute_ns[AH_CLASS_BLOCK] * freed;
+}
+
+/* The next step from keeping all activations to keeping none: where that pays, first one block after the other
+ * recomputes selectively, then one after the other recomputes all. Returns the bytes that it frees, or some more. */
+static int64_t keep_less(struct ah_switches *switches, bool selective, const struct ah_partition *partition)
+{
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    int64_t freed = block->saved_bytes;
+    if (selective && switches->checkpoint == 0 && switches->selective < switches->layers) {
+        switches->selective++;
+        freed -= block->kept_bytes;
+    } else {
+        switches->checkpoint++;
+        freed = switches->selective > 0 ? block->kept_bytes : freed;
+        switches->selective -= switches->selective > 0;
+    }
+    return ah__micro_batches(partition) * (freed + AH_LAYOUT_ALIGN);
+}
+
+/* As many steps as it takes at least to free so many bytes, or until all blocks recompute: then programs that no block
+ * runs any more may free scratch, too. At least one step; false: all blocks recompute already. */
+static bool keep_less_by(int64_t bytes, struct ah_switches *switches, bool selective,
+                         const struct ah_partition *partition)
+{
+    if (switches->checkpoint == switches->layers)
+        return false;
+    do
+        bytes -= keep_less(switches, selective, partition);
+    while (bytes > 0 && switches->checkpoint < switches->layers);
+    return true;
+}
+
+/* All (c, selective) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
+                                const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
-    int slots_before = 0;
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        if (!ah__plan_fit(&plan, predictor, budget)) {
+        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+        for (switches->selective = 0; switches->selective <= most; switches->selective++)
+            if (ah__plan_fit(&plan, predictor, budget))
+                AH_TRY(candidates_whole(candidates, &plan, predictor));
+            else
+                note_least(candidates, &plan, budget);
+    }
+    return AH_OK;
+}
+
+/* Some (c, selective) of one (p, o, embedding, head). */
+static int candidates_thinned(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
+                              const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan.switches;
+    bool selective = selective_pays(predictor);
+    int64_t missing_bytes, slot_bytes = ah__layout_slot_bytes(predictor->partition);
+    int slots_before = 0;
+    do {
+        bool fits = ah__plan_fit(&plan, predictor, budget);
+        missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        if (!fits) {
             note_least(candidates, &plan, budget);
-            continue;
-        }
-        if (switches->layers <= SEARCH_WHOLE_LAYERS) {
-            AH_TRY(candidates_whole(candidates, &plan, predictor));
             continue;
         }
         if (switches->slots <= slots_before)
@@ -103,7 +160,7 @@ static int candidates_over_c(struct candidates *candidates, struct ah_plan plan,
         AH_TRY(candidate_add(candidates, &plan, predictor));
         if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
-    }
+    } while (keep_less_by(missing_bytes, switches, selective, predictor->partition));
     return AH_OK;
 }
 
@@ -142,13 +199,15 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
     struct ah_switches *switches = &plan.switches;
+    bool whole = layers <= SEARCH_WHOLE_LAYERS;
     for (int places = 0; places < 4; places++)
         for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
             for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
                  switches->offload_params++) {
                 switches->embedding_on_host = places & 1;
                 switches->head_on_host = places & 2;
-                AH_TRY(candidates_over_c(candidates, plan, predictor, budget));
+                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
+                             : candidates_thinned(candidates, plan, predictor, budget));
             }
     return AH_OK;
 }
@@ -182,28 +241,55 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     return AH_OK;
 }
 
-static int visit(struct ah_plan *best, struct ah_search_report *report, const struct candidates *candidates,
+static int visit_one(struct ah_plan *best, struct ah_search_report *report, struct candidate *candidate,
+                     const struct ah_predictor *predictor)
+{
+    int64_t step_ns;
+    AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
+    if (report->simulated++ == 0 || step_ns < best->step_ns) {
+        *best = candidate->plan;
+        best->step_ns = step_ns;
+    }
+    return AH_OK;
+}
+
+/* Brings the candidate with the lowest bound to the front. */
+static void lowest_first(struct candidates *candidates)
+{
+    struct candidate *list = candidates->list, *lowest = list, first = *list;
+    for (size_t i = 1; i < candidates->count; i++)
+        lowest = by_bound(&list[i], lowest) < 0 ? &list[i] : lowest;
+    *list = *lowest;
+    *lowest = first;
+}
+
+/* Forgets what cannot be faster than `best_ns`, all but the first. */
+static void forget_slower(struct candidates *candidates, int64_t best_ns)
+{
+    size_t kept = 1;
+    for (size_t i = 1; i < candidates->count; i++)
+        if (candidates->list[i].bound_ns < best_ns)
+            candidates->list[kept++] = candidates->list[i];
+    candidates->count = kept;
+}
+
+/* Few are left to be put in order when the first has been simulated. */
+static int visit(struct ah_plan *best, struct ah_search_report *report, struct candidates *candidates,
                  const struct ah_predictor *predictor)
 {
-    int64_t best_ns = INT64_MAX, most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
+    int64_t most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
     report->candidates = (int64_t)candidates->count;
-    for (size_t i = 0; i < candidates->count; i++) {
-        struct candidate *candidate = &candidates->list[i];
-        int64_t step_ns;
-        if (candidate->bound_ns >= best_ns)
-            break;
-        if (report->simulated == most) {
-            report->open_bound_ns = candidate->bound_ns;
+    lowest_first(candidates);
+    AH_TRY(visit_one(best, report, &candidates->list[0], predictor));
+    forget_slower(candidates, best->step_ns);
+    qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
+    for (size_t i = 1; i < candidates->count && candidates->list[i].bound_ns < best->step_ns; i++) {
+        if (report->simulated >= most) {
+            report->open_bound_ns = candidates->list[i].bound_ns;
             break;
         }
-        AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
-        report->simulated++;
-        if (step_ns >= best_ns)
-            continue;
-        best_ns = step_ns;
-        *best = candidate->plan;
+        AH_TRY(visit_one(best, report, &candidates->list[i], predictor));
     }
-    best->step_ns = best_ns;
     return AH_OK;
 }
 
@@ -344,10 +430,8 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);
     }
-    if (status == AH_OK) {
-        qsort(candidates.list, candidates.count, sizeof *candidates.list, by_bound);
+    if (status == AH_OK)
         status = visit(&best, report, &candidates, predictor);
-    }
     if (status == AH_OK && !placed)
         status = ah__plan_improve(&best, &report->simulated, predictor, budget, candidates.list[0].bound_ns,
                                   improvements(predictor->partition));

@@ -97,11 +97,12 @@ static double set_programs(struct estimate *estimate, int class)
 {
     const struct ah_code *code = &estimate->partition->code[class];
     struct ah_profile *profile = estimate->profile;
-    struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0};
+    struct ah_roofline_time forward = {0}, backward = {0}, recompute = {0}, selective = {0};
     int times = ah__micro_batches(estimate->partition);
     add_programs(&forward, estimate, code, AH_PROGRAM_FORWARD, AH_PROGRAM_FORWARD_ADD);
     add_programs(&backward, estimate, code, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     add_programs(&recompute, estimate, code, AH_PROGRAM_RECOMPUTE, AH_PROGRAM_RECOMPUTE);
+    add_programs(&selective, estimate, code, AH_PROGRAM_RECOMPUTE_SELECTIVE, AH_PROGRAM_RECOMPUTE_SELECTIVE);
     /* The gradient is rounded, where it is not F32, and its norm is taken where it is made. */
     if (estimate->dtype_bytes < FLOAT_BYTES)
         ah__roofline_add_bytes(&backward, &estimate->roofline,
@@ -110,6 +111,7 @@ static double set_programs(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_FORWARD, class, forward.ns);
     set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
     profile->costs.recompute_ns[class] = llround(recompute.ns);
+    profile->costs.selective_ns[class] = llround(selective.ns);
     profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
     profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
     profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;

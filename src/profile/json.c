@@ -8,9 +8,10 @@
  *   {"format": "autohete profile 1", "device": "cpu", "ranks", "workspace_bytes", "threads", "host_threads",
  * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
  * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
- * collectives may be left out}, "recompute_ns": {per class}, "launch_ns": {per lane}, "notify_ns", "slowdown": {lane:
- * {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...}, "work": {"params": {per class}, "forward_flops": {..},
- * "backward_flops": {..}, "recompute_flops": {..}}}   may be left out */
+ * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
+ * "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
+ * "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be
+ * left out */
 static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
@@ -93,6 +94,7 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
+    AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
     AH_TRY(ah__json_add_int(tree, "notify_ns", costs->lanes.notify_ns));
     AH_TRY(add_object(&object, tree, "slowdown"));
@@ -219,6 +221,10 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_AHEAD]))
         memcpy(costs->ns[AH_ITEM_UPDATE_AHEAD], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
+    if (ah__json_has(json, "selective_ns"))
+        AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, AH_CLASS_COUNT));
+    else /* which is the most that a part of it may take */
+        memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
     AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));
     return get_slowdown(costs, json);
@@ -305,6 +311,7 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
         for (int i = 0; i < AH_ITEM_COUNT; i++)
             AH_TRY(time_check(json, ah__item_names[i], class, costs->ns[i][class], most));
         AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
+        AH_TRY(time_check(json, "selective recompute", class, costs->selective_ns[class], most));
     }
     return AH_OK;
 }
@@ -313,8 +320,8 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
 {
     static const char *const keys[] = {"format", "device", "ranks", "workspace_bytes", "threads", "host_threads",
                                        "link_bytes_per_s", "layers",
-                                       "device_signature", "partition_signature", "ns", "recompute_ns", "launch_ns",
-                                       "notify_ns", "slowdown", "rates", "work", NULL};
+                                       "device_signature", "partition_signature", "ns", "recompute_ns", "selective_ns",
+                                       "launch_ns", "notify_ns", "slowdown", "rates", "work", NULL};
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
     if (strcmp(format, format_name) != 0)

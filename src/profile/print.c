@@ -7,8 +7,8 @@
 /* What an item's rate is told in. */
 enum rate_kind { RATE_NONE, RATE_PARAMS, RATE_FLOPS };
 
-/* Rows of the table: recompute is no item kind of its own. */
-enum { ROW_RECOMPUTE = AH_ITEM_COUNT };
+/* Rows of the table: recomputation is no item kind of its own. */
+enum { ROW_RECOMPUTE = AH_ITEM_COUNT, ROW_SELECTIVE };
 static const struct print_row {
     int item;
     const char *name;
@@ -18,6 +18,7 @@ static const struct print_row {
     {AH_ITEM_FORWARD, "forward", RATE_FLOPS, offsetof(struct ah_profile, forward_flops)},
     {AH_ITEM_BACKWARD, "backward", RATE_FLOPS, offsetof(struct ah_profile, backward_flops)},
     {ROW_RECOMPUTE, "recompute", RATE_FLOPS, offsetof(struct ah_profile, recompute_flops)},
+    {ROW_SELECTIVE, "selective", RATE_NONE, 0},
     {AH_ITEM_UPDATE_DEVICE, "update, device", RATE_PARAMS, 0},
     {AH_ITEM_UPDATE_HOST, "update, host", RATE_PARAMS, 0},
     {AH_ITEM_CAST, "cast", RATE_PARAMS, 0},
@@ -32,7 +33,10 @@ static const struct print_row {
 
 static void cell(struct ah_buf *buf, const struct ah_profile *profile, const struct print_row *row, int class)
 {
-    int64_t ns = row->item == ROW_RECOMPUTE ? profile->costs.recompute_ns[class] : profile->costs.ns[row->item][class];
+    const struct ah_costs *costs = &profile->costs;
+    int64_t ns = row->item == ROW_RECOMPUTE   ? costs->recompute_ns[class]
+                 : row->item == ROW_SELECTIVE ? costs->selective_ns[class]
+                                              : costs->ns[row->item][class];
     if (ns <= 0) {
         ah__buf_printf(buf, " %10s %16s", "-", "");
         return;
@@ -52,7 +56,7 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
 static bool row_is_empty(const struct ah_profile *profile, int item)
 {
     for (int class = 0; class < AH_CLASS_COUNT; class++)
-        if (item == ROW_RECOMPUTE || profile->costs.ns[item][class] > 0)
+        if (item >= AH_ITEM_COUNT || profile->costs.ns[item][class] > 0)
             return false;
     return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
 }

@@ -49,38 +49,56 @@ static int burst_wait(struct burst *burst)
         ah__samples_add(&workload->gaps[done.lane], done.start_ns - burst->last_end_ns);
     burst->last_end_ns = done.end_ns;
     if (burst->timed)
-        ah__samples_add(item.recompute ? &workload->recomputed[class] : &workload->samples[item.kind][class],
+        ah__samples_add(item.recompute   ? &workload->recomputed[class]
+                        : item.selective ? &workload->selective[class]
+                                         : &workload->samples[item.kind][class],
                         done.end_ns - done.start_ns);
     return AH_OK;
 }
 
-static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place, bool recompute)
+static int burst_submit_item(struct burst *burst, const struct ah_item *item)
 {
     struct ah_work work;
     struct ah_event event;
-    struct ah_item item = {.kind = kind, .partition = place, .recompute = recompute, .param_slot = -1, .grad_slot = -1};
     if (burst->in_flight.count == AHEAD)
         AH_TRY(burst_wait(burst));
-    AH_TRY(ah__workload_work(&work, burst->workload, &item));
+    AH_TRY(ah__workload_work(&work, burst->workload, item));
     AH_TRY(burst->workload->dev->ops->submit(burst->workload->dev, &work, &event));
-    return ah__in_flight_push(&burst->in_flight, work.lane, &item);
+    return ah__in_flight_push(&burst->in_flight, work.lane, item);
 }
 
-/* A step of the small model, everything on the device. Every second backward of a block recomputes, so that both kinds
- * see the same state of the machine. */
+static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place)
+{
+    struct ah_item item = {.kind = kind, .partition = place, .param_slot = -1, .grad_slot = -1};
+    return burst_submit_item(burst, &item);
+}
+
+/* Of three backwards of a block one recomputes, another does so selectively, so that all kinds see the same state of
+ * the machine. */
+enum { KINDS = 3 };
+
+static int burst_backward(struct burst *burst, int place, int round)
+{
+    const struct ah_workload *workload = burst->workload;
+    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
+    int kind = workload->place[place].class == AH_CLASS_BLOCK && has_recompute ? (place + round) % KINDS : 0;
+    struct ah_item item = {.kind = AH_ITEM_BACKWARD, .partition = place, .recompute = kind == 1,
+                           .selective = kind == 2, .param_slot = -1, .grad_slot = -1};
+    return burst_submit_item(burst, &item);
+}
+
+/* A step of the small model, everything on the device. */
 static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
-    bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
     for (int i = 0; i < workload->places; i++) {
         if (workload->accumulator)
-            AH_TRY(burst_submit(burst, AH_ITEM_CAST, i, false));
-        AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i, false));
+            AH_TRY(burst_submit(burst, AH_ITEM_CAST, i));
+        AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i));
     }
     for (int i = workload->places - 1; i >= 0; i--) {
-        bool recompute = workload->place[i].class == AH_CLASS_BLOCK && has_recompute && (i + round) % 2;
-        AH_TRY(burst_submit(burst, AH_ITEM_BACKWARD, i, recompute));
-        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_DEVICE, i, false));
+        AH_TRY(burst_backward(burst, i, round));
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_DEVICE, i));
     }
     return AH_OK;
 }
@@ -88,9 +106,9 @@ static int round_compute(struct burst *burst, int round)
 static int round_offload(struct burst *burst, int round)
 {
     (void)round;
-    AH_TRY(burst_submit(burst, AH_ITEM_RESULT, 0, false));
+    AH_TRY(burst_submit(burst, AH_ITEM_RESULT, 0));
     for (int i = burst->workload->places - 1; i >= 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_OFFLOAD, i, false));
+        AH_TRY(burst_submit(burst, AH_ITEM_OFFLOAD, i));
     return AH_OK;
 }
 
@@ -98,18 +116,18 @@ static int round_host(struct burst *burst, int round)
 {
     (void)round;
     for (int i = burst->workload->places - 1; i >= 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_HOST, i, false));
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_HOST, i));
     for (int i = burst->workload->copies; i > 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_AHEAD, i, false));
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_AHEAD, i));
     return AH_OK;
 }
 
 static int round_prefetch(struct burst *burst, int round)
 {
     (void)round;
-    AH_TRY(burst_submit(burst, AH_ITEM_INPUT, 0, false));
+    AH_TRY(burst_submit(burst, AH_ITEM_INPUT, 0));
     for (int i = 0; i < burst->workload->places; i++)
-        AH_TRY(burst_submit(burst, AH_ITEM_PREFETCH, i, false));
+        AH_TRY(burst_submit(burst, AH_ITEM_PREFETCH, i));
     return AH_OK;
 }
 
@@ -136,7 +154,7 @@ static int rounds_run(struct ah_workload *workload, const struct round_row *row)
 {
     AH_TRY(round_once(workload, row, 0, false)); /* warms up */
     int64_t start_ns = workload->dev->ops->now_ns(workload->dev);
-    int kinds = workload->copies == 1 ? 2 : 1; /* a single copy recomputes in every second round only */
+    int kinds = (KINDS + workload->copies - 1) / workload->copies; /* rounds until a copy has been of each kind */
     for (int round = 0; round < ROUNDS_MOST; round++) {
         int64_t elapsed_ns = workload->dev->ops->now_ns(workload->dev) - start_ns;
         int least = kinds * (elapsed_ns < slow_ns ? ROUNDS_LEAST : ROUNDS_LEAST_SLOW);
@@ -160,6 +178,12 @@ static int64_t of_all(int64_t ns, const struct ah_workload *workload)
     return ns * ah__micro_batches(workload->partition) / workload->micro_batches;
 }
 
+/* By how much a backward that recomputes takes longer than one that does not; 0 where none does. */
+static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *samples, int64_t backward_ns)
+{
+    return samples->count ? at_least_one(of_all(ah__samples_median(samples), workload) - backward_ns) : 0;
+}
+
 /* What depends on the size of a micro-batch. */
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
@@ -168,11 +192,9 @@ static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
             costs->ns[kinds[i]][class] =
                 at_least_one(of_all(ah__samples_median(&workload->samples[kinds[i]][class]), workload));
-        costs->recompute_ns[class] = 0;
-        if (workload->recomputed[class].count)
-            costs->recompute_ns[class] =
-                at_least_one(of_all(ah__samples_median(&workload->recomputed[class]), workload) -
-                             costs->ns[AH_ITEM_BACKWARD][class]);
+        int64_t backward_ns = costs->ns[AH_ITEM_BACKWARD][class];
+        costs->recompute_ns[class] = again_ns(workload, &workload->recomputed[class], backward_ns);
+        costs->selective_ns[class] = again_ns(workload, &workload->selective[class], backward_ns);
     }
 }
 

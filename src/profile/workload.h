@@ -45,9 +45,9 @@ struct ah_workload {
     char *host_spare[3], *host_spare_half; /* states of a block and their copy, for provisional updates */
     int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
     struct ah_bound_programs programs;
-    /* what rounds have seen; `recomputed`: BACKWARD with recompute */
+    /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];
-    struct ah_samples recomputed[AH_CLASS_COUNT];
+    struct ah_samples recomputed[AH_CLASS_COUNT], selective[AH_CLASS_COUNT];
     struct ah_samples gaps[AH_LANE_COUNT]; /* between items that waited for nothing */
 };
 
@@ -62,10 +62,10 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine into costs->ns and recompute_ns, and the gaps between items into launch_ns.
- * What runs programs is taken to last as long for each micro-batch. */
+/* Times every item alone on the machine into costs->ns, recompute_ns and selective_ns, and the gaps between items into
+ * launch_ns. What runs programs is taken to last as long for each micro-batch. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
-/* The programs alone: FORWARD, BACKWARD and recompute_ns; the rest of *costs stays. */
+/* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
 void ah__samples_add(struct ah_samples *samples, int64_t ns);

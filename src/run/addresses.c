@@ -80,15 +80,36 @@ static char *input_of(const struct ah_run *run, int partition)
     return run->device + run->layout->inputs_offset + (partition - 1) * run->layout->input_bytes;
 }
 
-static char *saved_of(const struct ah_run *run, int partition)
+/* What is kept of a partition, and behind it what a block that recomputes makes elsewhere. */
+static void place_whole(struct ah_addresses *at, const struct ah_run *run, int partition, int64_t offset, int64_t step)
+{
+    const struct ah_code *code = &run->partition->code[ah__class_of(partition, run->plan.switches.layers)];
+    at->saved = run->device + offset;
+    at->cheap = at->saved + code->kept_bytes;
+    at->saved_step = at->cheap_step = step;
+}
+
+/* A block that recomputes does so when those above it are done with their activations, one micro-batch after the
+ * other. */
+static void place_saved(struct ah_addresses *at, const struct ah_run *run, int partition)
 {
     const struct ah_layout *layout = run->layout;
     const struct ah_switches *switches = &run->plan.switches;
-    if (partition == 0)
-        return run->device + layout->embedding_saved_offset;
-    if (partition > switches->layers)
-        return run->device + layout->head_saved_offset;
-    return run->device + layout->saved_offset + ah__saved_set(switches, partition) * layout->saved_bytes;
+    int selective = partition - switches->checkpoint - 1, whole = selective - switches->selective;
+    if (partition == 0) {
+        place_whole(at, run, partition, layout->embedding_saved_offset, layout->embedding_saved_step);
+    } else if (partition > switches->layers) {
+        place_whole(at, run, partition, layout->head_saved_offset, layout->head_saved_step);
+    } else if (whole >= 0) {
+        place_whole(at, run, partition, layout->saved_offset + whole * layout->saved_bytes, layout->saved_step);
+    } else {
+        bool kept = selective >= 0;
+        at->saved = run->device + (kept                     ? layout->kept_offset + selective * layout->kept_bytes
+                                   : layout->saved_sets > 0 ? layout->saved_offset
+                                                            : layout->kept_offset);
+        at->saved_step = kept ? layout->kept_step : 0;
+        at->cheap = run->device + layout->cheap_offset;
+    }
 }
 
 /* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device blocks
@@ -101,16 +122,6 @@ static void place_half(struct ah_addresses *at, const struct ah_run *run, int gr
     at->update_half = place->on_host            ? at->host_param
                       : place->param_offset >= 0 ? run->device + place->param_offset
                                                  : NULL;
-}
-
-/* A set of a block that recomputes is of one micro-batch. */
-static int64_t saved_step(const struct ah_run *run, int partition)
-{
-    if (partition == 0)
-        return run->layout->embedding_saved_step;
-    if (partition > run->plan.switches.layers)
-        return run->layout->head_saved_step;
-    return ah__recomputes(&run->plan.switches, partition) ? 0 : run->layout->saved_step;
 }
 
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
@@ -146,7 +157,6 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
     *at = (struct ah_addresses){
         .input = i > 0 ? input_of(run, i) : NULL,
         .output = i <= run->plan.switches.layers ? input_of(run, i + 1) : NULL,
-        .saved = saved_of(run, i),
         .work = run->device + layout->work_offset,
         .workspace = run->device + layout->workspace_offset,
         .boundary = run->device + layout->boundary_offset,
@@ -158,8 +168,8 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .tokens_bytes = layout->tokens_bytes,
         .input_step = layout->input_step,
         .output_step = layout->input_step,
-        .saved_step = saved_step(run, i),
         .boundary_step = layout->boundary_step,
     };
+    place_saved(at, run, i);
     place_group(at, run, item);
 }

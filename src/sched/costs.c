@@ -6,7 +6,9 @@ int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *it
     int64_t ns = costs->ns[item->kind][class];
     if (item->tiles > 1)
         ns = (ns + item->tiles - 1) / item->tiles;
-    return item->kind == AH_ITEM_BACKWARD && item->recompute ? ns + costs->recompute_ns[class] : ns;
+    if (item->kind != AH_ITEM_BACKWARD)
+        return ns;
+    return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);
 }
 
 int ah__costs_bind(struct ah_work *work, const struct ah_item *item, void *context)

@@ -10,6 +10,7 @@ struct ah_costs {
     int layers;
     int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT]; /* of an item alone on the machine */
     int64_t recompute_ns[AH_CLASS_COUNT];      /* added to BACKWARD where the item says recompute */
+    int64_t selective_ns[AH_CLASS_COUNT];      /* the same where it says selective */
     struct ah_sim_lanes lanes;                 /* gaps, notification, how lanes slow each other */
 };
 

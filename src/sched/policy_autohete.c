@@ -14,6 +14,7 @@ const struct ah_policy ah__policy_autohete = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = true,
+    .selective = true,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,

@@ -49,23 +49,23 @@ static inline bool ah__recomputes(const struct ah_switches *switches, int partit
     return partition >= 1 && partition <= switches->checkpoint;
 }
 
-/* Sets of saved activations that exist at once: one for each block that keeps them; blocks that recompute share one. */
-static inline int ah__saved_sets(const struct ah_switches *switches)
+/* A block keeps products and attention, and makes the rest again. */
+static inline bool ah__recomputes_selectively(const struct ah_switches *switches, int partition)
 {
-    int kept = switches->layers - switches->checkpoint;
-    return kept > 0 ? kept : 1;
+    return partition > switches->checkpoint && partition <= switches->checkpoint + switches->selective;
 }
 
-/* Which of them a block uses. A block that recomputes does so when those above it are done with theirs. */
-static inline int ah__saved_set(const struct ah_switches *switches, int partition)
+/* Blocks that keep all of their activations: the last ones. */
+static inline int ah__keeping_blocks(const struct ah_switches *switches)
 {
-    return ah__recomputes(switches, partition) ? 0 : partition - switches->checkpoint - 1;
+    return switches->layers - switches->checkpoint - switches->selective;
 }
 
-/* 0 <= c <= L and 0 <= p <= o <= L. */
+/* 0 <= c, 0 <= selective, c + selective <= L and 0 <= p <= o <= L. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
-    return switches->checkpoint >= 0 && switches->checkpoint <= switches->layers && switches->offload_params >= 0 &&
+    return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
+           switches->offload_params >= 0 &&
            switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
            switches->spares >= 0 && switches->spares <= switches->offload_optimizer;
 }

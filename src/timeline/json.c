@@ -120,11 +120,12 @@ static void spans(struct ah_buf *buf, const struct part *part)
         span_name(name, timeline, &span->item);
         ah__buf_printf(buf, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
                             "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
-                            "\"partition\": %d, \"recompute\": %s}}",
+                            "\"partition\": %d, \"recompute\": %s, \"selective\": %s}}",
                        part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
                        US(span->start_ns - part->origin_ns),
                        US(span->end_ns - span->start_ns), (long long)span->item.iteration, span->item.partition,
-                       span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
+                       span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false",
+                       span->item.selective && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
 }
 

@@ -69,6 +69,8 @@ static int span_read(struct ah_span *out, const struct ah_json *event, int layer
     AH_TRY(ah__json_int(&span.item.iteration, &args, "iteration", 0, MOST));
     AH_TRY(ah__json_int(&partition, &args, "partition", 0, layers + 1));
     AH_TRY(ah__json_bool(&span.item.recompute, &args, "recompute"));
+    if (ah__json_has(&args, "selective"))
+        AH_TRY(ah__json_bool(&span.item.selective, &args, "selective"));
     span.item.partition = (int)partition;
     span.lane = (enum ah_lane)lane;
     span.start_ns = ns_of(start);

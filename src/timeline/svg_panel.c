@@ -120,7 +120,10 @@ static void item_tooltip(struct ah_buf *buf, const struct ah_svg_panel *panel, c
     ah__buf_printf(buf, "<title>%s %s%s%s, iteration %lld: %.3f to %.3f ms (%.3f ms)</title>",
                    ah__item_names[span->item.kind], block ? "block " : "",
                    strcmp(name, "emb") == 0 ? "embedding" : name,
-                   span->item.kind == AH_ITEM_BACKWARD && span->item.recompute ? " with recompute" : "",
+                   span->item.kind != AH_ITEM_BACKWARD ? ""
+                   : span->item.recompute              ? " with recompute"
+                   : span->item.selective              ? " with selective recompute"
+                                                       : "",
                    (long long)span->item.iteration, (double)(span->start_ns - panel->view.start_ns) / 1e6,
                    (double)(span->end_ns - panel->view.start_ns) / 1e6, (double)(span->end_ns - span->start_ns) / 1e6);
 }

@@ -449,6 +449,11 @@ static void sweeps_of_a_machine(void **state)
     tree = last_line_object();
     assert_true(number(tree, "checkpoint") == 1 && number(tree, "offload_optimizer") == 2);
     cJSON_Delete(tree);
+    run("simulate --model %s/model.json --hardware %s --seq 32 --plan c=1,selective=1,p=1,o=2", at, hardware());
+    assert_ran(0);
+    assert_non_null(strstr(ran.out, "selective=1"));
+    run("simulate --model %s/model.json --hardware %s --seq 32 --plan c=1,selective=9,p=1,o=2", at, hardware());
+    assert_refused("selective=9: found 9, expected at most layers-c=");
 }
 
 static pid_t start(char *const words[], const char *out)

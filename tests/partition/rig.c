@@ -73,6 +73,7 @@ void rig_run(struct rig *rig, int number, const struct ah_program *program)
         [AH_SPACE_INPUT] = rig->input[number],
         [AH_SPACE_OUTPUT] = rig->input[number + 1],
         [AH_SPACE_SAVED] = rig->saved[number],
+        [AH_SPACE_CHEAP] = rig->saved[number] + rig_code(rig, number)->kept_bytes,
         [AH_SPACE_WORK] = rig->work,
         [AH_SPACE_BOUNDARY] = rig->boundary,
     };
@@ -98,12 +99,18 @@ void rig_forward(struct rig *rig, bool drop)
         rig_run(rig, i, &rig_code(rig, i)->program[drop ? AH_PROGRAM_FORWARD_DROP : AH_PROGRAM_FORWARD]);
 }
 
-void rig_backward(struct rig *rig, bool recompute)
+void rig_backward(struct rig *rig, enum rig_recompute recompute)
 {
     for (int i = rig->count - 1; i >= 0; i--) {
-        if (recompute && i > 0 && i < rig->count - 1) {
-            memset(rig->saved[i], 0xff, (size_t)rig_code(rig, i)->saved_bytes);
-            rig_run(rig, i, &rig_code(rig, i)->program[AH_PROGRAM_RECOMPUTE]);
+        const struct ah_code *code = rig_code(rig, i);
+        bool block = i > 0 && i < rig->count - 1;
+        if (block && recompute == RIG_RECOMPUTE_ALL) {
+            memset(rig->saved[i], 0xff, (size_t)code->saved_bytes);
+            rig_run(rig, i, &code->program[AH_PROGRAM_RECOMPUTE]);
+        }
+        if (block && recompute == RIG_RECOMPUTE_SELECTIVE) {
+            memset(rig->saved[i] + code->kept_bytes, 0xff, (size_t)(code->saved_bytes - code->kept_bytes));
+            rig_run(rig, i, &code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE]);
         }
         rig_run(rig, i, &rig_code(rig, i)->program[AH_PROGRAM_BACKWARD]);
     }

@@ -30,8 +30,9 @@ const struct ah_code *rig_code(const struct rig *rig, int number);
 void rig_run(struct rig *rig, int number, const struct ah_program *program);
 /* All forward programs; drop: the ones that keep nothing. Fills loss. */
 void rig_forward(struct rig *rig, bool drop);
-/* All backward programs; recompute: the blocks' recompute first. */
-void rig_backward(struct rig *rig, bool recompute);
+/* All backward programs; of blocks what makes again first what is overwritten before. */
+enum rig_recompute { RIG_RECOMPUTE_NONE, RIG_RECOMPUTE_ALL, RIG_RECOMPUTE_SELECTIVE };
+void rig_backward(struct rig *rig, enum rig_recompute recompute);
 /* One AdamW step of every group, 1-based. */
 void rig_adam(struct rig *rig, int step, double lr, double weight_decay);
 const struct ah_param *rig_param(const struct rig *rig, const char *name);

@@ -97,7 +97,7 @@ static void agree(const struct model_case *c, bool tied)
     nudge(&nudged);
     for (size_t i = 0; i < AH_LENGTH(all); i++) {
         rig_forward(all[i], false);
-        rig_backward(all[i], false);
+        rig_backward(all[i], RIG_RECOMPUTE_NONE);
     }
     if (!(fabs((double)half.loss - (double)full.loss) <= 0.01 * (double)full.loss))
         fail_msg("%s: loss %.9g, in fp32 %.9g", c->name, (double)half.loss, (double)full.loss);
@@ -128,7 +128,7 @@ static void gradients_are_fp32(void **state)
     int64_t fine = 0, all = 0;
     begin(&rig, AH_BF16, model_cases[0].block, true);
     rig_forward(&rig, false);
-    rig_backward(&rig, false);
+    rig_backward(&rig, RIG_RECOMPUTE_NONE);
     for (int i = 0; i < rig.partition->param_count; i++) {
         const struct ah_param *param = &rig.partition->params[i];
         const uint32_t *bits = (const uint32_t *)(const void *)rig.grad[param->group] + param->offset;
@@ -151,8 +151,8 @@ static void recomputing_gives_the_same_bits(void **state)
         rig_forward(&drop, true);
         assert_memory_equal(&keep.loss, &drop.loss, sizeof keep.loss);
         rig_run(&drop, drop.count - 1, &rig_code(&drop, drop.count - 1)->program[AH_PROGRAM_FORWARD]);
-        rig_backward(&keep, false);
-        rig_backward(&drop, true);
+        rig_backward(&keep, RIG_RECOMPUTE_NONE);
+        rig_backward(&drop, RIG_RECOMPUTE_ALL);
         for (int group = 0; group < keep.count; group++)
             assert_memory_equal(keep.grad[group], drop.grad[group], (size_t)keep.partition->groups[group].count * 4);
         rig_fini(&keep);

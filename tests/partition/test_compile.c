@@ -184,7 +184,8 @@ static void memory_init(struct check *check)
         [AH_SPACE_PARAM] = own * element, [AH_SPACE_GRAD] = own * 4,
         [AH_SPACE_SHARED] = shared * element, [AH_SPACE_SHARED_GRAD] = shared * 4,
         [AH_SPACE_INPUT] = code->input_bytes, [AH_SPACE_OUTPUT] = code->output_bytes,
-        [AH_SPACE_SAVED] = code->saved_bytes, [AH_SPACE_BOUNDARY] = code->boundary_bytes,
+        [AH_SPACE_SAVED] = code->kept_bytes, [AH_SPACE_CHEAP] = code->saved_bytes - code->kept_bytes,
+        [AH_SPACE_BOUNDARY] = code->boundary_bytes,
         [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4, [AH_SPACE_LOSS] = 4,
     };
     for (int i = 0; i < AH_PROGRAM_COUNT; i++)
@@ -260,7 +261,8 @@ static void run_backward(struct check *check)
 /* The head's logits come from its input and parameters alone; no other partition has any. */
 static void expect_infer(struct check *check)
 {
-    static const enum ah_space unread[] = {AH_SPACE_TARGETS, AH_SPACE_LOSS, AH_SPACE_SAVED, AH_SPACE_BOUNDARY};
+    static const enum ah_space unread[] = {AH_SPACE_TARGETS, AH_SPACE_LOSS, AH_SPACE_SAVED, AH_SPACE_CHEAP,
+                                           AH_SPACE_BOUNDARY};
     const struct ah_operand *logits = &check->code->logits;
     if (check->section.loss < 0) {
         assert_int_equal(check->code->program[AH_PROGRAM_INFER].count, 0);
@@ -312,7 +314,13 @@ static void check_partition(const struct ah_graph *graph, int number)
     run_program(&check, &check.code->program[AH_PROGRAM_FORWARD]);
     expect_forward(&check);
     run_backward(&check);
+    poison(&check, AH_SPACE_CHEAP);
+    clear_gradients(&check);
+    run_program(&check, &check.code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE]);
+    if (check.section.loss < 0) /* else the loss makes gradients in forward already */
+        run_backward(&check);
     poison(&check, AH_SPACE_SAVED);
+    poison(&check, AH_SPACE_CHEAP);
     poison(&check, AH_SPACE_OUTPUT);
     clear_gradients(&check);
     run_program(&check, &check.code->program[AH_PROGRAM_FORWARD_DROP]);
@@ -475,6 +483,36 @@ static void recompute_is_lean(void **state)
     }
 }
 
+/* Selective recomputation makes again what backward reads, without a product or attention; what is left to keep are
+ * results of these, and sums with them. */
+static void selective_is_cheap(void **state)
+{
+    (void)state;
+    for (int i = 0; i < model_case_count; i++) {
+        struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
+        struct ah_partition *partition;
+        assert_ok(ah_partition_new(&partition, graph, NULL));
+        const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
+        const struct ah_program *again = &code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE];
+        assert_true((again->count > 0) == (code->kept_bytes < code->saved_bytes));
+        assert_true(code->kept_bytes <= code->saved_bytes);
+        for (int n = 0; n < again->count; n++) {
+            const struct ah_call *call = &again->calls[n];
+            assert_int_equal(ah__op_table[call->op]->limit, AH_OP_LIMIT_MEMORY);
+            assert_true(is_read(again, n + 1, call) || is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
+            for (int j = 0; j < ah__op_table[call->op]->outputs; j++)
+                assert_true(call->out[j].space == AH_SPACE_CHEAP || call->out[j].space == AH_SPACE_WORK);
+        }
+        if (i == 0) { /* two norms and the activation function: 4 of 11 widths, and statistics */
+            assert_int_equal(again->count, 3);
+            assert_true(code->saved_bytes - code->kept_bytes > code->input_bytes * 4);
+            assert_true(code->saved_bytes - code->kept_bytes < code->input_bytes * 5);
+        }
+        ah_partition_free(partition);
+        ah_graph_free(graph);
+    }
+}
+
 static void place_is_exact(void **state)
 {
     (void)state;
@@ -507,4 +545,5 @@ static void place_is_exact(void **state)
 
 AH_TEST_SUITE("partition/compile", cmocka_unit_test(no_overlap), cmocka_unit_test(other_heads),
               cmocka_unit_test(section_is_recording), cmocka_unit_test(copies_only_where_needed),
-              cmocka_unit_test(recompute_is_lean), cmocka_unit_test(place_is_exact))
+              cmocka_unit_test(recompute_is_lean), cmocka_unit_test(selective_is_cheap),
+              cmocka_unit_test(place_is_exact))

@@ -39,10 +39,11 @@ static void logits_check(struct rig *rig, const struct family_golden *g)
                         (int64_t)g->batch * g->seq * g->vocab);
 }
 
-static void gradients_check(struct rig *rig, const struct family_golden *g, bool recompute)
+static void gradients_check(struct rig *rig, const struct family_golden *g, enum rig_recompute recompute)
 {
-    rig_forward(rig, recompute);
-    if (recompute)
+    bool drop = recompute == RIG_RECOMPUTE_ALL;
+    rig_forward(rig, drop);
+    if (drop)
         rig_run(rig, rig->count - 1, &rig_code(rig, rig->count - 1)->program[AH_PROGRAM_FORWARD]);
     golden_expect_number("loss", (double)rig->loss, g->losses[0]);
     rig_backward(rig, recompute);
@@ -55,7 +56,7 @@ static void every_family(void **state)
 {
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(family_cases); i++)
-        for (int recompute = 0; recompute < 2; recompute++) {
+        for (enum rig_recompute recompute = RIG_RECOMPUTE_NONE; recompute <= RIG_RECOMPUTE_SELECTIVE; recompute++) {
             struct family_golden g;
             struct rig rig;
             print_message("%s\n", family_cases[i]);

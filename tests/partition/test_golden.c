@@ -80,7 +80,7 @@ static void golden_rig(struct rig *rig, const struct golden *g)
     golden_fill_ids(rig->targets, 0, g->batch * g->seq, 2, g->vocab);
 }
 
-static void compare(const char *name, bool recompute)
+static void compare(const char *name, enum rig_recompute recompute)
 {
     struct golden g;
     struct rig rig;
@@ -105,19 +105,20 @@ static void compare(const char *name, bool recompute)
 static void tied(void **state)
 {
     (void)state;
-    compare("gpt2-tied", false);
+    compare("gpt2-tied", RIG_RECOMPUTE_NONE);
 }
 
 static void untied(void **state)
 {
     (void)state;
-    compare("gpt2-untied", false);
+    compare("gpt2-untied", RIG_RECOMPUTE_NONE);
 }
 
 static void recomputed(void **state)
 {
     (void)state;
-    compare("gpt2-tied", true);
+    compare("gpt2-tied", RIG_RECOMPUTE_ALL);
+    compare("gpt2-tied", RIG_RECOMPUTE_SELECTIVE);
 }
 
 /* Dropping and recomputing give the same bits as keeping: loss, what is saved, all gradients. */
@@ -138,8 +139,8 @@ static void same_bits(void **state)
         assert_memory_equal(keep.saved[i], drop.saved[i], (size_t)rig_code(&keep, i)->saved_bytes);
         assert_memory_equal(keep.input[i + 1], drop.input[i + 1], (size_t)rig_code(&keep, i)->output_bytes);
     }
-    rig_backward(&keep, false);
-    rig_backward(&drop, true);
+    rig_backward(&keep, RIG_RECOMPUTE_NONE);
+    rig_backward(&drop, RIG_RECOMPUTE_ALL);
     for (int i = 0; i < keep.count; i++)
         assert_memory_equal(keep.grad[i], drop.grad[i], (size_t)keep.partition->groups[i].count * 4);
     rig_fini(&keep);

@@ -49,6 +49,7 @@ static inline void fixture_code(struct fixture *fixture, struct ah_code *code)
     code->program[AH_PROGRAM_RECOMPUTE].work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->program[AH_PROGRAM_BACKWARD].work_bytes = fixture_draw(fixture, 0, 1 << 20);
     code->saved_bytes = fixture_draw(fixture, 0, 1 << 20);
+    code->kept_bytes = code->saved_bytes * 4 / 7 / 64 * 64;
     code->input_bytes = code->output_bytes = code->boundary_bytes =
         fixture->partition.batch * fixture->partition.seq * 260;
 }
@@ -72,18 +73,20 @@ static inline void fixture_init(struct fixture *fixture, uint64_t seed)
     fixture_groups(fixture);
     for (int i = 0; i < 3; i++)
         fixture_code(fixture, &partition->code[i]);
-    partition->code[AH_CLASS_EMBEDDING].saved_bytes = 0;
+    partition->code[AH_CLASS_EMBEDDING].saved_bytes = partition->code[AH_CLASS_EMBEDDING].kept_bytes = 0;
     partition->code[AH_CLASS_HEAD].output_bytes = 4;
 }
 
 static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
     int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
+    int c = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
         .switches = {.layers = layers,
                      .ranks = 1,
                      .tiles = 1,
-                     .checkpoint = (int)fixture_draw(fixture, 0, layers),
+                     .checkpoint = c,
+                     .selective = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - c),
                      .offload_params = (int)fixture_draw(fixture, 0, o),
                      .offload_optimizer = o,
                      .embedding_on_host = fixture_draw(fixture, 0, 1),

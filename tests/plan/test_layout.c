@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/fixture.h"
+#include "sched/switches.h"
 
 enum { MOST_AREAS = 32 * (FIXTURE_LAYERS + 2) + 32 };
 
@@ -80,7 +81,8 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
                               const struct ah_layout *layout)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *head = &partition->code[AH_CLASS_HEAD];
-    int count = ah__micro_batches(partition), kept = plan->switches.checkpoint < plan->switches.layers ? count : 1;
+    int count = ah__micro_batches(partition), keeping = ah__keeping_blocks(&plan->switches), kept = keeping ? count : 1;
+    int64_t cheap_bytes = block->saved_bytes - block->kept_bytes;
     for (int m = 0; m < count; m++) {
         for (int i = 0; i <= plan->switches.layers; i++)
             area_add(areas, layout->inputs_offset + i * layout->input_bytes + m * layout->input_step,
@@ -88,10 +90,16 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
         for (int i = 0; i < layout->saved_sets && m < kept; i++)
             area_add(areas, layout->saved_offset + i * layout->saved_bytes + m * layout->saved_step,
                      block->saved_bytes);
+        for (int i = 0; i < plan->switches.selective; i++)
+            area_add(areas, layout->kept_offset + i * layout->kept_bytes + m * layout->kept_step, block->kept_bytes);
         area_add(areas, layout->embedding_saved_offset + m * layout->embedding_saved_step,
                  partition->code[AH_CLASS_EMBEDDING].saved_bytes);
         area_add(areas, layout->boundary_offset + m * layout->boundary_step, block->boundary_bytes);
     }
+    if (layout->saved_sets)
+        assert_int_equal(layout->cheap_offset, layout->saved_offset + block->kept_bytes);
+    else
+        area_add(areas, layout->cheap_offset, cheap_bytes);
     assert_true(layout->head_saved_step >= head->saved_bytes);
     assert_true(layout->head_saved_offset + (count - 1) * layout->head_saved_step + head->saved_bytes <=
                 layout->work_offset + layout->work_bytes);
@@ -216,6 +224,30 @@ static void keeps_one_saved_set_for_recomputation(void **state)
         assert_int_equal(layout->saved_sets, sets[c]);
         ah__layout_free(layout);
     }
+}
+
+/* Each block that recomputes selectively frees what is cheap, once for each micro-batch; where no block keeps all, one
+ * micro-batch's is needed for what is made again. */
+static void selective_blocks_free_what_is_cheap(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    int64_t before = 0, bytes, host;
+    fixed_model(&fixture);
+    struct ah_code *block = &fixture.partition.code[AH_CLASS_BLOCK];
+    block->saved_bytes = 12 * AH_LAYOUT_ALIGN;
+    block->kept_bytes = 7 * AH_LAYOUT_ALIGN;
+    block->program[AH_PROGRAM_RECOMPUTE_SELECTIVE].work_bytes = 0;
+    for (int micro_batches = 1; micro_batches < 4; micro_batches++)
+        for (int selective = 0; selective <= 4; selective++) {
+            struct ah_switches switches = {.layers = 4, .selective = selective, .slots = 1};
+            fixture.partition.step.micro_batches = micro_batches;
+            ah__layout_bytes(&bytes, &host, &fixture.partition, &switches, 0);
+            int64_t freed = micro_batches - (selective == 4);
+            if (selective)
+                assert_int_equal(before - bytes, 5 * AH_LAYOUT_ALIGN * freed);
+            before = bytes;
+        }
 }
 
 /* Scratch is as large as the largest program that runs under the plan, evaluation and the head's saved set included. */
@@ -347,7 +379,8 @@ static void survives_failing_allocations(void **state)
 
 AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals_agree),
               cmocka_unit_test(ends_with_the_embedding_gradient),
-              cmocka_unit_test(keeps_one_saved_set_for_recomputation), cmocka_unit_test(work_holds_what_runs),
+              cmocka_unit_test(keeps_one_saved_set_for_recomputation),
+              cmocka_unit_test(selective_blocks_free_what_is_cheap), cmocka_unit_test(work_holds_what_runs),
               cmocka_unit_test(logits_have_room_for_inference_alone),
               cmocka_unit_test(inference_keeps_parameters_alone),
               cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "plan/search.h"
+#include "sched/switches.h"
 
 struct world {
     struct fixture fixture;
@@ -29,6 +30,7 @@ static void world_init(struct world *world, uint64_t seed, int layers, const cha
         costs->ns[AH_ITEM_FORWARD][class] = compute * size;
         costs->ns[AH_ITEM_BACKWARD][class] = 2 * compute * size;
         costs->recompute_ns[class] = compute * size * 9 / 10;
+        costs->selective_ns[class] = compute * size / 20;
         costs->ns[AH_ITEM_UPDATE_DEVICE][class] = size * 5;
         costs->ns[AH_ITEM_UPDATE_HOST][class] = host * size;
         costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = link * size;
@@ -54,10 +56,30 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
     ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
-/* Every plan there is: all switches, all slot counts that fit. */
-static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
+/* All slot counts that fit and all refetch distances of one choice of the other switches. */
+static int64_t exhaust_slots(struct ah_plan plan, const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX, step, device, host;
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
+    for (plan.switches.slots = ah__sched_min_slots(&config); plan.switches.slots <= 2 * plan.switches.layers;
+         plan.switches.slots++) {
+        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
+        if (device > budget->device_bytes)
+            break;
+        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
+             plan.switches.refetch_ahead++) {
+            assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
+            best = step < best ? step : best;
+        }
+    }
+    return best;
+}
+
+/* Every plan there is: all switches. */
+static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
+{
+    int64_t best = INT64_MAX;
     struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
     for (int places = 0; places < 4; places++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers;
@@ -66,20 +88,13 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                  plan.switches.offload_params++)
                 for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
                      plan.switches.checkpoint++) {
-                    struct ah_sched_config config;
+                    int most = plan.switches.layers - plan.switches.checkpoint;
                     plan.switches.embedding_on_host = places & 1;
                     plan.switches.head_on_host = places & 2;
-                    ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
-                    for (plan.switches.slots = ah__sched_min_slots(&config);
-                         plan.switches.slots <= 2 * plan.switches.layers; plan.switches.slots++) {
-                        ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
-                        if (device > budget->device_bytes)
-                            break;
-                        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
-                             plan.switches.refetch_ahead++) {
-                            assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
-                            best = step < best ? step : best;
-                        }
+                    for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++) {
+                        plan.switches.selective = s;
+                        int64_t step = exhaust_slots(plan, world, budget);
+                        best = step < best ? step : best;
                     }
                 }
     return best;
@@ -124,10 +139,12 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->recompute_ns[class] = costs->ns[AH_ITEM_FORWARD][class] * fixture_draw(f, 5, 10) / 10;
+        costs->selective_ns[class] = costs->recompute_ns[class] * fixture_draw(f, 1, 10) / 10;
     }
     world->predictor.costs.lanes = costs->lanes;
     memcpy(world->predictor.costs.ns, costs->ns, sizeof costs->ns);
     memcpy(world->predictor.costs.recompute_ns, costs->recompute_ns, sizeof costs->recompute_ns);
+    memcpy(world->predictor.costs.selective_ns, costs->selective_ns, sizeof costs->selective_ns);
     plan->switches.tiles = (int)fixture_draw(f, 1, 4);
     plan->switches.overtaking = (int)fixture_draw(f, 0, plan->switches.slots);
 }
@@ -159,6 +176,41 @@ static void no_schedule_beats_the_bound(void **state)
                      (long long)plan.bound_ns, (long long)ah__plan_policy_bound(&plan, &world.predictor));
         ah__predictor_fini(&world.predictor);
     }
+}
+
+/* Systems as published recompute whole blocks only; ours gains by the choice, or loses nothing. */
+static void only_our_policy_recomputes_selectively(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 8 };
+    int used = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan, whole;
+        int64_t least, most;
+        world_init(&world, 300 + seed, 5 + (int)seed, "autohete");
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most)};
+        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
+        assert_true(ah__switches_valid(&plan.switches));
+        used += plan.switches.selective > 0;
+        struct ah_policy without = ah__policy_autohete;
+        without.selective = false;
+        world.predictor.policy = &without;
+        assert_ok(ah__plan_search(&whole, &report, &world.predictor, &budget));
+        assert_int_equal(whole.switches.selective, 0);
+        assert_true(plan.step_ns <= whole.step_ns + whole.step_ns / 200);
+        for (int i = 0; ah__policies[i]; i++) {
+            world.predictor.policy = ah__policies[i];
+            if (ah__policies[i] == &ah__policy_autohete)
+                continue;
+            int status = ah__plan_search(&whole, &report, &world.predictor, &budget);
+            assert_true(status == AH_EBUDGET || (status == AH_OK && whole.switches.selective == 0));
+        }
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(used > 0);
 }
 
 static void the_smallest_budget_named_works(void **state)
@@ -264,5 +316,6 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
 
 AH_TEST_SUITE("plan/search", cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+              cmocka_unit_test(only_our_policy_recomputes_selectively),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -270,6 +270,8 @@ static void a_block_takes_what_its_flops_and_bytes_take(void **state)
     /* Recomputation needs all but the last GEMM, and no sums into the block's output. */
     assert_near((double)profile->costs.recompute_ns[AH_CLASS_BLOCK] * 1e-6,
                 block_ms(profile, AH_ITEM_FORWARD) - 8.531 - 0.218 - 0.006, 0.001);
+    /* Selectively two norms and the activation function: 2 * 2 and 8 times 100.7 MB. */
+    assert_near((double)profile->costs.selective_ns[AH_CLASS_BLOCK] * 1e-6, 12 * 100.66 / 1384, 0.03);
     assert_near(profile->forward_flops[AH_CLASS_BLOCK], 7.53e12, 0.01);
     assert_near(profile->backward_flops[AH_CLASS_BLOCK], 2 * 7.42e12 + 0.258e12, 0.01);
     /* The embedding reads only the rows it needs: 100.7 MB in, as much out, then the positions are added. */

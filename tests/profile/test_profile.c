@@ -47,6 +47,7 @@ static void profile_fill(struct ah_profile *profile)
         profile->forward_flops[i] = (double)next++ / 3.0;
         profile->backward_flops[i] = (double)next++ / 7.0;
         profile->recompute_flops[i] = (double)next++ * 1e9;
+        profile->costs.selective_ns[i] = next++;
     }
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         profile->costs.lanes.launch_ns[i] = next++;
@@ -72,6 +73,7 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_int_equal(a->costs.layers, b->costs.layers);
     assert_memory_equal(a->costs.ns, b->costs.ns, sizeof a->costs.ns);
     assert_memory_equal(a->costs.recompute_ns, b->costs.recompute_ns, sizeof a->costs.recompute_ns);
+    assert_memory_equal(a->costs.selective_ns, b->costs.selective_ns, sizeof a->costs.selective_ns);
     assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
     assert_memory_equal(a->costs.lanes.slowdown, b->costs.lanes.slowdown, sizeof a->costs.lanes.slowdown);
     assert_int_equal(a->costs.lanes.notify_ns, b->costs.lanes.notify_ns);
@@ -163,6 +165,7 @@ static void a_hand_written_file_may_be_short(void **state)
     assert_int_equal(loaded->ranks, 1);
     assert_int_equal(loaded->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
     assert_int_equal(loaded->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], 30000000);
+    assert_int_equal(loaded->costs.selective_ns[AH_CLASS_BLOCK], 15000000); /* not there: as long as all of it */
     assert_true(loaded->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_D2H] == 1.4);
     assert_true(loaded->costs.lanes.slowdown[AH_LANE_D2H][AH_LANE_HOST] == 1);
     assert_true(loaded->costs.lanes.slowdown[AH_LANE_COMPUTE][AH_LANE_COMPUTE] == 1);
@@ -201,6 +204,8 @@ static void costs_check(const struct ah_costs *costs)
                 assert_true(costs->ns[i][j] > 0 && costs->ns[i][j] < 60000000000);
     assert_true(costs->recompute_ns[AH_CLASS_BLOCK] > 0);
     assert_int_equal(costs->recompute_ns[AH_CLASS_HEAD], 0);
+    assert_true(costs->selective_ns[AH_CLASS_BLOCK] > 0);
+    assert_int_equal(costs->selective_ns[AH_CLASS_HEAD], 0);
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         assert_true(costs->lanes.launch_ns[i] >= 0);
         assert_true(costs->lanes.slowdown[i][i] == 1);

@@ -75,10 +75,10 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
-    fail_msg("%s c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident", plan->policy,
-             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer,
-             plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles, plan->switches.embedding_on_host,
-             plan->switches.head_on_host);
+    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d differs from resident",
+             plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
+             plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
+             plan->switches.embedding_on_host, plan->switches.head_on_host);
 }
 
 static uint64_t drawn;
@@ -120,23 +120,45 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     exact_same(expected, &outcome, &plan);
 }
 
+/* Every (c, selective), with drawn places of optimizer and parameters. */
+static void every_level(const struct exact_device *device, struct tiny *tiny, const struct outcome *expected,
+                        const char *policy)
+{
+    int layers = tiny->partition->layers;
+    struct ah_plan plan = {.switches.layers = layers};
+    for (int c = 0; c <= layers; c++)
+        for (int selective = 1; selective <= layers - c; selective++) {
+            plan.switches.checkpoint = c;
+            plan.switches.selective = selective;
+            plan.switches.offload_optimizer = exact_draw(0, layers);
+            plan.switches.offload_params = exact_draw(0, plan.switches.offload_optimizer);
+            one_plan(device, tiny, expected, plan, policy);
+        }
+}
+
+static void train_resident(struct outcome *expected, const struct exact_device *device, struct tiny *tiny)
+{
+    struct ah_dev_options options = {.threads = 1, .host_threads = 1};
+    struct ah_plan resident = exact_resident(tiny);
+    exact_train(expected, device, tiny, &resident, &options);
+}
+
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of)
 {
     struct outcome expected;
-    struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    struct ah_plan resident = exact_resident(tiny);
-    exact_train(&expected, device, tiny, &resident, &options);
+    train_resident(&expected, device, tiny);
     assert_true(expected.loss[TINY_STEPS - 1] > 0);
     int clipped = 0;
     for (int i = 0; i < TINY_STEPS; i++)
         clipped += expected.factor[i] < 1;
     assert_true(tiny->clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
-    int layers = resident.switches.layers, index = 0;
+    int layers = tiny->partition->layers, index = 0;
     struct ah_plan plan = {.switches.layers = layers};
     for (int c = 0; c <= layers; c++)
         for (int o = 0; o <= layers; o++)
             for (int p = 0; p <= o; p++) {
                 plan.switches.checkpoint = c;
+                plan.switches.selective = exact_draw(0, 1) * exact_draw(0, layers - c);
                 plan.switches.offload_params = p;
                 plan.switches.offload_optimizer = o;
                 if (index++ % of == part)
@@ -146,5 +168,8 @@ void exact_some_plans(const struct exact_device *device, struct tiny *tiny, cons
 
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy)
 {
+    struct outcome expected;
     exact_some_plans(device, tiny, policy, 0, 1);
+    train_resident(&expected, device, tiny);
+    every_level(device, tiny, &expected, policy);
 }

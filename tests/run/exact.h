@@ -16,10 +16,10 @@ struct ah_plan exact_resident(const struct tiny *tiny);
 void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
                  const struct ah_plan *given, const struct ah_dev_options *options);
 void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan);
-/* Every (c, p, o) under the policy, the other switches and the device's options drawn, with clipping where the tiny
- * model clips: all as resident. */
+/* Every (c, p, o) and every (c, selective) under the policy, the other switches and the device's options drawn, with
+ * clipping where the tiny model clips: all as resident. */
 void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy);
-/* Of every plan one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
+/* Of every (c, p, o) one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time. */
 int exact_draw(int from, int to);

@@ -93,12 +93,14 @@ static void model_of(struct tiny *tiny, const char *config, enum ah_dtype comput
     tiny->model = model;
 }
 
-/* One block recomputed, its parameters fetched again, and half of the updates on the host. */
+/* One block recomputed, its parameters fetched again, the others recomputed selectively, and half of the updates on
+ * the host. */
 static struct ah_plan mixed_plan(const struct ah_partition *partition)
 {
     struct ah_sched_config config;
     struct ah_plan plan = {.switches = {.layers = partition->layers,
                                         .checkpoint = 1,
+                                        .selective = partition->layers - 1,
                                         .offload_params = 1,
                                         .offload_optimizer = 1,
                                         .refetch_ahead = 1,

@@ -111,6 +111,7 @@ static void times_keep_their_nanoseconds(void **state)
     args = cJSON_GetObjectItem(slice, "args");
     assert_true(number(args, "iteration") == 5 && number(args, "partition") == 2);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(args, "recompute")));
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(args, "selective")));
     cJSON_Delete(tree);
     ah_timeline_free(timeline);
 }

@@ -215,6 +215,7 @@ class ah_switches(Structure):
         ("overtaking", c_int),
         ("refetch_ahead", c_int),
         ("spares", c_int),
+        ("selective", c_int),
     ]
 
 

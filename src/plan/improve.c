@@ -28,7 +28,7 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->slots = ah__plan_min_slots(switches, descent->predictor->partition);
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
-    ah__plan_measure(plan, descent->predictor->partition);
+    ah__plan_measure(plan, descent->predictor);
     return true;
 }
 

@@ -113,7 +113,8 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 {
     struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
     struct ah_switches *switches = &plan.switches;
-    bool found[2] = {false, false}; /* without, with checkpointing */
+    struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
+    bool found[2] = {false, false}; /* one that does */
     for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
         switches->layers = predictor->partition->layers;
         switches->ranks = ah__predictor_ranks(predictor);
@@ -122,14 +123,21 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        ah__plan_measure(&plan, predictor->partition);
-        if (!ah__plan_within(&plan, budget))
+        ah__plan_measure(&plan, predictor);
+        int recomputes = switches->checkpoint > 0;
+        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
+        if (!ah__plan_within(&plan, budget)) {
             note_least(candidates, &plan, budget);
-        else if (!predictor->policy->first_fit || !found[switches->checkpoint > 0]) {
-            found[switches->checkpoint > 0] = true;
+        } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
+            found[recomputes] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
+        } else if (!found[recomputes]) {
+            last[recomputes] = plan;
         }
     }
+    for (int recomputes = 0; recomputes < 2; recomputes++)
+        if (!found[recomputes] && last[recomputes].switches.layers)
+            AH_TRY(candidate_add(candidates, &last[recomputes], predictor));
     return AH_OK;
 }
 
@@ -380,6 +388,9 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
+    if (budget->rule != AH_MEMORY_LAYOUT)
+        return ah__fail(AH_EINPUT, "budget: rule: found the published memory rule, expected the layout's: a plan that "
+                                   "is to run needs it");
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
     int status = ah__plan_search(&plan, &report, &predictor, budget);

@@ -14,6 +14,7 @@ const struct ah_policy ah__policy_autohete = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = true,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
@@ -22,7 +23,10 @@ const struct ah_policy ah__policy_autohete = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };
 
 const struct ah_policy ah__policy_autohete_paper = {
@@ -32,6 +36,7 @@ const struct ah_policy ah__policy_autohete_paper = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
@@ -40,5 +45,8 @@ const struct ah_policy ah__policy_autohete_paper = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

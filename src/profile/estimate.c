@@ -62,10 +62,13 @@ static void host_init(struct estimate *estimate, enum rates rates)
 }
 
 /* What training as a whole has been seen to reach, products and all that is between them: published in half precision
- * as a fraction of the peak; in single precision the same fraction of the rates its products reach. */
+ * as a fraction of the peak. PyTorch systems in single precision: the same fraction of the rates its products reach. */
 static void device_init(struct estimate *estimate, enum rates rates)
 {
-    double most = figure(estimate, rates == RATES_PYTORCH ? AH_FIGURE_PYTORCH_TRAINING : AH_FIGURE_TRAINING_MOST);
+    bool pytorch = rates == RATES_PYTORCH, single = estimate->dtype_bytes >= FLOAT_BYTES;
+    double most = figure(estimate, pytorch ? AH_FIGURE_PYTORCH_TRAINING : AH_FIGURE_TRAINING_MOST);
+    if (single && !pytorch)
+        return;
     double half = ah__curve_best(&estimate->hardware->gemm), dtype = ah__curve_best(estimate->roofline.curve);
     estimate->most_flops_per_s = most * figure(estimate, AH_FIGURE_PEAK) * dtype / half;
 }

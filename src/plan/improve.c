@@ -35,6 +35,10 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
 static int try_plan(struct descent *descent, struct ah_plan plan)
 {
     int64_t step_ns, gain = 0;
+    const struct ah_switches *switches = &plan.switches;
+    bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
+    if (descent->predictor->policy->plain && beyond)
+        return AH_OK;
     if (*descent->simulated >= descent->most || !fit(&plan, descent))
         return AH_OK;
     ah__plan_bound(&plan, descent->predictor);

@@ -150,7 +150,7 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
     struct ah_switches *switches = &plan.switches;
-    for (int places = 0; places < 4; places++)
+    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
         for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
             for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
                  switches->offload_params++) {

@@ -17,6 +17,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = false,
     .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
     .host_bytes = 14,

@@ -55,6 +55,7 @@ const struct ah_policy ah__policy_l2l = {
     .may_offload = alone_group,
     .may_update = alone_group,
     .first_fit = false,
+    .plain = false,
     .suffices = ah__placement_suffices,
     .placement = one_block,
     .host_bytes = 14,

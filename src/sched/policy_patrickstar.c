@@ -65,6 +65,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .may_offload = leaves_when_it_must,
     .may_update = ah__sched_backward_over,
     .first_fit = true,
+    .plain = false,
     .suffices = ah__placement_suffices,
     .placement = chunks,
     .host_bytes = 14,

@@ -25,6 +25,7 @@ const struct ah_policy ah__policy_resident = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = false,
     .suffices = ah__placement_suffices,
     .placement = everything_on_the_device,
     .host_bytes = 14,

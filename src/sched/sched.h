@@ -61,6 +61,9 @@ struct ah_policy {
      * searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by its own
      * rule `suffices`, else the last that fits; else the fastest is taken for it. */
     bool first_fit;
+    /* Of all plans only those of the paper's switches: blocks to recompute, to give back and to offload; embedding and
+     * head stay on the device, and groups travel whole. */
+    bool plain;
     bool (*suffices)(const struct ah_switches *placement, const struct ah_costs *costs);
     bool (*placement)(struct ah_switches *out, int layers, int index);
     /* Memory as published (plan/published.h): bytes on the host of a parameter whose states are there, and the elements

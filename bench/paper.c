@@ -192,6 +192,7 @@ int main(int argc, char **argv)
     const struct bench_option options[] = {{"out", BENCH_TEXT, &folder, "the folder it is written to"}};
     BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
     BENCH(ah__folder_make(folder));
+    paper_memory_save(folder);
     for (int world = 0; world < PAPER_WORLDS; world++) {
         run_models(world);
         run_sweeps(world);
@@ -206,7 +207,6 @@ int main(int argc, char **argv)
         }
     }
     save_variants(folder);
-    paper_memory_save(folder);
     snprintf(path, sizeof path, "%s/summary.md", folder);
     BENCH(paper_summary_save(&results, path));
     printf("%s\n", path);

@@ -11,8 +11,8 @@ void paper_claim_ratio(struct ah_buf *buf, const char *system, double found, dou
         return;
     double part = found / reported - 1;
     if (found < 1)
-        ah__buf_printf(buf, "- **%s is faster** than AutoHete, whose speed is %.2f of it; the paper has %.2f.\n", system,
-                       found, reported);
+        ah__buf_printf(buf, "- **%s is faster** than AutoHete, whose speed is %.2f of it; the paper has %.2f.\n",
+                       system, found, reported);
     else if (fabs(part) <= alike)
         ah__buf_printf(buf, "- **Over %s** AutoHete is %.2f times as fast, about what the paper has (%.2f).\n", system,
                        found, reported);

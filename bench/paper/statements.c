@@ -62,12 +62,13 @@ static void small_memory(struct ah_buf *buf, const struct paper_results *results
 /* AutoHete over itself as published: at least 1.3 at DeepSpeed's rate, 1.05 at ours. */
 static void own_gain(struct ah_buf *buf, const struct paper_results *results, int world)
 {
+    static const char *const machines[PAPER_MACHINES] = {"Over itself as published, one GPU,",
+                                                         "Over itself as published, four GPUs,"};
     const double aims[PAPER_RATES] = {1.05, 1.3, 1.05};
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
         struct paper_spread spread = paper_spread_of(results->models[world][machine][1], PAPER_PLAIN);
         if (spread.count)
-            paper_claim_gain(buf, machine ? "Over itself as published, four GPUs," : "Over itself as published, one GPU,",
-                             spread.mean, spread.most, aims[world % PAPER_RATES]);
+            paper_claim_gain(buf, machines[machine], spread.mean, spread.most, aims[world % PAPER_RATES]);
     }
 }
 

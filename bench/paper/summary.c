@@ -83,7 +83,8 @@ static void spread_text(struct ah_buf *buf, struct paper_spread spread)
 static void ratios(struct ah_buf *buf, const struct paper_results *results)
 {
     static const char *const machines[PAPER_MACHINES] = {"one GPU", "four GPUs"};
-    ah__buf_printf(buf, "\n## Speed of AutoHete over others\n\nMean and largest over the models that both can train.\n\n");
+    ah__buf_printf(buf, "\n## Speed of AutoHete over others\n\n"
+                        "Mean and largest over the models that both can train.\n\n");
     worlds_head(buf, "| | AutoHete over | the paper |", 3);
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
         for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++) {
@@ -312,8 +313,8 @@ int paper_summary_save(const struct paper_results *results, const char *path)
     adam_rates(&buf, results);
     ratios(&buf, results);
     feasibility(&buf, results);
-    ah__buf_printf(&buf, "\n## What comes out and what does not\n\nMade from the results; two figures within a tenth of "
-                         "each other are called alike.\n");
+    ah__buf_printf(&buf, "\n## What comes out and what does not\n\nMade from the results; two figures within a tenth "
+                         "of each other are called alike.\n");
     paper_statements(&buf, results);
     ah__buf_printf(&buf, "\n## Table 1\n\n");
     table_1(&buf, results->models[0][0][1]);

@@ -249,8 +249,8 @@ struct ah_hardware_facts {
     int cores;
 };
 /* Writes a measured profile of this partition as a hardware file (docs/hardware.md), whose estimate for the same
- * partition is about that profile: rates of copies and of both Adams as measured, one rate for all arithmetic, chosen so
- * that forward and backward of a block together take what was measured. AH_EINPUT for a profile of another partition or
+ * partition is about that profile: rates of copies and of both Adams as measured, one rate for all arithmetic at which
+ * forward and backward of a block together take what was measured. AH_EINPUT for a profile of another partition or
  * of several ranks, AH_EIO. */
 AH_API int ah_profile_save_hardware(const struct ah_profile *profile, const struct ah_partition *partition,
                                     const struct ah_hardware_facts *facts, const char *path);

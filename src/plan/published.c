@@ -3,7 +3,8 @@
 #include "partition/class.h"
 
 /* Per token and channel, per score, per logit: elements of the compute dtype, and bytes that do not depend on it. */
-enum { BLOCK_ELEMENTS = 16, BLOCK_MASKS = 2, SCORE_ELEMENTS = 2, SCORE_MASKS = 1, AROUND_ELEMENTS = 2, AROUND_MASKS = 1 };
+enum { BLOCK_ELEMENTS = 16, BLOCK_MASKS = 2, SCORE_ELEMENTS = 2, SCORE_MASKS = 1 };
+enum { AROUND_ELEMENTS = 2, AROUND_MASKS = 1 };
 enum { LOGIT_BYTES = 12, STATE_BYTES = 12 };
 
 static const struct ah_call *find_call(const struct ah_program *program, enum ah_op a, enum ah_op b)

@@ -131,8 +131,10 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
             found[recomputes] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
-        } else if (!found[recomputes]) {
-            last[recomputes] = plan;
+        } else if (!found[recomputes] &&
+                   (!last[recomputes].switches.layers ||
+                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
+            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
         }
     }
     for (int recomputes = 0; recomputes < 2; recomputes++)

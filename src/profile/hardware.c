@@ -211,7 +211,8 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
         {AH_FIGURE_BUS, AH_FIGURE_LINK_PEAK},
     };
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
-        const struct ah_figure_row *small = &ah__figure_table[rules[i].small], *large = &ah__figure_table[rules[i].large];
+        const struct ah_figure_row *small = &ah__figure_table[rules[i].small],
+                                   *large = &ah__figure_table[rules[i].large];
         if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
             return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path,
                             ah__figure_group_names[small->group], small->key, hardware->origin[rules[i].small].written,
@@ -229,7 +230,8 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
     if (strcmp(format, ah__hardware_format) != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format, ah__hardware_format);
+        return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format,
+                        ah__hardware_format);
     AH_TRY(ah__json_only(json, keys));
     AH_TRY(get_text(&hardware->name, hardware, json, "name"));
     if (strlen(hardware->name) > NAME_MOST)
@@ -319,7 +321,8 @@ int ah_hardware_print(const struct ah_hardware *hardware, FILE *to)
     ah__buf_printf(&buf, "%s: %s\n\n", hardware->name, hardware->description);
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
         if (hardware->origin[i].unit)
-            print_line(&buf, ah__figure_group_names[ah__figure_table[i].group], ah__figure_table[i].key, &hardware->origin[i]);
+            print_line(&buf, ah__figure_group_names[ah__figure_table[i].group], ah__figure_table[i].key,
+                       &hardware->origin[i]);
     print_curve(&buf, "device.gemm", &hardware->gemm);
     print_curve(&buf, "device.gemm_f32", &hardware->gemm_f32);
     int status = buf.status;

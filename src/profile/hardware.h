@@ -36,7 +36,7 @@ enum ah_figure_group {
     X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of it that streaming kernels reach */               \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
-    X(TRAINING_MOST, DEVICE, "training_most", FRACTION) /* of peak: most model flops any training has shown; optional */\
+    X(TRAINING_MOST, DEVICE, "training_most", FRACTION) /* of peak: most flops of any training; optional */            \
     X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak: what PyTorch systems reach; optional */      \
     X(H2D, LINK, "h2d", BYTES_PER_S) /* of each device */                                                              \
     X(D2H, LINK, "d2h", BYTES_PER_S)                                                                                   \

@@ -32,8 +32,8 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
     return item->partition - window(sched) <= forwards;
 }
 
-/* In flight at once: parameters of the window and of the block that comes next, a gradient that is being written and one
- * that leaves. Where memory is short, gradients take the slots of parameters that have served. */
+/* In flight at once: parameters of the window and of the block that comes next, a gradient that is being written and
+ * one that leaves. Where memory is short, gradients take the slots of parameters that have served. */
 enum { NEXT = 1, GRADIENTS = 2, PLACEMENTS_OF_WINDOW = 2 * (GRADIENTS + 1) };
 
 /* Windows from one block up; each with ever fewer slots for gradients; each without and with checkpointing. */
@@ -53,7 +53,8 @@ static bool windows(struct ah_switches *out, int layers, int index)
 static bool hides_transfers(const struct ah_switches *placement, const struct ah_costs *costs)
 {
     int64_t blocks = placement->layers - placement->offload_optimizer;
-    int64_t forward = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK], backward = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
+    int64_t forward = costs->ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK];
+    int64_t backward = costs->ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
     if (placement->checkpoint == placement->layers)
         backward += costs->recompute_ns[AH_CLASS_BLOCK];
     return blocks * forward >= costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK] &&

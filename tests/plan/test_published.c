@@ -105,6 +105,7 @@ static void a_window_too_large_is_the_largest_that_fits(void **state)
     budget.device_bytes = (int64_t)33 << 30;
     found = evaluate(partition, profile, &budget, "stronghold");
     assert_int_equal(found.plan.switches.offload_optimizer, 22);
+    assert_int_equal(found.plan.switches.slots, 4); /* with all its slots, since they fit */
     ah_profile_free(profile);
     ah_partition_free(partition);
 }

@@ -319,8 +319,8 @@ static void published_host_rates_can_be_taken(void **state)
     ah_partition_free(partition);
 }
 
-/* No training on an A100 has shown more than 225 TFLOP/s, so an estimate does not either; those of PyTorch systems reach
- * 0.436 of the peak, and their host Adam 64 cores times 28.5 Mparam/s. */
+/* No training on an A100 has shown more than 225 TFLOP/s, so an estimate does not either; those of PyTorch systems
+ * reach 0.436 of the peak, and their host Adam 64 cores times 28.5 Mparam/s. */
 static void an_estimate_is_not_faster_than_trainings_were(void **state)
 {
     (void)state;

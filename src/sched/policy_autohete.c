@@ -32,7 +32,7 @@ const struct ah_policy ah__policy_autohete = {
 
 const struct ah_policy ah__policy_autohete_paper = {
     .name = "autohete-paper",
-    .description = "the paper's switches: earliest block first, fetches in forward order, iterations overlap",
+    .description = "as published: the paper's switches, fetches in forward order",
     .keeps_semantics = true,
     .barrier = false,
     .all_at_once = false,

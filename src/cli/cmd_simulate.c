@@ -25,7 +25,7 @@ static const struct ah_arg options[] = {
      "devices of that machine to share model and batch (default 1)", 1, 4096, false},
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
     {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
-     "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
+     "whose rates on that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
     {"memory", AH_ARG_TEXT, AT(compare.memory), "RULE", NULL,
      "how it is counted: autohete, as laid out, or published, as PyTorch systems need it (default autohete)", 0, 0,
      false},

@@ -403,58 +403,6 @@ static void a_plan_for_a_machine(void **state)
 }
 
 /* The same question about the device at hand, which is measured. */
-/* A measured machine as a file: plans for it take about what they do by the profile itself, within a tenth where nothing
- * overlaps, and within a quarter where copies run beside the rest, which one factor for each pair of lanes describes. */
-static void a_profile_as_a_machine(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *plan;
-        double within;
-    } plans[] = {{"resident", 0.1}, {"c=1,p=1,o=2", 0.25}};
-    const char *at = folder(), *shape = "--batch 2 --seq 32 --dtype fp32";
-    run("profile --model %s/model.json %s --threads 1 --out %s/own.json --as-hardware %s/box.json", at, shape, at, at);
-    assert_ran(0);
-    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
-        double step_ns[2];
-        const char *options[] = {"profile", "hardware"}, *files[] = {"own", "box"};
-        for (int k = 0; k < 2; k++) {
-            run("plan --model %s/model.json %s --%s %s/%s.json --plan %s --json", at, shape, options[k], at, files[k],
-                plans[i].plan);
-            assert_ran(0);
-            cJSON *plan = last_line_object();
-            step_ns[k] = number(plan, "step_ns");
-            cJSON_Delete(plan);
-        }
-        double ratio = step_ns[1] / step_ns[0];
-        if (ratio < 1 - plans[i].within || ratio > 1 + plans[i].within)
-            fail_msg("%s: %.0f ns by the file, %.0f by the profile", plans[i].plan, step_ns[1], step_ns[0]);
-    }
-    run("simulate --model %s/model.json %s --hardware %s/box.json --optimizer pytorch --policy resident", at, shape, at);
-    assert_refused("box lacks 'device.pytorch_training'");
-    run("profile --model x --as-hardware /no/such/box.json");
-    assert_refused("--as-hardware: found '/no/such/box.json'");
-}
-
-/* Memory as published is for tables, not for plans that run. */
-static void memory_as_published(void **state)
-{
-    (void)state;
-    const char *at = folder();
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy zero-offload --memory published --json",
-        at, hardware());
-    assert_ran(0);
-    cJSON *tree = last_line_object();
-    assert_string_equal(cJSON_GetObjectItem(tree, "memory")->valuestring, "published");
-    cJSON_Delete(tree);
-    assert_says(ran.err, "memory as published");
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory published --plan resident", at,
-        hardware());
-    assert_refused("--plan: found it beside --memory published");
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory theirs", at, hardware());
-    assert_refused("--memory: found 'theirs', expected autohete or published");
-}
-
 static void policies_on_the_device(void **state)
 {
     (void)state;
@@ -629,7 +577,6 @@ AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_te
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(a_plan_for_a_machine),
-              cmocka_unit_test(a_profile_as_a_machine), cmocka_unit_test(memory_as_published),
               cmocka_unit_test(policies_on_the_device),
               cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(streams_that_are_gone_end_nothing),

@@ -267,7 +267,7 @@ static int rates_find(enum rates *out, const struct ah_hardware *hardware, const
     if (rates == RATES_COUNT)
         return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete, deepspeed or pytorch", optimizer);
     if (rates == RATES_PYTORCH &&
-        (!hardware->figure[AH_FIGURE_PYTORCH_TRAINING] || !hardware->figure[AH_FIGURE_PYTORCH_ADAM]))
+        (hardware->figure[AH_FIGURE_PYTORCH_TRAINING] <= 0 || hardware->figure[AH_FIGURE_PYTORCH_ADAM] <= 0))
         return ah__fail(AH_EINPUT, "optimizer: found 'pytorch', but %s lacks 'device.pytorch_training' or "
                                    "'host.pytorch_adam'",
                         hardware->name);

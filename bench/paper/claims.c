@@ -56,6 +56,17 @@ void paper_claim_gain(struct ah_buf *buf, const char *what, double mean, double 
                    most, aim, mean >= aim ? "reached" : "missed");
 }
 
+void paper_claim_window(struct ah_buf *buf, const char *where, int blocks, int fastest_blocks, double gain)
+{
+    if (blocks == 0)
+        return;
+    ah__buf_printf(buf, "- **StrongHold's window** %s is %d by its rule", where, blocks);
+    if (gain > 1 + alike / 2)
+        ah__buf_printf(buf, "; with %d it would be %.2f times as fast.\n", fastest_blocks, gain);
+    else
+        ah__buf_printf(buf, ", and no other is much faster.\n");
+}
+
 void paper_claim_fastest(struct ah_buf *buf, const char *where, const char *const *names, const double *speeds,
                          int count)
 {

@@ -87,6 +87,22 @@ static void fastest(struct ah_buf *buf, const struct paper_results *results, int
     }
 }
 
+static void windows(struct ah_buf *buf, const struct paper_results *results, int world)
+{
+    static const struct {
+        int machine, model;
+        const char *where;
+    } points[] = {{0, 0, "at 2B"}, {0, 4, "at 10B"}, {0, 10, "at 22B"}, {1, 4, "at 10B on four GPUs"}};
+    for (size_t i = 0; i < AH_LENGTH(points); i++) {
+        const struct paper_cell *cell = &results->models[world][points[i].machine][1][points[i].model];
+        const struct ah_evaluation *rule = &cell->of[PAPER_STRONGHOLD], *best = &cell->of[PAPER_BEST];
+        const struct ah_switches *taken = &rule->plan.switches, *fastest = &best->plan.switches;
+        if (rule->fits)
+            paper_claim_window(buf, points[i].where, taken->layers - taken->offload_optimizer,
+                               fastest->layers - fastest->offload_optimizer, best->tokens_per_s / rule->tokens_per_s);
+    }
+}
+
 void paper_statements(struct ah_buf *buf, const struct paper_results *results)
 {
     for (int world = 0; world < PAPER_WORLDS; world++) {
@@ -95,6 +111,7 @@ void paper_statements(struct ah_buf *buf, const struct paper_results *results)
         own_gain(buf, results, world);
         limits(buf, results, world);
         small_memory(buf, results, world);
+        windows(buf, results, world);
         fastest(buf, results, world);
     }
 }

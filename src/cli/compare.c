@@ -274,7 +274,7 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_compare_args *args = compare->args;
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, host Adam of %s", compare->info.name,
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name,
                 compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
     if (compare->rule == AH_MEMORY_PUBLISHED)

@@ -17,6 +17,7 @@ struct estimate {
     const struct ah_hardware *hardware;
     struct ah_roofline roofline;
     double most_flops_per_s; /* of a program as a whole; 0: no limit known */
+    bool recomputes_whole;   /* all of forward, as PyTorch's checkpoints do, and not what backward needs of it */
     double ranks;
     double dtype_bytes;         /* of the compute dtype */
     double dram_bytes_per_s;    /* what the host's memory reaches, all ranks together */
@@ -65,6 +66,7 @@ static void host_init(struct estimate *estimate, enum rates rates)
  * as a fraction of the peak. PyTorch systems in single precision: the same fraction of the rates its products reach. */
 static void device_init(struct estimate *estimate, enum rates rates)
 {
+    estimate->recomputes_whole = rates == RATES_PYTORCH;
     bool pytorch = rates == RATES_PYTORCH, single = estimate->dtype_bytes >= FLOAT_BYTES;
     double most = figure(estimate, pytorch ? AH_FIGURE_PYTORCH_TRAINING : AH_FIGURE_TRAINING_MOST);
     if (single && !pytorch)
@@ -140,7 +142,9 @@ static double set_programs(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_FORWARD, class, program_ns(estimate, forward.ns, profile->forward_flops[class]));
     set(estimate, AH_ITEM_BACKWARD, class, program_ns(estimate, backward.ns, profile->backward_flops[class]));
     profile->costs.recompute_ns[class] =
-        llround(program_ns(estimate, recompute.ns, profile->recompute_flops[class]));
+        estimate->recomputes_whole && recompute.ns > 0
+            ? profile->costs.ns[AH_ITEM_FORWARD][class]
+            : llround(program_ns(estimate, recompute.ns, profile->recompute_flops[class]));
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 

@@ -63,6 +63,17 @@ static void claims_turn_into_their_opposite(void **state)
     assert_said("- **Over itself** AutoHete is 1.06 times as fast, at most 1.20: the aim of 1.30 is missed.\n");
 }
 
+static void a_window_is_worth_what_it_is(void **state)
+{
+    (void)state;
+    paper_claim_window(&buf, "at 10B", 2, 4, 1.13);
+    assert_said("- **StrongHold's window** at 10B is 2 by its rule; with 4 it would be 1.13 times as fast.\n");
+    paper_claim_window(&buf, "at 10B", 2, 3, 1.04);
+    assert_said("- **StrongHold's window** at 10B is 2 by its rule, and no other is much faster.\n");
+    paper_claim_window(&buf, "at 10B", 0, 0, NAN);
+    assert_said("");
+}
+
 static void the_fastest_is_the_one_that_is(void **state)
 {
     (void)state;
@@ -77,4 +88,4 @@ static void the_fastest_is_the_one_that_is(void **state)
 
 AH_TEST_SUITE("plan/claims", cmocka_unit_test(ratios_say_which_way_they_differ),
               cmocka_unit_test(limits_come_out_or_do_not), cmocka_unit_test(claims_turn_into_their_opposite),
-              cmocka_unit_test(the_fastest_is_the_one_that_is))
+              cmocka_unit_test(a_window_is_worth_what_it_is), cmocka_unit_test(the_fastest_is_the_one_that_is))

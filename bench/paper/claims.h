@@ -23,7 +23,7 @@ void paper_claim_runs_out(struct ah_buf *buf, const char *what, double part);
 /* What a change gains on average and at most, and whether that is the aim. */
 void paper_claim_gain(struct ah_buf *buf, const char *what, double mean, double most, double aim);
 
-/* The window StrongHold's rule takes, and what the fastest one would be worth. 0 blocks: it does not fit, no sentence. */
+/* The window StrongHold's rule takes, and what the fastest one would be worth. 0 blocks: nothing fits, no sentence. */
 void paper_claim_window(struct ah_buf *buf, const char *where, int blocks, int fastest_blocks, double gain);
 
 /* Which system is the fastest of those compared: `names` and `speeds` of `count`. */

@@ -175,6 +175,26 @@ static void patrickstars_updates_are_pipelined(void **state)
     ah_partition_free(partition);
 }
 
+/* AutoHete as published has the paper's switches and nothing else. */
+static void as_published_is_plain(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gpt-4b", "gpt-18b"};
+    for (size_t i = 0; i < 2; i++) {
+        struct ah_partition *partition = gpt(models[i], 8);
+        struct ah_profile *profile = a100(partition);
+        struct ah_budget budget = {.device_bytes = (int64_t)39 << 30};
+        struct ah_evaluation found = evaluate(partition, profile, &budget, "autohete-paper");
+        const struct ah_switches *switches = &found.plan.switches;
+        assert_true(found.fits);
+        assert_false(switches->embedding_on_host || switches->head_on_host);
+        assert_int_equal(switches->tiles, 1);
+        assert_int_equal(switches->overtaking, 0);
+        ah_profile_free(profile);
+        ah_partition_free(partition);
+    }
+}
+
 /* 10B: 25 blocks of 453,064,704 parameters, width 6144, 48 heads, 50257 words; 8 x 1024 tokens. In bytes:
  * a token's channels, all tokens: 8192 * 6144 = 50,331,648; scores: 8192 * 48 * 1024 = 402,653,184. */
 static const int64_t channels = 50331648, scores = 402653184, logits = (int64_t)8192 * 50257;
@@ -241,5 +261,5 @@ AH_TEST_SUITE("plan/published", cmocka_unit_test(strongholds_window_follows_its_
               cmocka_unit_test(a_window_too_large_is_the_largest_that_fits),
               cmocka_unit_test(patrickstars_evictions_are_copies),
               cmocka_unit_test(patrickstars_updates_are_pipelined),
-              cmocka_unit_test(published_memory_is_what_its_rule_says),
+              cmocka_unit_test(as_published_is_plain), cmocka_unit_test(published_memory_is_what_its_rule_says),
               cmocka_unit_test(the_rule_belongs_to_the_budget))

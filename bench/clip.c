@@ -25,7 +25,7 @@ static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_ha
     struct ah_search_report report;
     struct ah_plan plan = {.step_ns = 0};
     ah_hardware_get(&info, hardware);
-    struct ah_budget budget = {info.device_bytes, info.host_bytes};
+    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes};
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));

@@ -10,7 +10,6 @@
 #include "paper/results.h"
 #include "plot.h"
 
-const char *const paper_optimizers[PAPER_OPTIMIZERS] = {"autohete", "deepspeed"};
 const int paper_ranks[PAPER_MACHINES] = {1, 4};
 const int64_t paper_batches[PAPER_BATCHES] = {4, 8, 16};
 const struct paper_variant paper_variants[PAPER_VARIANTS] = {
@@ -19,38 +18,39 @@ const struct paper_variant paper_variants[PAPER_VARIANTS] = {
     {"host Adam +20%", 1, 1, 1.2},
 };
 
-static const char *const colours[PAPER_POLICIES] = {"#9aa5b1", "#e3a857", "#5b8fd0", "#8fcdb0", "#0f7a55"};
-static const char *const labels[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "AutoHete w/o PS",
-                                                   "AutoHete"};
+static const char *const colours[PAPER_POLICIES] = {"#9aa5b1", "#e3a857", "#5b8fd0", "#a9c4e6",
+                                                    "#8fcdb0", "#4aa883", "#0f7a55"};
+static const char *const labels[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "StrongHold, best W",
+                                                   "AutoHete w/o PS", "AutoHete as published", "AutoHete"};
 static const int swept[PAPER_SWEPT][2] = {{6, 10}, {4, 6}}; /* models over batch, over memory */
 static struct paper_results results;
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static void run_models(int optimizer)
+static void run_models(int world)
 {
     for (int machine = 0; machine < PAPER_MACHINES; machine++)
         for (int batch = 0; batch < PAPER_BATCHES; batch++)
             for (int model = 0; model < PAPER_MODELS; model++) {
                 struct paper_point point = paper_point(paper_billions[model], paper_ranks[machine],
-                                                       paper_batches[batch], paper_optimizers[optimizer]);
-                paper_evaluate(&results.models[optimizer][machine][batch][model], &point);
+                                                       paper_batches[batch], &paper_worlds[world]);
+                paper_evaluate(&results.models[world][machine][batch][model], &point);
             }
 }
 
-static void run_sweeps(int optimizer)
+static void run_sweeps(int world)
 {
     for (int s = 0; s < PAPER_SWEPT; s++) {
-        struct paper_sweep *batch = &results.batch[optimizer][s], *memory = &results.memory[optimizer][s];
+        struct paper_sweep *batch = &results.batch[world][s], *memory = &results.memory[world][s];
         batch->billions = swept[0][s];
         memory->billions = swept[1][s];
         for (int64_t b = 4; b <= 48; b += 4) {
-            struct paper_point point = paper_point(batch->billions, 1, b, paper_optimizers[optimizer]);
+            struct paper_point point = paper_point(batch->billions, 1, b, &paper_worlds[world]);
             batch->x[batch->count] = (double)b;
             paper_evaluate(&batch->cells[batch->count++], &point);
         }
         for (int64_t gib = 8; gib <= 40; gib += 4) {
-            struct paper_point point = paper_point(memory->billions, 1, 8, paper_optimizers[optimizer]);
+            struct paper_point point = paper_point(memory->billions, 1, 8, &paper_worlds[world]);
             point.device_bytes = gib << 30;
             memory->x[memory->count] = (double)gib;
             paper_evaluate(&memory->cells[memory->count++], &point);
@@ -58,15 +58,15 @@ static void run_sweeps(int optimizer)
     }
 }
 
-static void run_variants(int optimizer)
+static void run_variants(int world)
 {
     for (int v = 0; v < PAPER_VARIANTS; v++)
         for (int model = 0; model < PAPER_MODELS; model++) {
-            struct paper_point point = paper_point(paper_billions[model], 1, 8, paper_optimizers[optimizer]);
+            struct paper_point point = paper_point(paper_billions[model], 1, 8, &paper_worlds[world]);
             point.compute = paper_variants[v].compute;
             point.link = paper_variants[v].link;
             point.host = paper_variants[v].host;
-            paper_evaluate(&results.varied[optimizer][v][model], &point);
+            paper_evaluate(&results.varied[world][v][model], &point);
         }
 }
 
@@ -76,9 +76,11 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
 {
     const struct ah_evaluation *of = &cell->of[policy];
     const struct ah_plan *plan = &of->plan;
-    ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
+    ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
                    cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.ranks,
-                   (long long)cell->point.batch, (long long)cell->point.device_bytes, cell->point.optimizer, of->policy,
+                   (long long)cell->point.batch, (long long)cell->point.device_bytes,
+                   cell->point.world->rule == AH_MEMORY_PUBLISHED ? "published" : "ours",
+                   cell->point.world->optimizer, of->policy,
                    of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint, plan->switches.offload_params,
                    plan->switches.offload_optimizer, plan->switches.slots);
     if (of->fits)
@@ -96,8 +98,9 @@ static void save_csv(const char *path, const struct paper_cell *cells, size_t co
 {
     struct ah_buf buf = {0};
     ah__buf_printf(
-        &buf, "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,host_adam,policy,fits,reason,c,p,o,slots,"
-              "step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,host_peak_bytes,"
+        &buf, "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,memory_rule,rates,policy,fits,"
+              "reason,c,p,o,slots,step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,"
+              "host_peak_bytes,"
               "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
     for (size_t i = 0; i < count; i++)
         for (int policy = 0; policy < PAPER_POLICIES; policy++)
@@ -124,38 +127,39 @@ static void save_figure(const char *folder, const char *name, const struct paper
     BENCH(plot_save(plot, path));
 }
 
-static void save_models(const char *folder, int optimizer, int machine, int batch)
+static void save_models(const char *folder, int world, int machine, int batch)
 {
     static const char *const names[PAPER_MODELS] = {"2B",  "4B",  "6B",  "8B",  "10B", "12B",
                                                     "14B", "16B", "18B", "20B", "22B"};
-    char name[64], title[96], subtitle[160];
+    char name[64], title[96], subtitle[224];
     int ranks = paper_ranks[machine];
     long long sequences = (long long)paper_batches[batch];
-    snprintf(name, sizeof name, "models-%dgpu-batch%lld-%s", ranks, sequences, paper_optimizers[optimizer]);
+    snprintf(name, sizeof name, "models-%dgpu-batch%lld-%s", ranks, sequences, paper_worlds[world].tag);
     snprintf(title, sizeof title, "Throughput over models, %s, global batch %lld", ranks == 1 ? "one GPU" : "four GPUs",
              sequences);
     snprintf(subtitle, sizeof subtitle,
-             "simulated %sA100-40GB, PCIe 4.0, EPYC 7713, 440 GB; sequences of 1024 tokens; host Adam at %s "
-             "rates; PS: priority scheduling",
-             ranks == 1 ? "" : "4x ", optimizer == 0 ? "our" : "DeepSpeed's");
+             "simulated %sA100-40GB, PCIe 4.0, EPYC 7713, 440 GB; sequences of 1024 tokens; %s; "
+             "PS: priority scheduling",
+             ranks == 1 ? "" : "4x ", paper_worlds[world].name);
     struct plot plot = {.title = title,
                         .subtitle = subtitle,
                         .x_label = "parameters",
                         .y_label = "model TFLOPS per GPU",
                         .x_names = names,
                         .points = PAPER_MODELS};
-    save_figure(folder, name, results.models[optimizer][machine][batch], &plot);
+    save_figure(folder, name, results.models[world][machine][batch], &plot);
 }
 
-static void save_sweep(const char *folder, int optimizer, const struct paper_sweep *sweep, bool memory)
+static void save_sweep(const char *folder, int world, const struct paper_sweep *sweep, bool memory)
 {
-    char name[64], title[96], subtitle[160];
-    snprintf(name, sizeof name, "%s-%db-%s", memory ? "memory" : "batch", sweep->billions, paper_optimizers[optimizer]);
+    char name[64], title[96], subtitle[224];
+    snprintf(name, sizeof name, "%s-%db-%s", memory ? "memory" : "batch", sweep->billions,
+             paper_worlds[world].tag);
     snprintf(title, sizeof title, "Throughput over %s, %dB model, one GPU", memory ? "device memory" : "batch size",
              sweep->billions);
-    snprintf(subtitle, sizeof subtitle, "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; host Adam at %s "
-             "rates; PS: priority scheduling",
-             memory ? "batch 8" : "sequences of 1024 tokens", optimizer == 0 ? "our" : "DeepSpeed's");
+    snprintf(subtitle, sizeof subtitle, "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; %s; "
+             "PS: priority scheduling",
+             memory ? "batch 8" : "sequences of 1024 tokens", paper_worlds[world].name);
     struct plot plot = {.title = title, .subtitle = subtitle,
                         .x_label = memory ? "device memory, GiB" : "sequences in a batch", .y_label = "model TFLOPS",
                         .x = sweep->x, .points = sweep->count};
@@ -166,13 +170,13 @@ static void save_variants(const char *folder)
 {
     char path[512];
     struct ah_buf buf = {0};
-    ah__buf_printf(&buf, "host_adam,rates,model,policy,ratio\n");
-    for (int optimizer = 0; optimizer < PAPER_OPTIMIZERS; optimizer++)
+    ah__buf_printf(&buf, "rates,changed,model,policy,ratio\n");
+    for (int world = 0; world < PAPER_RATES; world++)
         for (int v = 0; v < PAPER_VARIANTS; v++)
             for (int model = 0; model < PAPER_MODELS; model++)
                 for (int policy = 0; policy < PAPER_AUTOHETE; policy++) {
-                    double ratio = paper_ratio(&results.varied[optimizer][v][model], (enum paper_policy)policy);
-                    ah__buf_printf(&buf, "%s,%s,%dB,%s,", paper_optimizers[optimizer], paper_variants[v].name,
+                    double ratio = paper_ratio(&results.varied[world][v][model], (enum paper_policy)policy);
+                    ah__buf_printf(&buf, "%s,%s,%dB,%s,", paper_worlds[world].optimizer, paper_variants[v].name,
                                    paper_billions[model], paper_policies[policy]);
                     ah__buf_printf(&buf, isfinite(ratio) ? "%.4f\n" : "\n", ratio);
                 }
@@ -189,20 +193,21 @@ int main(int argc, char **argv)
     const struct bench_option options[] = {{"out", BENCH_TEXT, &folder, "the folder it is written to"}};
     BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
     BENCH(ah__folder_make(folder));
-    for (int optimizer = 0; optimizer < PAPER_OPTIMIZERS; optimizer++) {
-        run_models(optimizer);
-        run_sweeps(optimizer);
-        run_variants(optimizer);
+    paper_memory_save(folder);
+    for (int world = 0; world < PAPER_WORLDS; world++) {
+        run_models(world);
+        run_sweeps(world);
+        if (world < PAPER_RATES)
+            run_variants(world);
         for (int machine = 0; machine < PAPER_MACHINES; machine++)
             for (int batch = 0; batch < PAPER_BATCHES; batch++)
-                save_models(folder, optimizer, machine, batch);
+                save_models(folder, world, machine, batch);
         for (int s = 0; s < PAPER_SWEPT; s++) {
-            save_sweep(folder, optimizer, &results.batch[optimizer][s], false);
-            save_sweep(folder, optimizer, &results.memory[optimizer][s], true);
+            save_sweep(folder, world, &results.batch[world][s], false);
+            save_sweep(folder, world, &results.memory[world][s], true);
         }
     }
     save_variants(folder);
-    paper_memory_save(folder);
     snprintf(path, sizeof path, "%s/summary.md", folder);
     BENCH(paper_summary_save(&results, path));
     printf("%s\n", path);

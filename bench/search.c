@@ -123,7 +123,7 @@ static void row(const char *name, const struct ah_hardware *hardware, double sec
     int64_t count, chosen_ns;
     snprintf(path, sizeof path, "models/gpt-%s.json", name);
     ah_hardware_get(&info, hardware);
-    struct ah_budget budget = {info.device_bytes, info.host_bytes};
+    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes};
     BENCH(ah_model_load(&model, path));
     BENCH(ah_model_record(&graph, model, 8, 1024, AH_BF16));
     BENCH(ah_partition_new(&partition, graph, &step));

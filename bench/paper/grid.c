@@ -4,13 +4,21 @@
 
 #include "bench.h"
 
-const char *const paper_policies[PAPER_POLICIES] = {"zero-offload", "patrickstar", "stronghold", "autohete-fifo",
-                                                    "autohete"};
+const char *const paper_policies[PAPER_POLICIES] = {
+    "zero-offload", "patrickstar", "stronghold", "stronghold-best", "autohete-fifo", "autohete-paper", "autohete"};
+const struct paper_world paper_worlds[PAPER_WORLDS] = {
+    {AH_MEMORY_LAYOUT, "autohete", "ours-own", "our memory, our rates"},
+    {AH_MEMORY_LAYOUT, "deepspeed", "ours-deepspeed", "our memory, DeepSpeed's host Adam"},
+    {AH_MEMORY_LAYOUT, "pytorch", "ours-pytorch", "our memory, PyTorch-like rates"},
+    {AH_MEMORY_PUBLISHED, "autohete", "published-own", "memory as published, our rates"},
+    {AH_MEMORY_PUBLISHED, "deepspeed", "published-deepspeed", "memory as published, DeepSpeed's host Adam"},
+    {AH_MEMORY_PUBLISHED, "pytorch", "published-pytorch", "memory as published, PyTorch-like rates"},
+};
 const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
 
-struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer)
+struct paper_point paper_point(int billions, int ranks, int64_t batch, const struct paper_world *world)
 {
-    return (struct paper_point){.billions = billions, .ranks = ranks, .batch = batch, .optimizer = optimizer,
+    return (struct paper_point){.billions = billions, .ranks = ranks, .batch = batch, .world = world,
                                 .compute = 1, .link = 1, .host = 1};
 }
 
@@ -64,7 +72,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     struct bench bench = {0};
     struct ah_hardware *hardware;
     struct ah_hardware_info info;
-    struct ah_estimate_options options = {point->ranks, point->optimizer};
+    struct ah_estimate_options options = {point->ranks, point->world->optimizer};
     snprintf(model, sizeof model, "models/gpt-%db.json", point->billions);
     BENCH(ah_hardware_load(&hardware, point->ranks == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
     ah_hardware_get(&info, hardware);
@@ -73,11 +81,16 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);
-    struct ah_budget budget = {info.device_bytes, info.host_bytes / point->ranks};
+    struct ah_budget budget = {.device_bytes = info.device_bytes,
+                               .host_bytes = info.host_bytes / point->ranks,
+                               .rule = point->world->rule};
     if (point->device_bytes && point->device_bytes < budget.device_bytes)
         budget.device_bytes = point->device_bytes;
     *out = (struct paper_cell){.point = *point};
     out->point.device_bytes = budget.device_bytes;
+    out->host_bytes = budget.host_bytes;
+    out->adam_params_per_s = point->ranks * (double)bench.profile->params[AH_CLASS_BLOCK] / point->ranks * 1e9 /
+                             (double)bench.profile->costs.ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK];
     describe(out, &bench);
     for (int p = 0; p < PAPER_POLICIES; p++)
         BENCH(ah_plan_evaluate(&out->of[p], bench.partition, bench.profile, &budget, paper_policies[p]));

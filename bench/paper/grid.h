@@ -5,17 +5,36 @@
 
 #include "autohete.h"
 
-enum paper_policy { PAPER_ZERO, PAPER_PATRICKSTAR, PAPER_STRONGHOLD, PAPER_FIFO, PAPER_AUTOHETE, PAPER_POLICIES };
+/* PAPER_BEST: StrongHold with the fastest window; PAPER_PLAIN: AutoHete as published. */
+enum paper_policy {
+    PAPER_ZERO,
+    PAPER_PATRICKSTAR,
+    PAPER_STRONGHOLD,
+    PAPER_BEST,
+    PAPER_FIFO,
+    PAPER_PLAIN,
+    PAPER_AUTOHETE,
+    PAPER_POLICIES
+};
 extern const char *const paper_policies[PAPER_POLICIES]; /* as `--policy` knows them */
 
 enum { PAPER_MODELS = 11, PAPER_SEQ = 1024 };
 extern const int paper_billions[PAPER_MODELS]; /* table 1 */
 
+/* By whose rule memory is counted, and whose rates hold. */
+struct paper_world {
+    enum ah_memory_rule rule;
+    const char *optimizer; /* as ah_estimate_options takes it */
+    const char *tag, *name;
+};
+enum { PAPER_RATES = 3, PAPER_WORLDS = 2 * PAPER_RATES };
+extern const struct paper_world paper_worlds[PAPER_WORLDS];
+
 struct paper_point {
     int billions, ranks;
     int64_t batch;        /* of all ranks */
     int64_t device_bytes; /* at most the machine's; 0: the machine's */
-    const char *optimizer; /* whose host Adam */
+    const struct paper_world *world;
     double compute, link, host; /* rates times this: device, both directions, host optimizer */
 };
 
@@ -23,12 +42,14 @@ struct paper_cell {
     struct paper_point point;
     int layers;
     int64_t params, hidden;
+    int64_t host_bytes;        /* the budget of one rank */
+    double adam_params_per_s;  /* of the whole host */
     struct ah_evaluation of[PAPER_POLICIES];
     double same_plan; /* step of autohete's plan run without priorities / its step; NaN when it does not fit */
 };
 
 /* With all rates as the machine's file has them. */
-struct paper_point paper_point(int billions, int ranks, int64_t batch, const char *optimizer);
+struct paper_point paper_point(int billions, int ranks, int64_t batch, const struct paper_world *world);
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point);
 /* Tokens per second of autohete over a policy's; NaN when either does not fit. */
 double paper_ratio(const struct paper_cell *cell, enum paper_policy policy);

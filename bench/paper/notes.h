@@ -2,6 +2,6 @@
 #ifndef AH_BENCH_PAPER_NOTES_H
 #define AH_BENCH_PAPER_NOTES_H
 
-extern const char *const paper_notes_opening, *const paper_notes_causes;
+extern const char *const paper_notes_opening;
 
 #endif

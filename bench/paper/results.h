@@ -5,14 +5,12 @@
 #include "paper/grid.h"
 
 enum {
-    PAPER_OPTIMIZERS = 2,
     PAPER_MACHINES = 2,
     PAPER_BATCHES = 3,
     PAPER_SWEPT = 2,
     PAPER_STEPS = 16,
     PAPER_VARIANTS = 7
 };
-extern const char *const paper_optimizers[PAPER_OPTIMIZERS]; /* whose host Adam */
 extern const int paper_ranks[PAPER_MACHINES];
 extern const int64_t paper_batches[PAPER_BATCHES];
 
@@ -31,9 +29,9 @@ struct paper_variant {
 extern const struct paper_variant paper_variants[PAPER_VARIANTS];
 
 struct paper_results {
-    struct paper_cell models[PAPER_OPTIMIZERS][PAPER_MACHINES][PAPER_BATCHES][PAPER_MODELS];
-    struct paper_sweep batch[PAPER_OPTIMIZERS][PAPER_SWEPT], memory[PAPER_OPTIMIZERS][PAPER_SWEPT];
-    struct paper_cell varied[PAPER_OPTIMIZERS][PAPER_VARIANTS][PAPER_MODELS]; /* one device, batch 8 */
+    struct paper_cell models[PAPER_WORLDS][PAPER_MACHINES][PAPER_BATCHES][PAPER_MODELS];
+    struct paper_sweep batch[PAPER_WORLDS][PAPER_SWEPT], memory[PAPER_WORLDS][PAPER_SWEPT];
+    struct paper_cell varied[PAPER_RATES][PAPER_VARIANTS][PAPER_MODELS]; /* one device, batch 8, our memory */
 };
 
 /* The appendix's example of memory over a step, three SVG files. */

@@ -134,9 +134,14 @@ struct ah_plan {
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
 
+/* How bytes are counted: as a plan's layout places them, or as published systems need them on PyTorch, for comparisons
+ * (ah_plan_evaluate alone takes it; docs/simulator.md says what is counted). */
+enum ah_memory_rule { AH_MEMORY_LAYOUT = 0, AH_MEMORY_PUBLISHED };
+
 struct ah_budget {
     int64_t device_bytes; /* 0: no limit */
     int64_t host_bytes;   /* 0: no limit */
+    enum ah_memory_rule rule;
 };
 #define AH_NO_LIMIT INT64_MAX /* in ah_train_options, where 0 is what a resumed training had */
 
@@ -231,12 +236,27 @@ AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
 
 struct ah_estimate_options {
     int ranks;             /* 1 .. devices */
-    const char *optimizer; /* whose host Adam: "autohete" (at DRAM bandwidth; also null), "deepspeed" (as published) */
+    /* Whose rates: "autohete" (also null: ours, host Adam at DRAM bandwidth), "deepspeed" (host Adam as DeepSpeed
+     * documents it), "pytorch" (device and host as published of PyTorch systems; the hardware must know them). */
+    const char *optimizer;
 };
 /* A profile from public figures: block times from flops and a GEMM efficiency curve, bandwidth-bound operators and Adam
  * from bytes. The partition is one rank's: recorded with the global batch divided by ranks. */
 AH_API int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition,
                                const struct ah_hardware *hardware, const struct ah_estimate_options *options);
+
+/* What a profile does not know of the machine it was measured on. */
+struct ah_hardware_facts {
+    const char *name, *date; /* "2026-11-22" */
+    int64_t device_bytes, host_bytes; /* usable */
+    int cores;
+};
+/* Writes a measured profile of this partition as a hardware file (docs/hardware.md), whose estimate for the same
+ * partition is about that profile: rates of copies and of both Adams as measured, one rate for all arithmetic at which
+ * forward and backward of a block together take what was measured. AH_EINPUT for a profile of another partition or
+ * of several ranks, AH_EIO. */
+AH_API int ah_profile_save_hardware(const struct ah_profile *profile, const struct ah_partition *partition,
+                                    const struct ah_hardware_facts *facts, const char *path);
 
 /* What a policy makes of a model on a machine. */
 struct ah_evaluation {

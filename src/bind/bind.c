@@ -297,6 +297,12 @@ static void offload(const struct bind *bind)
     tile_copy_add(bind, bind->at->host_grad, bind->at->grad);
 }
 
+/* Back where a fetch took them from: the same bytes. */
+static void evict(const struct bind *bind)
+{
+    tile_copy_add(bind, bind->at->host_param, bind->at->param);
+}
+
 /* The loss once the head is done, the norms once the embedding is. */
 static void result(const struct bind *bind)
 {
@@ -328,6 +334,7 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_UPDATE_HOST] = adam_add,
         [AH_ITEM_UPDATE_AHEAD] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
+        [AH_ITEM_EVICT] = evict,
         [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
     };
     struct bind bind = {work, item, binding, at};

@@ -17,7 +17,8 @@ static const struct {
 } known[] = {
     {"log", "csv tensorboard csv,tensorboard none"},
     {"dtype", "bf16 fp32"},         {"save-dtype", "bf16 fp32"}, {"schedule", "cosine linear constant"},
-    {"init", "weights random"},     {"nonfinite", "stop skip"},  {"optimizer", "autohete deepspeed"},
+    {"init", "weights random"},     {"nonfinite", "stop skip"},  {"optimizer", "autohete deepspeed pytorch"},
+    {"memory", "autohete published"},
     {"device", "auto cpu cuda"},    {"micro-batch", "auto"},
     {"data-format", "auto text jsonl llmc nanogpt"},
 };

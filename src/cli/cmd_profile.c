@@ -1,11 +1,15 @@
 /* autohete profile: what one block, embedding, head, optimizer and copies cost on a device. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/artefacts.h"
 
 struct profile_args {
     struct ah_artefact_inputs inputs;
-    const char *out;
+    const char *out, *as_hardware;
     bool json;
 };
 #define AT(field) offsetof(struct profile_args, field)
@@ -17,6 +21,8 @@ static const struct ah_arg options[] = {
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
+    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL,
+     "where to save it as a machine for --hardware", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
      "the last line of output is the profile as one JSON object", 0, 0, false},
 };
@@ -26,11 +32,36 @@ static int save(const void *profile, const char *path)
     return ah_profile_save(profile, path);
 }
 
+/* "box" of "machines/box.json" */
+static void name_of(char *name, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%.60s", slash ? slash + 1 : path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot > name)
+        *dot = 0;
+}
+
+static int save_hardware(const struct ah_artefacts *artefacts, const char *path)
+{
+    char name[64], date[16];
+    time_t now = time(NULL);
+    struct tm day;
+    long pages = sysconf(_SC_PHYS_PAGES), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t memory = (int64_t)pages * sysconf(_SC_PAGESIZE), device = artefacts->budget.device_bytes;
+    name_of(name, sizeof name, path);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    struct ah_hardware_facts facts = {name, date, device ? device : memory, memory, cores > 0 ? (int)cores : 1};
+    return ah_profile_save_hardware(artefacts->profile, artefacts->partition, &facts, path);
+}
+
 static int show(const struct ah_artefacts *artefacts, const struct profile_args *args)
 {
     int status = ah_profile_print(artefacts->profile, args->json ? stderr : stdout);
     if (status == AH_OK && args->out)
         status = ah_profile_save(artefacts->profile, args->out);
+    if (status == AH_OK && args->as_hardware)
+        status = save_hardware(artefacts, args->as_hardware);
     if (status == AH_OK && args->json) {
         status = ah__out_saved(stdout, save, artefacts->profile);
         putchar('\n');
@@ -45,6 +76,8 @@ static int run(const void *given)
     struct ah_artefact_inputs inputs = args->inputs;
     inputs.renew = true; /* to measure is what it is for; what is kept is replaced */
     int status = ah__out_check("out", args->out);
+    if (status == AH_OK)
+        status = ah__out_check("as-hardware", args->as_hardware);
     if (status == AH_OK)
         status = ah__artefacts_profile(&artefacts, &inputs);
     if (status == AH_OK)

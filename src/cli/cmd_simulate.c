@@ -25,7 +25,10 @@ static const struct ah_arg options[] = {
      "devices of that machine to share model and batch (default 1)", 1, 4096, false},
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
     {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
-     "whose host Adam on that machine: autohete or deepspeed (default autohete)", 0, 0, false},
+     "whose rates on that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
+    {"memory", AH_ARG_TEXT, AT(compare.memory), "RULE", NULL,
+     "how it is counted: autohete, as laid out, or published, as PyTorch systems need it (default autohete)", 0, 0,
+     false},
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",
      "all, or names with commas between them", 0, 0, false},
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
@@ -91,10 +94,13 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
         const char *name;
         bool given;
     } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->inputs.plan, "auto") != 0}};
+    bool published = compare->rule == AH_MEMORY_PUBLISHED;
     bool one = compare->policies[1] == NULL && compare->sweep.count == 1;
     for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
         if (single[i].given && !one)
             return ah__out_fault("--%s: found it with several policies or points, expected one", single[i].name);
+        else if (single[i].given && published)
+            return ah__out_fault("--%s: found it beside --memory published, expected one of them", single[i].name);
     return AH_OK;
 }
 

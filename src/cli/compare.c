@@ -9,7 +9,7 @@
 bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
     bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
-    return args->hardware || args->sweep || args->ranks || args->optimizer || several;
+    return args->hardware || args->sweep || args->ranks || args->optimizer || args->memory || several;
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -75,6 +75,15 @@ static int check_options(const struct ah_artefact_inputs *inputs, const struct a
     for (size_t i = 0; i < sizeof without / sizeof without[0] && args->hardware; i++)
         if (without[i].given)
             return ah__out_fault("--%s: found it beside --hardware, expected one of them", without[i].name);
+    return AH_OK;
+}
+
+static int read_rule(enum ah_memory_rule *out, const char *text)
+{
+    bool published = text && strcmp(text, "published") == 0;
+    if (text && !published && strcmp(text, "autohete") != 0)
+        return ah__out_fault("--memory: found '%.40s', expected autohete or published", text);
+    *out = published ? AH_MEMORY_PUBLISHED : AH_MEMORY_LAYOUT;
     return AH_OK;
 }
 
@@ -158,6 +167,8 @@ int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *in
     *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
     int status = check_options(inputs, args);
     if (status == AH_OK)
+        status = read_rule(&out->rule, args->memory);
+    if (status == AH_OK)
         status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(inputs, args));
     if (status == AH_OK)
         status = read_policies(out, inputs->policy);
@@ -238,7 +249,9 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (!point.device_bytes)
         point.device_bytes = compare->artefacts.budget.device_bytes;
     compare->point = point;
-    compare->budget = (struct ah_budget){point.device_bytes, point.host_bytes / compare->ranks};
+    compare->budget = (struct ah_budget){.device_bytes = point.device_bytes,
+                                         .host_bytes = point.host_bytes / compare->ranks,
+                                         .rule = compare->rule};
     return AH_OK;
 }
 
@@ -261,9 +274,11 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_compare_args *args = compare->args;
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, host Adam of %s", compare->info.name,
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name,
                 compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
+    if (compare->rule == AH_MEMORY_PUBLISHED)
+        fprintf(to, "%smemory as published", args->hardware ? ", " : "\n");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);
@@ -294,6 +309,8 @@ static void json_head(const struct ah_compare *compare, FILE *to)
     fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, dtype_word(compare->inputs, args));
     if (args->hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
+    if (compare->rule == AH_MEMORY_PUBLISHED)
+        fprintf(to, ", \"memory\": \"published\"");
 }
 
 /* What holds for one point; without a sweep also what the whole answer is about. */

@@ -12,6 +12,7 @@ struct ah_compare_args {
     int ranks;
     const char *optimizer; /* whose host Adam */
     const char *sweep;
+    const char *memory;    /* by whose rule it is counted */
 };
 
 enum { AH_COMPARE_POLICIES = 32 };
@@ -22,6 +23,7 @@ struct ah_compare {
     struct ah_hardware *hardware;  /* null: none */
     struct ah_hardware_info info;  /* of the hardware */
     int ranks;
+    enum ah_memory_rule rule;
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */
     char names[512];

@@ -56,6 +56,7 @@ int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *parti
     struct ah_search_report report;
     struct ah_evaluation evaluation = {.fits = false};
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
+    predictor.rule = budget->rule;
     snprintf(evaluation.policy, sizeof evaluation.policy, "%s", predictor.policy->name);
     int status = ah__plan_search(&evaluation.plan, &report, &predictor, budget);
     if (status == AH_OK) {

@@ -1,5 +1,7 @@
 #include "plan/fit.h"
 
+#include "plan/published.h"
+
 int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     struct ah_sched_config config;
@@ -22,10 +24,15 @@ int ah__plan_farthest_refetch(const struct ah_switches *switches)
     return switches->offload_params ? switches->offload_optimizer + 1 : 1;
 }
 
-void ah__plan_measure(struct ah_plan *plan, const struct ah_partition *partition)
+void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
-                     plan->workspace_bytes);
+    const struct ah_partition *partition = predictor->partition;
+    if (predictor->rule == AH_MEMORY_PUBLISHED)
+        ah__published_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                            predictor->policy);
+    else
+        ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                         plan->workspace_bytes);
 }
 
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
@@ -53,7 +60,7 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
     int most = ah__plan_max_slots(switches, partition);
     switches->slots = ah__plan_min_slots(switches, partition);
     switches->spares = 0;
-    ah__plan_measure(plan, partition);
+    ah__plan_measure(plan, predictor);
     if (!ah__plan_within(plan, budget))
         return false;
     if (partition->step.clips && !predictor->no_spares)

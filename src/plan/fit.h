@@ -9,7 +9,7 @@ int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_parti
 int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_partition *partition);
 
 /* Both peaks of a plan whose switches are set. */
-void ah__plan_measure(struct ah_plan *plan, const struct ah_partition *partition);
+void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);
 
 /* Whether both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);

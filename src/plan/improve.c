@@ -28,13 +28,17 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->slots = ah__plan_min_slots(switches, descent->predictor->partition);
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
-    ah__plan_measure(plan, descent->predictor->partition);
+    ah__plan_measure(plan, descent->predictor);
     return true;
 }
 
 static int try_plan(struct descent *descent, struct ah_plan plan)
 {
     int64_t step_ns, gain = 0;
+    const struct ah_switches *switches = &plan.switches;
+    bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
+    if (descent->predictor->policy->plain && beyond)
+        return AH_OK;
     if (*descent->simulated >= descent->most || !fit(&plan, descent))
         return AH_OK;
     ah__plan_bound(&plan, descent->predictor);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "plan/fit.h"
 
 enum { PREDICT_ITERATIONS = 8 };
 
@@ -271,8 +272,7 @@ int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, PREDICT_ITERATIONS));
     ah__plan_bound(plan, predictor);
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, &plan->switches,
-                     plan->workspace_bytes);
+    ah__plan_measure(plan, predictor);
     ah__snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);
     plan->signature = predictor->partition->signature;
     return AH_OK;

@@ -15,6 +15,7 @@ struct ah_predictor {
     const struct ah_policy *policy;
     struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
+    enum ah_memory_rule rule; /* by which peaks are counted */
     bool no_spares; /* the search lets every update wait for the norm: for comparison only */
 };
 

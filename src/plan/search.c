@@ -170,7 +170,8 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
 {
     struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
     struct ah_switches *switches = &plan.switches;
-    bool found[2] = {false, false}; /* without, with checkpointing */
+    struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
+    bool found[2] = {false, false}; /* one that does */
     for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
         switches->layers = predictor->partition->layers;
         switches->ranks = ah__predictor_ranks(predictor);
@@ -179,14 +180,23 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
         if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        ah__plan_measure(&plan, predictor->partition);
-        if (!ah__plan_within(&plan, budget))
+        ah__plan_measure(&plan, predictor);
+        int recomputes = switches->checkpoint > 0;
+        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
+        if (!ah__plan_within(&plan, budget)) {
             note_least(candidates, &plan, budget);
-        else if (!predictor->policy->first_fit || !found[switches->checkpoint > 0]) {
-            found[switches->checkpoint > 0] = true;
+        } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
+            found[recomputes] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
+        } else if (!found[recomputes] &&
+                   (!last[recomputes].switches.layers ||
+                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
+            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
         }
     }
+    for (int recomputes = 0; recomputes < 2; recomputes++)
+        if (!found[recomputes] && last[recomputes].switches.layers)
+            AH_TRY(candidate_add(candidates, &last[recomputes], predictor));
     return AH_OK;
 }
 
@@ -200,7 +210,7 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
     };
     struct ah_switches *switches = &plan.switches;
     bool whole = layers <= SEARCH_WHOLE_LAYERS;
-    for (int places = 0; places < 4; places++)
+    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
         for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
             for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
                  switches->offload_params++) {
@@ -464,6 +474,9 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
+    if (budget->rule != AH_MEMORY_LAYOUT)
+        return ah__fail(AH_EINPUT, "budget: rule: found the published memory rule, expected the layout's: a plan that "
+                                   "is to run needs it");
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
     int status = ah__plan_search(&plan, &report, &predictor, budget);

@@ -16,6 +16,8 @@ struct estimate {
     const struct ah_partition *partition;
     const struct ah_hardware *hardware;
     struct ah_roofline roofline;
+    double most_flops_per_s; /* of a program as a whole; 0: no limit known */
+    bool recomputes_whole;   /* all of forward, as PyTorch's checkpoints do, and not what backward needs of it */
     double ranks;
     double dtype_bytes;         /* of the compute dtype */
     double dram_bytes_per_s;    /* what the host's memory reaches, all ranks together */
@@ -42,14 +44,35 @@ static void share(double *a, double *b, double room)
     *b = want_b <= half ? want_b : fmax(half, room - want_a);
 }
 
-static void host_init(struct estimate *estimate, bool deepspeed)
+/* Whose rates. */
+enum rates { RATES_AUTOHETE, RATES_DEEPSPEED, RATES_PYTORCH, RATES_COUNT };
+static const char *const rates_names[RATES_COUNT] = {"autohete", "deepspeed", "pytorch"};
+
+static void host_init(struct estimate *estimate, enum rates rates)
 {
+    const enum ah_figure published[RATES_COUNT] = {
+        [RATES_DEEPSPEED] = AH_FIGURE_DEEPSPEED_ADAM, [RATES_PYTORCH] = AH_FIGURE_PYTORCH_ADAM};
     bool half = estimate->dtype_bytes < FLOAT_BYTES;
     double bytes = STATE_BYTES + estimate->dtype_bytes * (half ? 2 : 1);
     estimate->dram_bytes_per_s = figure(estimate, AH_FIGURE_DRAM) * figure(estimate, AH_FIGURE_DRAM_EFFICIENCY);
     double fastest = estimate->dram_bytes_per_s / bytes;
-    estimate->adam_params_per_s = deepspeed ? fmin(figure(estimate, AH_FIGURE_DEEPSPEED_ADAM), fastest) : fastest;
+    estimate->adam_params_per_s = fastest;
+    if (rates != RATES_AUTOHETE)
+        estimate->adam_params_per_s = fmin(figure(estimate, published[rates]), fastest);
     estimate->adam_bytes_per_s = estimate->adam_params_per_s * bytes;
+}
+
+/* What training as a whole has been seen to reach, products and all that is between them: published in half precision
+ * as a fraction of the peak. PyTorch systems in single precision: the same fraction of the rates its products reach. */
+static void device_init(struct estimate *estimate, enum rates rates)
+{
+    estimate->recomputes_whole = rates == RATES_PYTORCH;
+    bool pytorch = rates == RATES_PYTORCH, single = estimate->dtype_bytes >= FLOAT_BYTES;
+    double most = figure(estimate, pytorch ? AH_FIGURE_PYTORCH_TRAINING : AH_FIGURE_TRAINING_MOST);
+    if (single && !pytorch)
+        return;
+    double half = ah__curve_best(&estimate->hardware->gemm), dtype = ah__curve_best(estimate->roofline.curve);
+    estimate->most_flops_per_s = most * figure(estimate, AH_FIGURE_PEAK) * dtype / half;
 }
 
 /* Each rank has its own link; all read and write one memory. */
@@ -92,6 +115,12 @@ static void add_programs(struct ah_roofline_time *time, const struct estimate *e
         ah__roofline_add(time, &estimate->roofline, later->count ? later : first);
 }
 
+/* A program takes no less than its flops at what training as a whole reaches. */
+static double program_ns(const struct estimate *estimate, double ns, double flops)
+{
+    return estimate->most_flops_per_s > 0 ? fmax(ns, flops / estimate->most_flops_per_s * 1e9) : ns;
+}
+
 /* FORWARD and BACKWARD of a partition; returns the block's share of time that waits for device memory. */
 static double set_programs(struct estimate *estimate, int class)
 {
@@ -108,13 +137,16 @@ static double set_programs(struct estimate *estimate, int class)
         ah__roofline_add_bytes(&backward, &estimate->roofline,
                                (double)profile->params[class] * (FLOAT_BYTES + estimate->dtype_bytes));
     ah__roofline_add_bytes(&backward, &estimate->roofline, (double)profile->params[class] * estimate->dtype_bytes);
-    set(estimate, AH_ITEM_FORWARD, class, forward.ns);
-    set(estimate, AH_ITEM_BACKWARD, class, backward.ns);
-    profile->costs.recompute_ns[class] = llround(recompute.ns);
-    profile->costs.selective_ns[class] = llround(selective.ns);
     profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;
     profile->backward_flops[class] = times * code->program[AH_PROGRAM_BACKWARD].flops;
     profile->recompute_flops[class] = times * code->program[AH_PROGRAM_RECOMPUTE].flops;
+    set(estimate, AH_ITEM_FORWARD, class, program_ns(estimate, forward.ns, profile->forward_flops[class]));
+    set(estimate, AH_ITEM_BACKWARD, class, program_ns(estimate, backward.ns, profile->backward_flops[class]));
+    profile->costs.recompute_ns[class] =
+        estimate->recomputes_whole && recompute.ns > 0
+            ? profile->costs.ns[AH_ITEM_FORWARD][class]
+            : llround(program_ns(estimate, recompute.ns, profile->recompute_flops[class]));
+    profile->costs.selective_ns[class] = llround(selective.ns);
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
@@ -233,15 +265,29 @@ static void profile_fill(struct estimate *estimate)
     set_contention(estimate, waiting);
 }
 
-static int options_check(const struct ah_hardware *hardware, int ranks, const char *optimizer)
+static int rates_find(enum rates *out, const struct ah_hardware *hardware, const char *optimizer)
+{
+    int rates = 0;
+    while (rates < RATES_COUNT && strcmp(optimizer, rates_names[rates]) != 0)
+        rates++;
+    if (rates == RATES_COUNT)
+        return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete, deepspeed or pytorch", optimizer);
+    if (rates == RATES_PYTORCH &&
+        (hardware->figure[AH_FIGURE_PYTORCH_TRAINING] <= 0 || hardware->figure[AH_FIGURE_PYTORCH_ADAM] <= 0))
+        return ah__fail(AH_EINPUT, "optimizer: found 'pytorch', but %s lacks 'device.pytorch_training' or "
+                                   "'host.pytorch_adam'",
+                        hardware->name);
+    *out = (enum rates)rates;
+    return AH_OK;
+}
+
+static int options_check(enum rates *rates, const struct ah_hardware *hardware, int ranks, const char *optimizer)
 {
     int devices = (int)hardware->figure[AH_FIGURE_DEVICES];
     if (ranks < 1 || ranks > devices)
         return ah__fail(AH_EINPUT, "ranks: found %d, expected 1 to %d, the devices of %s", ranks, devices,
                         hardware->name);
-    if (strcmp(optimizer, "autohete") != 0 && strcmp(optimizer, "deepspeed") != 0)
-        return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete or deepspeed", optimizer);
-    return AH_OK;
+    return rates_find(rates, hardware, optimizer);
 }
 
 int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *partition,
@@ -250,11 +296,13 @@ int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *part
     const char *optimizer = options && options->optimizer ? options->optimizer : "autohete";
     int ranks = options ? options->ranks : 1;
     struct estimate estimate = {.partition = partition, .hardware = hardware, .ranks = ranks};
-    AH_TRY(options_check(hardware, ranks, optimizer));
+    enum rates rates;
+    AH_TRY(options_check(&rates, hardware, ranks, optimizer));
     AH_TRY(ah__roofline_init(&estimate.roofline, hardware, partition->compute));
     AH_TRY(ah__new(&estimate.profile, 1, sizeof *estimate.profile));
     estimate.dtype_bytes = (double)ah__dtype_bytes(partition->compute);
-    host_init(&estimate, strcmp(optimizer, "deepspeed") == 0);
+    host_init(&estimate, rates);
+    device_init(&estimate, rates);
     link_init(&estimate);
     profile_head(&estimate, optimizer);
     profile_fill(&estimate);

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 
-static const char format_name[] = "autohete hardware 1";
-static const char *const group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
+const char ah__hardware_format[] = "autohete hardware 1";
+const char *const ah__figure_group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
 /* Of a figure in its base unit: far beyond any machine, and what comes of it still fits 63 bits. */
 static const double dimension_most[] = {
     [AH_DIMENSION_FRACTION] = 1,         [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
@@ -18,11 +18,7 @@ static const double dimension_most[] = {
     [AH_DIMENSION_PARAMS_PER_S] = 1e15,  [AH_DIMENSION_NS] = 1e12,
 };
 
-static const struct figure_row {
-    enum ah_figure_group group;
-    const char *key;
-    enum ah_dimension dimension;
-} figure_table[AH_FIGURE_COUNT] = {
+const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT] = {
 #define FIGURE_ROW(id, group, key, dimension) {AH_FIGURES_##group, key, AH_DIMENSION_##dimension},
     AH_FIGURE_TABLE(FIGURE_ROW)
 #undef FIGURE_ROW
@@ -44,6 +40,21 @@ static const struct unit_row {
     {AH_DIMENSION_NS, "us", 1e3},
     {AH_DIMENSION_NS, "ns", 1},
 };
+
+bool ah__figure_is_optional(enum ah_figure figure)
+{
+    return figure == AH_FIGURE_TRAINING_MOST || figure == AH_FIGURE_PYTORCH_TRAINING ||
+           figure == AH_FIGURE_PYTORCH_ADAM;
+}
+
+const char *ah__figure_unit(double *scale, enum ah_dimension dimension)
+{
+    size_t i = 0;
+    while (unit_table[i].dimension != dimension)
+        i++;
+    *scale = unit_table[i].scale;
+    return unit_table[i].name;
+}
 
 /* ---- one figure */
 
@@ -162,8 +173,8 @@ static int only_known(const struct ah_json *json, enum ah_figure_group group)
     const char *keys[AH_FIGURE_COUNT + 3] = {0};
     int count = 0;
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
-        if (figure_table[i].group == group)
-            keys[count++] = figure_table[i].key;
+        if (ah__figure_table[i].group == group)
+            keys[count++] = ah__figure_table[i].key;
     if (group == AH_FIGURES_DEVICE) {
         keys[count++] = "gemm";
         keys[count++] = "gemm_f32";
@@ -174,12 +185,13 @@ static int only_known(const struct ah_json *json, enum ah_figure_group group)
 static int get_group(struct ah_hardware *hardware, const struct ah_json *json, enum ah_figure_group group)
 {
     struct ah_json object;
-    AH_TRY(ah__json_object(&object, json, group_names[group]));
+    AH_TRY(ah__json_object(&object, json, ah__figure_group_names[group]));
     AH_TRY(only_known(&object, group));
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
-        if (figure_table[i].group == group)
-            AH_TRY(get_figure(&hardware->figure[i], &hardware->origin[i], hardware, &object, figure_table[i].key,
-                              figure_table[i].dimension));
+        if (ah__figure_table[i].group == group &&
+            (!ah__figure_is_optional((enum ah_figure)i) || ah__json_has(&object, ah__figure_table[i].key)))
+            AH_TRY(get_figure(&hardware->figure[i], &hardware->origin[i], hardware, &object, ah__figure_table[i].key,
+                              ah__figure_table[i].dimension));
     if (group != AH_FIGURES_DEVICE)
         return AH_OK;
     AH_TRY(get_curve(&hardware->gemm, hardware, &object, "gemm"));
@@ -199,12 +211,13 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
         {AH_FIGURE_BUS, AH_FIGURE_LINK_PEAK},
     };
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
-        const struct figure_row *small = &figure_table[rules[i].small], *large = &figure_table[rules[i].large];
+        const struct ah_figure_row *small = &ah__figure_table[rules[i].small],
+                                   *large = &ah__figure_table[rules[i].large];
         if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
             return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path,
-                            group_names[small->group], small->key, hardware->origin[rules[i].small].written,
+                            ah__figure_group_names[small->group], small->key, hardware->origin[rules[i].small].written,
                             hardware->origin[rules[i].small].unit,
-                            group_names[large->group], large->key);
+                            ah__figure_group_names[large->group], large->key);
     }
     return AH_OK;
 }
@@ -216,8 +229,9 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
     enum { NAME_MOST = 63 }; /* it becomes a profile's device */
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
-    if (strcmp(format, format_name) != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format, format_name);
+    if (strcmp(format, ah__hardware_format) != 0)
+        return ah__fail(AH_EINPUT, "%s: key 'format': found '%.40s', expected '%s'", json->path, format,
+                        ah__hardware_format);
     AH_TRY(ah__json_only(json, keys));
     AH_TRY(get_text(&hardware->name, hardware, json, "name"));
     if (strlen(hardware->name) > NAME_MOST)
@@ -226,7 +240,7 @@ static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *js
     AH_TRY(get_text(&hardware->description, hardware, json, "description"));
     for (int group = 0; group < AH_FIGURES_COUNT; group++) {
         bool needed = group != AH_FIGURES_INTERCONNECT || hardware->figure[AH_FIGURE_DEVICES] > 1;
-        if (needed || ah__json_has(json, group_names[group]))
+        if (needed || ah__json_has(json, ah__figure_group_names[group]))
             AH_TRY(get_group(hardware, json, (enum ah_figure_group)group));
     }
     hardware->hash = ah__hash(hardware->figure, sizeof hardware->figure, 1);
@@ -307,7 +321,8 @@ int ah_hardware_print(const struct ah_hardware *hardware, FILE *to)
     ah__buf_printf(&buf, "%s: %s\n\n", hardware->name, hardware->description);
     for (int i = 0; i < AH_FIGURE_COUNT; i++)
         if (hardware->origin[i].unit)
-            print_line(&buf, group_names[figure_table[i].group], figure_table[i].key, &hardware->origin[i]);
+            print_line(&buf, ah__figure_group_names[ah__figure_table[i].group], ah__figure_table[i].key,
+                       &hardware->origin[i]);
     print_curve(&buf, "device.gemm", &hardware->gemm);
     print_curve(&buf, "device.gemm_f32", &hardware->gemm_f32);
     int status = buf.status;

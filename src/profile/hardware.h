@@ -36,6 +36,8 @@ enum ah_figure_group {
     X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of it that streaming kernels reach */               \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
+    X(TRAINING_MOST, DEVICE, "training_most", FRACTION) /* of peak: most flops of any training; optional */            \
+    X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak: what PyTorch systems reach; optional */      \
     X(H2D, LINK, "h2d", BYTES_PER_S) /* of each device */                                                              \
     X(D2H, LINK, "d2h", BYTES_PER_S)                                                                                   \
     X(H2D_BOTH, LINK, "h2d_both", BYTES_PER_S) /* while the other direction runs too */                                \
@@ -46,6 +48,7 @@ enum ah_figure_group {
     X(DRAM, HOST, "dram", BYTES_PER_S) /* peak of all channels */                                                      \
     X(DRAM_EFFICIENCY, HOST, "dram_efficiency", FRACTION)                                                              \
     X(DEEPSPEED_ADAM, HOST, "deepspeed_adam", PARAMS_PER_S)                                                            \
+    X(PYTORCH_ADAM, HOST, "pytorch_adam", PARAMS_PER_S) /* of PyTorch systems on a host like this; optional */         \
     X(KERNEL, LATENCY, "kernel", NS)                /* between two kernels of one work item */                         \
     X(LAUNCH, LATENCY, "launch", NS)                /* between two work items of a lane */                             \
     X(NOTIFY, LATENCY, "notify", NS)                /* from a completion to the next submission */                     \
@@ -61,6 +64,19 @@ enum ah_figure {
 #undef AH_FIGURE_ENUM
         AH_FIGURE_COUNT
 };
+
+struct ah_figure_row {
+    enum ah_figure_group group;
+    const char *key;
+    enum ah_dimension dimension;
+};
+extern const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT];
+extern const char *const ah__figure_group_names[AH_FIGURES_COUNT];
+extern const char ah__hardware_format[]; /* what "format" says */
+/* Some machines have no source for it, and may leave it out. */
+bool ah__figure_is_optional(enum ah_figure figure);
+/* A unit to write figures of a dimension in, and what one of it is in the base unit. */
+const char *ah__figure_unit(double *scale, enum ah_dimension dimension);
 
 /* Where a number is from; strings live in the hardware's arena, null for a figure that is not there. */
 struct ah_figure_origin {

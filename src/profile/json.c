@@ -92,7 +92,8 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
     cJSON *object;
     AH_TRY(add_object(&object, tree, "ns"));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
-        AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
+        if (i != AH_ITEM_EVICT || costs->ns[i][AH_CLASS_BLOCK]) /* as an OFFLOAD, so not measured */
+            AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
@@ -207,7 +208,7 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
 /* One device has no collectives; a provisional update takes as long as any. */
 static bool may_be_missing(int item)
 {
-    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD;
+    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static double curve_best(const struct ah_curve *curve)
+double ah__curve_best(const struct ah_curve *curve)
 {
     double best = 0;
     for (int i = 0; i < curve->count; i++)
@@ -17,7 +17,7 @@ int ah__roofline_init(struct ah_roofline *out, const struct ah_hardware *hardwar
     if (!curve->count)
         return ah__fail(AH_EINPUT, "hardware %s: key 'device.gemm_f32' is missing: a model in F32 needs it",
                         hardware->name);
-    double best = curve_best(curve);
+    double best = ah__curve_best(curve);
     *out = (struct ah_roofline){
         .curve = curve,
         .bytes_per_s = figure[AH_FIGURE_MEMORY_BANDWIDTH] * figure[AH_FIGURE_MEMORY_EFFICIENCY],

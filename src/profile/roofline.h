@@ -33,4 +33,7 @@ void ah__roofline_add_bytes(struct ah_roofline_time *time, const struct ah_roofl
  * size before the first. */
 double ah__curve_rate(const struct ah_curve *curve, double m, double n, double k);
 
+/* The highest rate of all points. */
+double ah__curve_best(const struct ah_curve *curve);
+
 #endif

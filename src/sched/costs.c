@@ -3,7 +3,8 @@
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
-    int64_t ns = costs->ns[item->kind][class];
+    /* Parameters and gradients are of one size, so going home is as long for either. */
+    int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->tiles > 1)
         ns = (ns + item->tiles - 1) / item->tiles;
     if (item->kind != AH_ITEM_BACKWARD)

@@ -29,6 +29,7 @@ struct group {
     int64_t param_iteration; /* the iteration param_slot was claimed for */
     int64_t ready_for; /* the iteration the host parameters are up to date for */
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
+    struct mark evict;
     struct mark offload[AH_SCHED_MOST_TILES];
     int fetched;                      /* tiles of this iteration's fetch submitted */
     int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
@@ -69,6 +70,7 @@ struct ah_sched {
     struct group *groups;
     struct slot *slots;
     struct group_set leaving;  /* a gradient on the device with tiles that have not been sent home */
+    struct group_set evicting; /* released parameters that have not been copied home */
     struct group_set updating; /* tiles of a gradient sent home that have no update yet */
     struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
     int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
@@ -120,6 +122,7 @@ int64_t ah__key_first_come(int group, int64_t arrival);
 bool ah__gate_open_item(const struct ah_sched *sched, const struct ah_item *item);
 bool ah__gate_open_group(const struct ah_sched *sched, int group);
 bool ah__placement_search(struct ah_switches *out, int layers, int index);
+bool ah__placement_suffices(const struct ah_switches *placement, const struct ah_costs *costs);
 
 /* Every backward of the iteration a group is in has completed. */
 bool ah__sched_backward_over(const struct ah_sched *sched, int group);
@@ -153,6 +156,12 @@ int ah__sched_ring(int64_t iteration);
 static inline bool ah__sched_norm_known(const struct ah_sched *sched, int64_t iteration)
 {
     return !sched->config.clips || sched->norms_known > iteration;
+}
+
+/* Blocks that give their parameters back are copied home. With several ranks what a rank owns of them stays its own. */
+static inline bool ah__sched_evicts(const struct ah_sched *sched)
+{
+    return sched->config.policy->evicts && sched->config.switches.ranks == 1;
 }
 
 /* How many slots the blocks optimized on the device need at once. */

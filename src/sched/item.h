@@ -16,6 +16,7 @@
     X(PREFETCH, AH_LANE_H2D, "prefetch")            /* updated parameters for forward */                               \
     X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
     X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
+    X(EVICT, AH_LANE_D2H, "evict")                  /* released parameters, as they came */                            \
     X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
     X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
     X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update") /* before the norm is known, into a spare set of states */     \

@@ -250,6 +250,8 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
     const struct group *group = &sched->groups[partition];
     return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
            sched->fetch.iteration == sched->compute.iteration &&
+           (!ah__sched_evicts(sched) || (ah__sched_complete_mark(sched, &group->evict) &&
+                                         group->evict.iteration == sched->fetch.iteration)) &&
            sched->lowest_backward - partition <= sched->config.switches.refetch_ahead;
 }
 
@@ -417,12 +419,27 @@ static bool offload_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
+/* The lowest block that has served in forward goes home. */
+static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
+{
+    if (sched->evicting.count == 0)
+        return false;
+    int index = sched->evicting.groups[0];
+    const struct group *group = &sched->groups[index];
+    next_init(next, AH_ITEM_EVICT, AH_LANE_D2H, index, group->forward.iteration);
+    next->item.param_slot = group->param_slot;
+    next->item.set = group->set;
+    wait_for(sched, next, &group->forward);
+    return true;
+}
+
 /* Results are a few bytes that somebody waits for: they go first once they are there. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
         return false;
-    return result_next(sched, next, true) || offload_next(sched, next) || result_next(sched, next, false);
+    return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next) ||
+           result_next(sched, next, false);
 }
 
 /* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next

@@ -4,7 +4,7 @@
  * One step beyond the paper: parameters are fetched for the next iteration in forward order, but when the next in order
  * is not updated yet, one that is may overtake it, memory permitting. Backward finishes the last blocks first, so
  * without this the link to the device lies idle through backward and is the bottleneck in forward. `autohete-paper` is
- * the rule without it. */
+ * the system without it, and with the paper's switches only. */
 #include "sched/internal.h"
 
 const struct ah_policy ah__policy_autohete = {
@@ -15,6 +15,7 @@ const struct ah_policy ah__policy_autohete = {
     .all_at_once = false,
     .overtakes = true,
     .selective = true,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
@@ -23,16 +24,21 @@ const struct ah_policy ah__policy_autohete = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };
 
 const struct ah_policy ah__policy_autohete_paper = {
     .name = "autohete-paper",
-    .description = "earliest block first, fetches in forward order, iterations overlap",
+    .description = "as published: the paper's switches, fetches in forward order",
     .keeps_semantics = true,
     .barrier = false,
     .all_at_once = false,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
@@ -41,5 +47,9 @@ const struct ah_policy ah__policy_autohete_paper = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = true,
+    .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

@@ -8,6 +8,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_first_come,
@@ -16,5 +17,9 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = ah__placement_search,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

@@ -46,6 +46,7 @@ const struct ah_policy ah__policy_l2l = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_first_come,
@@ -54,5 +55,9 @@ const struct ah_policy ah__policy_l2l = {
     .may_offload = alone_group,
     .may_update = alone_group,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = one_block,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

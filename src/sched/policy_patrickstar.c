@@ -1,15 +1,17 @@
 /* PatrickStar (IEEE TPDS 2023), in its steady state: one chunk a block. A chunk that is not on the device is fetched
  * when its block is entered, nothing else going on; what is evicted under pressure is what is needed last, so in
- * forward the earliest blocks, and in backward the gradients of the latest. Gradients take the place of parameters.
- * After the whole backward the chunks are updated one at a time, those with room for their states on the device there,
- * the others in series: gradient to the host, update, parameters back. */
+ * forward the earliest blocks, and in backward the gradients of the latest. A chunk has one home at a time, so evicting
+ * is a copy, of parameters that have not changed, too. Gradients take the place of parameters. After the whole backward
+ * the chunks are updated, those with room for their states on the device there, the others on the host: gradient to the
+ * host, update, parameters back, of one chunk beside the update of another. */
 #include "sched/internal.h"
 
-/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. In backward,
- * a gradient that leaves does so to make room: evicting is a copy that computing waits for. */
+/* The next forward begins when all updates are over; by then all but the last chunk's parameters are back. What leaves
+ * makes room: evicting is a copy that computing waits for. */
 static bool computes_alone(const struct ah_sched *sched, const struct ah_item *item)
 {
-    if (item->kind == AH_ITEM_BACKWARD && !ah__sched_idle(sched, AH_LANE_D2H))
+    bool leaving = sched->evicting.count > 0 || !ah__sched_idle(sched, AH_LANE_D2H);
+    if (leaving && (item->kind == AH_ITEM_BACKWARD || item->kind == AH_ITEM_FORWARD))
         return false;
     for (int g = 0; item->kind == AH_ITEM_FORWARD && item->partition == 0 && g < sched->partitions; g++)
         if (sched->groups[g].on_host && sched->groups[g].ready_for < item->iteration)
@@ -25,18 +27,10 @@ static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *
     return ah__sched_entered(sched, item) && ah__sched_idle(sched, AH_LANE_COMPUTE);
 }
 
-/* A group's offload, update and return are over before the next one's begin; gradients wait for the end of backward
- * unless there is no room for them. */
-static bool one_at_a_time(const struct ah_sched *sched, int group)
+/* Gradients wait for the end of backward unless there is no room for them. */
+static bool leaves_when_it_must(const struct ah_sched *sched, int group)
 {
-    bool series = ah__sched_idle(sched, AH_LANE_D2H) && ah__sched_idle(sched, AH_LANE_HOST) &&
-                  ah__sched_idle(sched, AH_LANE_H2D);
-    return series && (ah__sched_backward_over(sched, group) || sched->free_slots == 0);
-}
-
-static bool update_after_backward(const struct ah_sched *sched, int group)
-{
-    return ah__sched_backward_over(sched, group) && ah__sched_idle(sched, AH_LANE_H2D);
+    return ah__sched_backward_over(sched, group) || sched->free_slots == 0;
 }
 
 /* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever
@@ -57,18 +51,23 @@ static bool chunks(struct ah_switches *out, int layers, int index)
 
 const struct ah_policy ah__policy_patrickstar = {
     .name = "patrickstar",
-    .description = "chunks fetched on demand, updated one at a time after backward",
+    .description = "chunks fetched on demand and evicted by copies, updated after backward",
     .keeps_semantics = true,
     .barrier = false,
     .all_at_once = false,
     .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
+    .evicts = true,
     .delay = 0,
     .offload_key = ah__key_earliest_block,
     .update_key = ah__key_earliest_block,
     .may_compute = computes_alone,
     .may_fetch = fetch_on_demand,
-    .may_offload = one_at_a_time,
-    .may_update = update_after_backward,
+    .may_offload = leaves_when_it_must,
+    .may_update = ah__sched_backward_over,
     .first_fit = true,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = chunks,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

@@ -16,6 +16,7 @@ const struct ah_policy ah__policy_resident = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_first_come,
@@ -24,5 +25,9 @@ const struct ah_policy ah__policy_resident = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__gate_open_group,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = everything_on_the_device,
+    .host_bytes = 14,
+    .bucket_elements = 0,
 };

@@ -8,6 +8,7 @@
 #include "sched/internal.h"
 
 enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
+enum { BUCKET_ELEMENTS = 500000000 }; /* DeepSpeed's reduce_bucket_size unless its user says otherwise */
 
 static bool is_over(const struct ah_sched *sched, const struct mark *mark, int64_t iteration)
 {
@@ -43,6 +44,7 @@ const struct ah_policy ah__policy_zero_offload = {
     .barrier = false, /* parameters return while others are updated */
     .all_at_once = true,
     .overtakes = false,
+    .evicts = false,
     .delay = 0,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_earliest_block,
@@ -51,7 +53,11 @@ const struct ah_policy ah__policy_zero_offload = {
     .may_offload = ah__gate_open_group,
     .may_update = ah__sched_backward_over,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = all_states_on_the_host,
+    .host_bytes = 18, /* states, fp32 gradient, fp16 parameter */
+    .bucket_elements = BUCKET_ELEMENTS,
 };
 
 const struct ah_policy ah__policy_zero_offload_dpu = {
@@ -61,6 +67,7 @@ const struct ah_policy ah__policy_zero_offload_dpu = {
     .barrier = false,
     .all_at_once = true,
     .overtakes = false,
+    .evicts = false,
     .delay = 1,
     .offload_key = ah__key_first_come,
     .update_key = ah__key_earliest_block,
@@ -69,5 +76,9 @@ const struct ah_policy ah__policy_zero_offload_dpu = {
     .may_offload = ah__gate_open_group,
     .may_update = update_when_copied,
     .first_fit = false,
+    .plain = false,
+    .suffices = ah__placement_suffices,
     .placement = all_states_on_the_host,
+    .host_bytes = 18, /* states, fp32 gradient, fp16 parameter */
+    .bucket_elements = BUCKET_ELEMENTS,
 };

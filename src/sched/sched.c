@@ -157,6 +157,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->gather.steps, 2 * partitions, sizeof *sched->gather.steps) ||
         ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
         ah__new(&sched->updating.groups, partitions, sizeof(int)) ||
         ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
         ah__new(&sched->spare_sets, (size_t)config->switches.spares, sizeof(int))) {
@@ -183,6 +184,7 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->gather.steps);
     ah__free(sched->reduce.steps);
     ah__free(sched->leaving.groups);
+    ah__free(sched->evicting.groups);
     ah__free(sched->updating.groups);
     ah__free(sched->updated.groups);
     ah__free(sched->spare_sets);
@@ -201,8 +203,9 @@ int ah__sched_items(const struct ah_sched *sched)
     int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
         return 2 + listed + more_tiles; /* input, loss */
-    /* input, loss, norms; an offload and an update for each prefetch */
-    return 3 + listed + more_tiles + 2 * sched->config.switches.tiles * sched->fetch.forward_count;
+    /* input, loss, norms; an offload and an update for each prefetch; evictions */
+    int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
+    return 3 + evictions + listed + more_tiles + 2 * sched->config.switches.tiles * sched->fetch.forward_count;
 }
 
 /* The next step of the list was submitted; true at the end of its iteration. */
@@ -224,7 +227,7 @@ static void list_restart(struct step_list *list, int64_t iteration)
 static void marks_clear(struct group *group)
 {
     group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
-    group->reduce = group->update = (struct mark){0};
+    group->reduce = group->update = group->evict = (struct mark){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
     group->void_spare = false;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
@@ -244,7 +247,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     list_restart(&sched->reduce, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
-    sched->leaving.count = sched->updating.count = sched->updated.count = 0;
+    sched->leaving.count = sched->evicting.count = sched->updating.count = sched->updated.count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         sched->groups[g].ready_for = first;
@@ -332,8 +335,18 @@ static void forward_submitted(struct ah_sched *sched, const struct ah_item *item
         mark_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
         sched->head_iteration++;
     }
-    if (group->refetches || group->casts || sched->forward_only)
+    if (group->refetches && ah__sched_evicts(sched) && !sched->forward_only)
+        ah__group_set_add(&sched->evicting, item->partition);
+    else if (group->refetches || group->casts || sched->forward_only)
         release_params(sched, group, event);
+}
+
+static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct group *group = &sched->groups[item->partition];
+    mark_set(sched, &group->evict, event, item->iteration);
+    ah__group_set_remove(&sched->evicting, item->partition);
+    release_params(sched, group, event);
 }
 
 /* A gradient has got its slot: by the backward that writes it. */
@@ -478,6 +491,9 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         break;
     case AH_ITEM_OFFLOAD:
         offload_submitted(sched, item, event);
+        break;
+    case AH_ITEM_EVICT:
+        evict_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
     case AH_ITEM_UPDATE_AHEAD:

@@ -9,6 +9,7 @@
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
+#include "sched/costs.h"
 #include "sched/item.h"
 #include "sched/switches.h"
 
@@ -45,6 +46,7 @@ struct ah_policy {
     bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
+    bool evicts;    /* parameters that are released between forward and backward are copied home first */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts
      * candidates in the order they became ready. */
@@ -57,14 +59,21 @@ struct ah_policy {
     bool (*may_update)(const struct ah_sched *sched, int group);
     /* The index-th placement this system would consider (where it puts things: the switches but ranks, tiles and
      * overtaking; slots below what cannot deadlock are raised to that), false after the last. Always false: the planner
-     * searches them all. `first_fit`: it takes the first that fits (with and without checkpointing), else the fastest
-     * is taken for it. */
+     * searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by its own
+     * rule `suffices`, else the last that fits; else the fastest is taken for it. */
     bool first_fit;
+    /* Of all plans only those of the paper's switches: blocks to recompute, to give back and to offload; embedding and
+     * head stay on the device, and groups travel whole. */
+    bool plain;
+    bool (*suffices)(const struct ah_switches *placement, const struct ah_costs *costs);
     bool (*placement)(struct ah_switches *out, int layers, int index);
+    /* Memory as published (plan/published.h): bytes on the host of a parameter whose states are there, and the elements
+     * of each of two buckets for gradients of a system that keeps all parameters on the device; 0: no such system. */
+    int64_t host_bytes, bucket_elements;
 };
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
     ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar,
-    ah__policy_stronghold, ah__policy_l2l;
+    ah__policy_stronghold, ah__policy_stronghold_best, ah__policy_l2l;
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);
 extern const struct ah_policy *const ah__policies[];

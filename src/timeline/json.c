@@ -10,6 +10,7 @@ static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_INPUT] = "input",       [AH_ITEM_FORWARD] = "F",         [AH_ITEM_BACKWARD] = "B",
     [AH_ITEM_UPDATE_DEVICE] = "update", [AH_ITEM_CAST] = "cast",      [AH_ITEM_PREFETCH] = "fetch",
     [AH_ITEM_REFETCH] = "refetch",   [AH_ITEM_OFFLOAD] = "offload",   [AH_ITEM_RESULT] = "result",
+    [AH_ITEM_EVICT] = "evict",
     [AH_ITEM_UPDATE_HOST] = "update",
 };
 

@@ -366,7 +366,7 @@ static void table_covers_all_blocks(void **state)
     (void)state;
     enum { L = 6 };
     struct ah_plan plan = example;
-    struct ah_budget budget = {INT64_MAX / 2, INT64_MAX / 2};
+    struct ah_budget budget = {.device_bytes = INT64_MAX / 2, .host_bytes = INT64_MAX / 2};
     plan.switches.layers = L;
     plan.device_peak_bytes = plan.host_peak_bytes = INT64_MAX / 2;
     plan.step_ns = plan.bound_lane_ns = plan.bound_ns = plan.bound_cycle_ns = INT64_C(1) << 50;

@@ -65,12 +65,12 @@ static void micro_batches_equal_resident(void **state)
 }
 
 /* The published systems in each of their placements. */
-static void every_placement(double clip, int micro_batches)
+static void every_placement(enum ah_dtype dtype, double clip, int micro_batches)
 {
     struct tiny tiny;
     struct outcome expected, outcome;
     struct ah_dev_options options = {.threads = 1, .host_threads = 1};
-    tiny_init_micro(&tiny, tiny_tied, clip, 2, micro_batches);
+    tiny_init_in(&tiny, dtype, tiny_tied, clip, 2, micro_batches);
     struct ah_plan resident = exact_resident(&tiny);
     exact_train(&expected, &cpu, &tiny, &resident, &options);
     for (int i = 0; ah__policies[i]; i++) {
@@ -95,9 +95,10 @@ static void every_placement(double clip, int micro_batches)
 static void baselines_equal_resident(void **state)
 {
     (void)state;
-    every_placement(0, 1);
-    every_placement(CLIP, 1);
-    every_placement(CLIP, 3);
+    every_placement(AH_F32, 0, 1);
+    every_placement(AH_F32, CLIP, 1);
+    every_placement(AH_F32, CLIP, 3);
+    every_placement(AH_BF16, CLIP, 1);
 }
 
 /* Parameters are cast around the blocks that use them, gradients rounded once; clipped on some steps. */

@@ -155,6 +155,12 @@ static void check_group(const struct checker *c, int64_t k, int g)
                        get_tile(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
         }
     }
+    bool evicted = refetches(c->config, g) && c->config->policy->evicts && c->config->switches.ranks == 1;
+    assert_true((get(c, k, g, AH_ITEM_EVICT) != NULL) == evicted);
+    if (evicted) {
+        after(c, k, g, AH_ITEM_EVICT, forward, "forward");
+        after(c, k, g, AH_ITEM_REFETCH, get(c, k, g, AH_ITEM_EVICT), "eviction");
+    }
     if (refetches(c->config, g)) {
         after(c, k, g, AH_ITEM_BACKWARD, get(c, k, g, AH_ITEM_REFETCH), "refetch");
         after_span(update_of(c, k, g, 0), get(c, k, g, AH_ITEM_REFETCH), "update after the refetch of what it changes");

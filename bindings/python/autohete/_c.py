@@ -32,6 +32,8 @@ AH_LANE_D2H = 2
 AH_LANE_HOST = 3
 AH_LANE_COMM = 4
 AH_LANE_COUNT = 5
+AH_MEMORY_LAYOUT = 0
+AH_MEMORY_PUBLISHED = 1
 AH_MICRO_BATCH_WHOLE = 0
 AH_MICRO_BATCH_AUTO = -1
 
@@ -240,6 +242,7 @@ class ah_budget(Structure):
     _fields_ = [
         ("device_bytes", c_int64),
         ("host_bytes", c_int64),
+        ("rule", c_int),
     ]
 
 
@@ -285,6 +288,16 @@ class ah_estimate_options(Structure):
     _fields_ = [
         ("ranks", c_int),
         ("optimizer", c_char_p),
+    ]
+
+
+class ah_hardware_facts(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("date", c_char_p),
+        ("device_bytes", c_int64),
+        ("host_bytes", c_int64),
+        ("cores", c_int),
     ]
 
 
@@ -512,6 +525,7 @@ FUNCTIONS = {
     "ah_hardware_get": (None, [POINTER(ah_hardware_info), c_void_p]),
     "ah_hardware_print": (c_int, [c_void_p, c_void_p]),
     "ah_profile_estimate": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(ah_estimate_options)]),
+    "ah_profile_save_hardware": (c_int, [c_void_p, c_void_p, POINTER(ah_hardware_facts), c_char_p]),
     "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
     "ah_policy_names": (POINTER(c_char_p), []),
     "ah_policy_description": (c_char_p, [c_char_p]),

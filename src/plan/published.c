@@ -1,0 +1,95 @@
+#include "plan/published.h"
+
+#include "partition/class.h"
+
+/* Per token and channel, per score, per logit: elements of the compute dtype, and bytes that do not depend on it. */
+enum { BLOCK_ELEMENTS = 16, BLOCK_MASKS = 2, SCORE_ELEMENTS = 2, SCORE_MASKS = 1 };
+enum { AROUND_ELEMENTS = 2, AROUND_MASKS = 1 };
+enum { LOGIT_BYTES = 12, STATE_BYTES = 12 };
+
+static const struct ah_call *find_call(const struct ah_program *program, enum ah_op a, enum ah_op b)
+{
+    for (int i = 0; i < program->count; i++)
+        if (program->calls[i].op == a || program->calls[i].op == b)
+            return &program->calls[i];
+    return NULL;
+}
+
+/* The head's weight is [vocabulary, width], the only matrix its loss reads. */
+static int64_t vocabulary_of(const struct ah_partition *partition, int64_t width)
+{
+    const struct ah_program *forward = &partition->code[AH_CLASS_HEAD].program[AH_PROGRAM_FORWARD];
+    for (int c = 0; c < forward->count; c++)
+        for (int i = 0; i < AH_OP_MAX_INPUTS; i++) {
+            const struct ah_operand *in = &forward->calls[c].in[i];
+            bool weight = in->space == AH_SPACE_PARAM || in->space == AH_SPACE_SHARED;
+            if (weight && in->meta.shape.rank == 2)
+                return ah__shape_count(&in->meta.shape) / width;
+        }
+    return 0;
+}
+
+struct ah_published_shape ah__published_shape(const struct ah_partition *partition)
+{
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    struct ah_published_shape shape = {.tokens = partition->batch * partition->seq, .seq = partition->seq};
+    const struct ah_call *attention =
+        find_call(&block->program[AH_PROGRAM_FORWARD_DROP], AH_OP_ATTENTION, AH_OP_ATTENTION_QKV);
+    shape.width = block->input_bytes / (shape.tokens * ah__dtype_bytes(partition->compute));
+    shape.heads = attention ? attention->attr.heads : 0;
+    shape.vocabulary = vocabulary_of(partition, shape.width);
+    return shape;
+}
+
+static int64_t activations(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    struct ah_published_shape shape = ah__published_shape(partition);
+    int64_t element = ah__dtype_bytes(partition->compute), channels = shape.tokens * shape.width;
+    int64_t scores = shape.tokens * shape.heads * shape.seq, micro_batches = ah__micro_batches(partition);
+    int64_t block = channels * (BLOCK_ELEMENTS * element + BLOCK_MASKS) +
+                    scores * (SCORE_ELEMENTS * element + SCORE_MASKS);
+    int64_t around = channels * (AROUND_ELEMENTS * element + AROUND_MASKS);
+    int64_t head = shape.tokens * shape.vocabulary * LOGIT_BYTES;
+    int64_t at_head = (switches->layers - switches->checkpoint) * block * micro_batches + head;
+    int64_t again = switches->checkpoint ? block : 0;
+    return micro_batches * (switches->checkpoint * channels * element + around) + (at_head > again ? at_head : again);
+}
+
+static int64_t share(int64_t bytes, const struct ah_switches *switches)
+{
+    return (bytes + ah__ranks(switches) - 1) / ah__ranks(switches);
+}
+
+/* Blocks: states, slots and, with several ranks, parts that stay. Buckets: what a system keeps instead of slots. */
+static int64_t block_data(const struct ah_partition *partition, const struct ah_switches *switches,
+                          const struct ah_policy *policy)
+{
+    int64_t count = partition->groups[1].count, element = ah__dtype_bytes(partition->compute);
+    int64_t on_device = switches->layers - switches->offload_optimizer;
+    int64_t states = on_device * share(count * STATE_BYTES, switches);
+    if (policy->bucket_elements && ah__ranks(switches) == 1)
+        return states + switches->layers * count * element;
+    int64_t stays = switches->offload_optimizer - switches->offload_params;
+    return states + switches->slots * count * element +
+           (ah__ranks(switches) > 1 ? stays * share(count * element, switches) : 0);
+}
+
+static int64_t other_data(const struct ah_partition *partition, const struct ah_switches *switches, int group)
+{
+    int64_t count = partition->groups[group].count, element = ah__dtype_bytes(partition->compute);
+    return 2 * count * element + (ah__on_host(switches, group) ? 0 : share(count * STATE_BYTES, switches));
+}
+
+void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                         const struct ah_switches *switches, const struct ah_policy *policy)
+{
+    int last = switches->layers + 1;
+    int64_t element = ah__dtype_bytes(partition->compute);
+    int64_t on_host = (switches->offload_optimizer + switches->spares) * partition->groups[1].count;
+    on_host += ah__on_host(switches, 0) ? partition->groups[0].count : 0;
+    on_host += ah__on_host(switches, last) ? partition->groups[last].count : 0;
+    *device = activations(partition, switches) + block_data(partition, switches, policy) +
+              other_data(partition, switches, 0) + other_data(partition, switches, last) +
+              2 * policy->bucket_elements * element;
+    *host = share(on_host * policy->host_bytes, switches);
+}

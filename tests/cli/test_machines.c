@@ -1,0 +1,91 @@
+/* Machines of paper on the command line: one that was measured here, and memory as published systems need it. */
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "cli/program.h"
+
+static const char *a100(void)
+{
+    static char path[4200];
+    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    return path;
+}
+
+static void assert_refused(const char *words)
+{
+    assert_ran(2);
+    assert_string_equal(ran.out, "");
+    assert_says(ran.err, words);
+}
+
+/* What the last run printed, a line of JSON. */
+static cJSON *printed(void)
+{
+    cJSON *tree = cJSON_Parse(ran.out);
+    if (!cJSON_IsObject(tree))
+        fail_msg("no JSON object: %s", ran.out);
+    return tree;
+}
+
+static double planned_ns(const char *machine, const char *plan)
+{
+    run("plan --model %s/model.json --batch 2 --seq 32 --dtype fp32 %s --plan %s --json", folder(), machine, plan);
+    assert_ran(0);
+    cJSON *tree = printed();
+    const cJSON *step_ns = cJSON_GetObjectItem(tree, "step_ns");
+    assert_true(cJSON_IsNumber(step_ns) && step_ns->valuedouble > 0);
+    double found = step_ns->valuedouble;
+    cJSON_Delete(tree);
+    return found;
+}
+
+/* A measured machine as a file: plans for it take about what they do by the profile itself, within a tenth where
+ * nothing overlaps, and within a quarter where copies run beside the rest: measured factors for each pair of lanes
+ * became bandwidths. */
+static void a_profile_becomes_a_machine(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *plan;
+        double within;
+    } plans[] = {{"resident", 0.1}, {"c=1,p=1,o=2", 0.25}};
+    const char *at = folder();
+    char profile[300], hardware[300];
+    snprintf(profile, sizeof profile, "--profile %s/own.json", at);
+    snprintf(hardware, sizeof hardware, "--hardware %s/box.json", at);
+    run("profile --model %s/model.json --batch 2 --seq 32 --dtype fp32 --threads 1 --out %s/own.json --as-hardware "
+        "%s/box.json", at, at, at);
+    assert_ran(0);
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        double own = planned_ns(profile, plans[i].plan), box = planned_ns(hardware, plans[i].plan);
+        if (box < (1 - plans[i].within) * own || box > (1 + plans[i].within) * own)
+            fail_msg("%s: %.0f ns by the file, %.0f by the profile", plans[i].plan, box, own);
+    }
+    run("simulate --model %s/model.json --batch 2 --seq 32 --dtype fp32 %s --optimizer pytorch --policy resident", at,
+        hardware);
+    assert_refused("box lacks 'device.pytorch_training'");
+    run("profile --model x --as-hardware /no/such/box.json");
+    assert_refused("--as-hardware: found '/no/such/box.json'");
+}
+
+/* Memory as published is for tables, not for plans that run. */
+static void memory_as_published(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy zero-offload --memory published "
+        "--json", at, a100());
+    assert_ran(0);
+    cJSON *tree = printed();
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "memory")), "published");
+    cJSON_Delete(tree);
+    assert_says(ran.err, "memory as published");
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory published --plan resident", at,
+        a100());
+    assert_refused("--plan: found it beside --memory published");
+    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory theirs", at, a100());
+    assert_refused("--memory: found 'theirs', expected autohete or published");
+}
+
+AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(memory_as_published))

@@ -282,6 +282,7 @@ const struct ah_command ah__command_train = {
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,
+    .together = true,
     .init = init,
     .run = run,
 };

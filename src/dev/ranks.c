@@ -113,13 +113,3 @@ void ah_ranks_close(int exit_status)
     program.comm = NULL;
     program.transport->end(program.transport->context, exit_status, program.together);
 }
-
-int ah__ranks_cores(const struct ah_comm *comm, int cores)
-{
-    return comm->shares > 1 && cores > comm->shares ? cores / comm->shares : comm->shares > 1 ? 1 : cores;
-}
-
-int64_t ah__ranks_memory(const struct ah_comm *comm, int64_t bytes)
-{
-    return comm->neighbours > 1 ? bytes / comm->neighbours : bytes;
-}

@@ -6,7 +6,14 @@
 #include "comm/comm.h"
 
 /* Processor cores and memory that fall to this rank: what the machine has, divided among the ranks that share it. */
-int ah__ranks_cores(const struct ah_comm *comm, int cores);
-int64_t ah__ranks_memory(const struct ah_comm *comm, int64_t bytes);
+static inline int ah__ranks_cores(const struct ah_comm *comm, int cores)
+{
+    return cores > comm->shares ? cores / comm->shares : comm->shares > 1 ? 1 : cores;
+}
+
+static inline int64_t ah__ranks_memory(const struct ah_comm *comm, int64_t bytes)
+{
+    return bytes / comm->neighbours;
+}
 
 #endif

@@ -234,7 +234,8 @@ int ah__session_open_inputs(struct ah_session *session)
     AH_TRY(resolve_settings(session));
     AH_TRY(resolve_ranks(session));
     AH_TRY(open_data(session));
-    AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
+    if (session->comm->rank == 0) /* which writes for all */
+        AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
     session->loop = (struct ah_loop){
         .settings = &session->settings,
         .options = session->options,

@@ -188,11 +188,22 @@ static void tell_nothing_is_saved(const struct ah_session *session)
         ah__session_note(session, "nothing of this training will be saved: no folder was given for it");
 }
 
+static int rank_0_saves(bool *saves, const struct ah_session *session)
+{
+    double has_folder = session->out.dir != NULL; /* rank 0's alone */
+    if (session->comm->ranks > 1)
+        AH_TRY(ah__comm_sum(session->comm, &has_folder, 1));
+    *saves = has_folder > 0;
+    return AH_OK;
+}
+
 int ah__session_open_outputs(struct ah_session *session)
 {
-    if (!session->out.dir && session->comm->rank == 0)
+    bool saves;
+    AH_TRY(rank_0_saves(&saves, session));
+    if (!saves && session->comm->rank == 0)
         tell_nothing_is_saved(session);
-    if (!session->out.dir || session->loop.start >= session->settings.steps)
+    if (!saves || session->loop.start >= session->settings.steps)
         return AH_OK;
     session->loop.context = session;
     if (session->comm->rank > 0) {

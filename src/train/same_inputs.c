@@ -7,7 +7,7 @@
 #include "train/session.h"
 
 enum { WHAT_COUNT = 4 };
-static const char *const what[WHAT_COUNT] = {"version of this program", "model", "data", "options"};
+static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options"};
 
 static int settings_hash(uint64_t *hash, const struct ah_settings *settings)
 {
@@ -36,7 +36,6 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *sessi
     hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
     hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
     hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
-    hash[3] = ah__hash_int(session->out.dir != NULL, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
     return settings_hash(&hash[3], &session->settings);
@@ -53,6 +52,6 @@ int ah__session_same_inputs(const struct ah_session *session)
     AH_TRY(comm->ops->move(comm, first, sizeof first, 0, AH_ALL_RANKS));
     for (int i = 0; status == AH_OK && i < WHAT_COUNT; i++)
         if (mine[i] != first[i])
-            status = ah__fail(AH_EINPUT, "found another %s than rank 0's, expected the same on all ranks", what[i]);
+            status = ah__fail(AH_EINPUT, "%s: found a difference to rank 0, expected the same on all ranks", what[i]);
     return status;
 }

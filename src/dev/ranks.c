@@ -22,8 +22,8 @@ static const struct launcher {
 } launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "openmpi"},
     {"PMI_RANK", "PMI_SIZE", "mpich"},
-    {"PMIX_RANK", "SLURM_NTASKS", "openmpi"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "mpich"},
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "openmpi"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "mpich"},
 };
 
 /* Null: none, or it has started one process. */

@@ -8,7 +8,8 @@
 
 /* A beat is sent every quarter of a second. Who was not run for two seconds cannot tell who else was. */
 static const long pause_ns = 250000000;
-static const double silence_s = 6, own_silence_s = 2;
+static const double silence_s = 6, own_silence_s = 2, last_s = 2;
+enum { LAST = 1 }; /* what the last beat says */
 
 struct peer {
     MPI_Request send, receive;
@@ -33,6 +34,20 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* Takes the beats of a peer that are there, after its last one nothing more. Whether there was one. */
+static bool peer_hear(struct peer *peer, int index)
+{
+    bool heard = false;
+    int done = 1;
+    while (peer->receive != MPI_REQUEST_NULL && done) {
+        MPI_Test(&peer->receive, &done, MPI_STATUS_IGNORE);
+        heard |= done;
+        if (done && peer->received != LAST)
+            MPI_Irecv(&peer->received, 1, MPI_BYTE, index, 0, beat.channel, &peer->receive);
+    }
+    return heard || peer->receive == MPI_REQUEST_NULL;
+}
+
 static void peer_beat(int index, double now)
 {
     struct peer *peer = &beat.peers[index];
@@ -40,13 +55,8 @@ static void peer_beat(int index, double now)
     MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* of no request: true */
     if (done)
         MPI_Isend(&peer->sent, 1, MPI_BYTE, index, 0, beat.channel, &peer->send);
-    for (done = 1; done;) {
-        MPI_Test(&peer->receive, &done, MPI_STATUS_IGNORE);
-        if (!done)
-            break;
+    if (peer_hear(peer, index))
         peer->heard_s = now;
-        MPI_Irecv(&peer->received, 1, MPI_BYTE, index, 0, beat.channel, &peer->receive);
-    }
     if (now - peer->heard_s > silence_s && atomic_load(&beat.gone) < 0)
         atomic_store(&beat.gone, index);
 }
@@ -89,19 +99,29 @@ bool ah__beat_start(int rank, int ranks)
 
 void ah__beat_stop(void)
 {
+    const struct timespec pause = {.tv_nsec = 1000000};
     if (!beat.running)
         return;
     atomic_store(&beat.stop, true);
     pthread_join(beat.thread, NULL);
     beat.running = false;
-    for (int i = 0; i < beat.ranks; i++) {
-        if (beat.peers[i].receive == MPI_REQUEST_NULL)
-            continue;
-        MPI_Cancel(&beat.peers[i].receive);
-        MPI_Wait(&beat.peers[i].receive, MPI_STATUS_IGNORE);
-        if (beat.peers[i].send != MPI_REQUEST_NULL)
-            MPI_Request_free(&beat.peers[i].send);
+    for (int i = 0; i < beat.ranks; i++)
+        if (i != beat.rank) {
+            MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
+            beat.peers[i].sent = LAST;
+            MPI_Isend(&beat.peers[i].sent, 1, MPI_BYTE, i, 0, beat.channel, &beat.peers[i].send);
+        }
+    double until_s = now_s() + last_s;
+    for (int taken = 0; taken < beat.ranks && now_s() < until_s; nanosleep(&pause, NULL)) {
+        taken = 0;
+        for (int i = 0; i < beat.ranks; i++) {
+            peer_hear(&beat.peers[i], i);
+            taken += beat.peers[i].receive == MPI_REQUEST_NULL;
+        }
     }
+    for (int i = 0; i < beat.ranks; i++)
+        if (beat.peers[i].send != MPI_REQUEST_NULL)
+            MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
 }
 
 int ah__beat_gone(void)

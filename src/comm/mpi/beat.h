@@ -7,7 +7,7 @@
 
 /* Needs MPI_THREAD_MULTIPLE. Collective. False: no thread, or MPI refuses. */
 bool ah__beat_start(int rank, int ranks);
-/* All ranks are about to end. */
+/* All ranks are about to end: takes what the others have sent, so that nothing is left on its way. */
 void ah__beat_stop(void);
 /* A rank that has been silent for too long, -1: none. From any thread. */
 int ah__beat_gone(void);

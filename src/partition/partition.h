@@ -98,8 +98,8 @@ static inline bool ah__step_scaled(const struct ah_partition *partition)
     return ah__micro_batches(partition) > 1 || ah__step_ranks(partition) > 1;
 }
 
-/* Elements of the part of a group that each of `ranks` devices has: equal, and beginning at multiples of AH_PARAM_ALIGN;
- * the last ones may reach beyond the group, whose buffers are of so many parts. */
+/* Elements of the part of a group that each of `ranks` devices has: equal, and beginning at multiples of
+ * AH_PARAM_ALIGN; the last ones may reach beyond the group, whose buffers are of so many parts. */
 static inline int64_t ah__part_count(int64_t count, int ranks)
 {
     if (ranks <= 1)

@@ -31,8 +31,8 @@ struct ah_run_hooks {
     bool (*says)(enum ah_run_word word, void *context);
     double clip; /* limit of the global gradient norm; 0: none. Only with a partition whose step clips */
     /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no
-     * further iteration and return from ah__run_steps once drained, with AH_OK. With several ranks all must answer alike,
-     * and a few more iterations begin: as many on all of them. */
+     * further iteration and return from ah__run_steps once drained, with AH_OK. With several ranks all must answer
+     * alike, and a few more iterations begin: as many on all of them. */
     int (*result)(const struct ah_run_result *result, void *context);
     void *context;
 };

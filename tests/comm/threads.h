@@ -1,5 +1,5 @@
-/* Ranks as threads of the test: a transport between them, and their groups. What runs over MPI runs here unchanged, with
- * the order of messages drawn by the machine. */
+/* Ranks as threads of the test: a transport between them, and their groups. What runs over MPI runs here unchanged,
+ * with the order of messages drawn by the machine. */
 #ifndef AH_TESTS_COMM_THREADS_H
 #define AH_TESTS_COMM_THREADS_H
 

@@ -43,7 +43,7 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
     assert_true(end <= total && total - end < tail);
 }
 
-/* A group's part on each rank: equal ones that begin at multiples of 128 elements; all of it where there is one rank. */
+/* A group's part on each rank: equal ones that begin at multiples of 128 elements; of one rank all of it. */
 static int64_t part_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
     int64_t count = partition->groups[group].count, ranks = plan->switches.ranks, parts = (count + 127) / 128;

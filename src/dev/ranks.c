@@ -84,7 +84,7 @@ int ah_ranks_open(struct ah_ranks *out)
                             "launcher belongs to another MPI than libautohete-mpi-%s.so (AUTOHETE_MPI names one)",
                             program.transport->ranks, ranks, launcher->kind);
     }
-    *out = (struct ah_ranks){ah__comm()->rank, ah__comm()->ranks};
+    *out = (struct ah_ranks){ah__comm()->rank, ah__comm()->ranks, ah__comm()->neighbours};
     return AH_OK;
 }
 

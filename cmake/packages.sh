@@ -27,6 +27,13 @@ clang            command:clang
 libomp-dev       package
 libclang-rt-dev  package
 '
+# Several ranks: what they are trained with, and what starts them.
+packages_mpi='
+libmpich-dev     package
+mpich            command:mpirun.mpich
+libopenmpi-dev   package
+openmpi-bin      command:mpirun.openmpi
+'
 packages_quickstart='
 bible-kjv        command:bible
 '

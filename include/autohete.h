@@ -19,6 +19,7 @@
 #include "autohete/generate.h"
 #include "autohete/graph.h"
 #include "autohete/plan.h"
+#include "autohete/ranks.h"
 #include "autohete/train.h"
 
 #endif

@@ -21,6 +21,9 @@ struct ah_step_options {
      * over the tokens of all, gradients are summed over all, and each block runs all of them before the next block
      * runs: what is moved between host and device is moved once for a step. Not with infers. */
     int micro_batches;
+    /* So many devices train together, each a part of this size of a larger step: the loss is the mean over the tokens
+     * of all, and each has its part of parameters' masters, moments and summed gradients. 0 is 1. Not with infers. */
+    int ranks;
 };
 /* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.
  * AH_EINPUT says where two blocks differ. */

@@ -41,20 +41,32 @@ int ah__workspace_bytes(int64_t *bytes, const struct ah_partition *partition, st
 
 int64_t ah__tokens_bytes(const struct ah_partition *partition)
 {
-    int64_t each = ah__step_tokens(partition) * (int64_t)sizeof(int32_t);
-    int64_t scale_bytes = ah__micro_batches(partition) > 1 ? (int64_t)sizeof(float) : 0;
-    return 2 * (each + (partition->packed ? each : scale_bytes));
+    int64_t each = ah__step_tokens(partition) * (int64_t)sizeof(int32_t), behind = ah__step_scaled(partition);
+    if (ah__step_ranks(partition) > 1)
+        behind = AH_WORDS;
+    return 2 * (each + (partition->packed ? each : 0) + behind * (int64_t)sizeof(float));
+}
+
+int64_t ah__tokens_words(const struct ah_partition *partition)
+{
+    return ah__step_tokens(partition) * (partition->packed ? 2 : 1) * (int64_t)sizeof(int32_t);
 }
 
 int64_t ah__results_losses(const struct ah_partition *partition)
 {
-    bool one = ah__micro_batches(partition) == 1;
-    return one ? 0 : AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
+    return !ah__step_scaled(partition) ? 0 : AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
+}
+
+int64_t ah__results_totals(const struct ah_partition *partition)
+{
+    return ah__results_losses(partition) + (int64_t)sizeof(float) * ah__micro_batches(partition);
 }
 
 int64_t ah__results_bytes(const struct ah_partition *partition)
 {
     int64_t losses = ah__results_losses(partition);
+    if (ah__step_ranks(partition) > 1)
+        return ah__results_totals(partition) + (int64_t)sizeof(float) * (ah__micro_batches(partition) + AH_WORDS);
     if (losses)
         return losses + (int64_t)sizeof(float) * ah__micro_batches(partition);
     return AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
@@ -78,6 +90,25 @@ static const struct ah_group *group_of(const struct bind *bind)
 static int64_t element_bytes(const struct bind *bind)
 {
     return ah__dtype_bytes(bind->binding->partition->compute);
+}
+
+/* The elements of the group that are this rank's: *first and so many; all of one rank alone. */
+static int64_t part_of(int64_t *first, const struct bind *bind)
+{
+    return ah__part_range(first, group_of(bind)->count, bind->binding->rank, ah__step_ranks(bind->binding->partition));
+}
+
+/* Where they lie in what has the whole group in the compute dtype. */
+static char *part_at(const struct bind *bind, char *whole)
+{
+    int64_t first;
+    part_of(&first, bind);
+    return whole ? whole + first * element_bytes(bind) : NULL;
+}
+
+static bool is_sharded(const struct bind *bind)
+{
+    return ah__step_ranks(bind->binding->partition) > 1;
 }
 
 static struct ah_task *task_add(const struct bind *bind, enum ah_task_type type)
@@ -167,17 +198,17 @@ static void copy_add(const struct bind *bind, void *to, const void *from, int64_
     task->as.copy.bytes = bytes;
 }
 
-/* The elements [*first, *first + result) of the group that the item's tile covers. */
+/* The elements [*first, *first + result) of this rank's part that the item's tile covers. */
 static int64_t tile_range(int64_t *first, const struct bind *bind)
 {
-    int64_t count = group_of(bind)->count, tiles = bind->item->tiles > 1 ? bind->item->tiles : 1;
+    int64_t part, count = part_of(&part, bind), tiles = bind->item->tiles > 1 ? bind->item->tiles : 1;
     int64_t each = (count + tiles - 1) / tiles;
     each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
     *first = bind->item->tile * each < count ? bind->item->tile * each : count;
     return count - *first < each ? count - *first : each;
 }
 
-/* A tile of the group's parameters or gradient, in the compute dtype. */
+/* A tile of this rank's part of parameters or gradient, in the compute dtype. */
 static void tile_copy_add(const struct bind *bind, char *to, const char *from)
 {
     int64_t first, count = tile_range(&first, bind), element = element_bytes(bind);
@@ -188,8 +219,12 @@ static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
     bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_AHEAD;
-    char *half = ahead ? at->spare_half : at->update_half;
-    int64_t first, count = tile_range(&first, bind), decayed = group_of(bind)->decayed - first;
+    bool narrows = bind->binding->partition->compute != AH_F32;
+    char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
+    const char *grad = on_host ? at->update_grad : part_at(bind, at->grad);
+    int64_t part, first, count = tile_range(&first, bind);
+    part_of(&part, bind);
+    int64_t decayed = group_of(bind)->decayed - part - first;
     struct ah_task *task = task_add(bind, AH_TASK_ADAM);
     task->as.adam.p = (float *)(void *)at->states[0] + first;
     task->as.adam.m = (float *)(void *)at->states[1] + first;
@@ -199,8 +234,8 @@ static void adam_add(const struct bind *bind)
         task->as.adam.to_m = (float *)(void *)at->spare_states[1] + first;
         task->as.adam.to_v = (float *)(void *)at->spare_states[2] + first;
     }
-    task->as.adam.g = at->update_grad + first * element_bytes(bind);
-    task->as.adam.half = half ? half + first * element_bytes(bind) : NULL;
+    task->as.adam.g = grad + first * element_bytes(bind);
+    task->as.adam.half = narrows && half ? half + first * element_bytes(bind) : NULL;
     task->as.adam.grad_dtype = bind->binding->partition->compute;
     task->as.adam.count = count;
     task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
@@ -208,14 +243,18 @@ static void adam_add(const struct bind *bind)
     if (bind->binding->clip > 0 && !ahead)
         task->as.adam.scale =
             (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
+    if (!narrows && half) /* several ranks: the parameters lie apart from this rank's masters */
+        copy_add(bind, half + first * element_bytes(bind), at->states[0] + first * element_bytes(bind),
+                 count * element_bytes(bind));
 }
 
 static void norm_add(const struct bind *bind)
 {
     struct ah_task *task = task_add(bind, AH_TASK_SQNORM);
-    task->as.sqnorm.g = bind->at->grad;
+    int64_t first;
+    task->as.sqnorm.g = part_at(bind, bind->at->grad);
     task->as.sqnorm.dtype = bind->binding->partition->compute;
-    task->as.sqnorm.count = group_of(bind)->count;
+    task->as.sqnorm.count = part_of(&first, bind);
     task->as.sqnorm.out = (double *)(void *)(bind->at->results + AH_RESULTS_NORMS) + bind->binding->group;
 }
 
@@ -242,18 +281,61 @@ static void narrow_add(const struct bind *bind, char *to, const char *from)
     task->as.cast.zero_count = group_of(bind)->gap_count;
 }
 
-static void cast(const struct bind *bind)
+/* This rank's part: from its masters, whose gaps are zero, or from where it has been fetched to. */
+static void part_cast(const struct bind *bind)
 {
-    narrow_add(bind, bind->at->param, bind->at->states[0]);
+    int64_t first, count = part_of(&first, bind);
+    char *to = part_at(bind, bind->at->param);
+    if (bind->at->shard || bind->binding->partition->compute == AH_F32) {
+        copy_add(bind, to, bind->at->shard ? bind->at->shard : bind->at->states[0], count * element_bytes(bind));
+        return;
+    }
+    struct ah_task *task = task_add(bind, AH_TASK_CAST);
+    task->as.cast.to = to;
+    task->as.cast.from = bind->at->states[0];
+    task->as.cast.to_dtype = bind->binding->partition->compute;
+    task->as.cast.from_dtype = AH_F32;
+    task->as.cast.count = count;
 }
 
-static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer)
+static void cast(const struct bind *bind)
+{
+    if (is_sharded(bind))
+        part_cast(bind);
+    else
+        narrow_add(bind, bind->at->param, bind->at->states[0]);
+}
+
+static void collective_add(const struct bind *bind, enum ah_collective kind, char *buffer, int64_t count,
+                           enum ah_dtype dtype)
 {
     struct ah_task *task = task_add(bind, AH_TASK_COLLECTIVE);
     task->as.collective.kind = kind;
     task->as.collective.buffer = buffer;
-    task->as.collective.part_count = group_of(bind)->count;
-    task->as.collective.dtype = bind->binding->partition->compute;
+    task->as.collective.part_count = count;
+    task->as.collective.dtype = dtype;
+}
+
+/* Of the item's group, part by part. */
+static void parts_add(const struct bind *bind, enum ah_collective kind, char *buffer)
+{
+    const struct ah_partition *partition = bind->binding->partition;
+    collective_add(bind, kind, buffer, ah__part_count(group_of(bind)->count, ah__step_ranks(partition)),
+                   partition->compute);
+}
+
+/* What the ranks have of an iteration becomes what it comes to: losses, words, norms. */
+static void totals_add(const struct bind *bind)
+{
+    const struct ah_partition *partition = bind->binding->partition;
+    const struct ah_addresses *at = bind->at;
+    int losses = ah__micro_batches(partition);
+    char *totals = at->results + ah__results_totals(partition);
+    const char *words = at->tokens + ah__tokens_words(partition);
+    copy_add(bind, totals, at->results + ah__results_losses(partition), losses * (int64_t)sizeof(float));
+    copy_add(bind, totals + losses * (int64_t)sizeof(float), words, AH_WORDS * (int64_t)sizeof(float));
+    collective_add(bind, AH_SUM_FLOATS, totals, losses + AH_WORDS, AH_F32);
+    collective_add(bind, AH_SUM_DOUBLES, at->results + AH_RESULTS_NORMS, partition->group_count, AH_F32);
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
@@ -282,6 +364,8 @@ static void backward(const struct bind *bind)
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);
+    if (is_sharded(bind)) /* the norm is that of the sum */
+        return;
     norm_add(bind);
     if (bind->binding->class == AH_CLASS_EMBEDDING && bind->binding->clip > 0)
         clip_add(bind);
@@ -289,12 +373,13 @@ static void backward(const struct bind *bind)
 
 static void fetch(const struct bind *bind)
 {
-    tile_copy_add(bind, bind->at->param, bind->at->host_param);
+    char *shard = bind->at->shard;
+    tile_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
 }
 
 static void offload(const struct bind *bind)
 {
-    tile_copy_add(bind, bind->at->host_grad, bind->at->grad);
+    tile_copy_add(bind, bind->at->host_grad, part_at(bind, bind->at->grad));
 }
 
 /* Back where a fetch took them from: the same bytes. */
@@ -303,7 +388,7 @@ static void evict(const struct bind *bind)
     tile_copy_add(bind, bind->at->host_param, bind->at->param);
 }
 
-/* The loss once the head is done, the norms once the embedding is. */
+/* The loss once the head is done, the norms once the embedding is; and with them, of several ranks, the totals. */
 static void result(const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
@@ -311,17 +396,25 @@ static void result(const struct bind *bind)
     int64_t offset = norms ? AH_RESULTS_NORMS : ah__results_losses(partition);
     int64_t bytes = norms ? (int64_t)sizeof(double) * partition->group_count
                           : (int64_t)sizeof(float) * ah__micro_batches(partition);
+    if (norms && is_sharded(bind))
+        bytes = ah__results_bytes(partition) - offset;
     copy_add(bind, bind->at->host_results + offset, bind->at->results + offset, bytes);
 }
 
 static void gather(const struct bind *bind)
 {
-    collective_add(bind, AH_ALL_GATHER, bind->at->param);
+    parts_add(bind, AH_ALL_GATHER, bind->at->param);
 }
 
 static void reduce(const struct bind *bind)
 {
-    collective_add(bind, AH_REDUCE_SCATTER, bind->at->grad);
+    parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad);
+    norm_add(bind);
+    if (bind->binding->class != AH_CLASS_EMBEDDING) /* whose gradient is the last */
+        return;
+    totals_add(bind);
+    if (bind->binding->clip > 0)
+        clip_add(bind);
 }
 
 int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_binding *binding,

@@ -10,14 +10,20 @@
 #include "sched/item.h"
 
 /* Results of an iteration: the loss (a float) at 0, the factor by which gradients are clipped (a float; on the device
- * made by the last backward, on the host by whoever hears of the norms), then the squared gradient norms (a double for
- * each group). With micro-batches their losses (a float each), which add up to the loss, come behind the norms. */
+ * made by the last backward or its reduction, on the host by whoever hears of the norms), then the squared gradient
+ * norms (a double for each group). Where losses are parts of a mean (ah__step_scaled), those of the micro-batches (a
+ * float each), which add up to the loss, come behind the norms. With several ranks the totals follow: the same losses
+ * and the words (below), each the sum over all ranks. */
 enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
 int64_t ah__results_bytes(const struct ah_partition *partition);
 int64_t ah__results_losses(const struct ah_partition *partition); /* the offset of the first loss */
+int64_t ah__results_totals(const struct ah_partition *partition); /* of the first total */
 
 /* Tokens of an iteration: ids [micro-batches * batch, seq] at 0, of packed sequences their positions behind; targets at
- * half of all bytes, with several micro-batches what their losses are multiplied by, a float, behind. */
+ * half of all bytes; where losses are parts of a mean what they are multiplied by, a float, comes behind the targets.
+ * With several ranks what each tells the others, AH_WORDS floats, comes behind ids and positions. */
+enum { AH_WORDS = 2 };
+int64_t ah__tokens_words(const struct ah_partition *partition); /* the offset of the first word */
 int64_t ah__tokens_bytes(const struct ah_partition *partition); /* at least; any even number from there on is fine */
 
 /* A partition's programs as one device keeps them. */
@@ -37,17 +43,20 @@ struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
+    char *shard; /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
     char *input, *output, *saved, *cheap, *work, *workspace, *boundary, *cache;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */
     int64_t tokens_bytes;
     /* Bytes from what one micro-batch has of each to what the next one has; 0: all use the same. */
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
+    /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
+     * there it is of the whole group. */
     char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
     char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
     const char *update_grad;           /* the gradient, on that side */
-    char *update_half, *spare_half;    /* compute dtype not F32: its copy of the master that an update writes along, on
-                                        * that side and beside spare_states; null: none */
+    char *update_half, *spare_half;    /* the copy of the master in the compute dtype that an update writes along, on
+                                        * that side and beside spare_states; null: the master serves, or none is kept */
     char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
 };
 
@@ -57,6 +66,7 @@ struct ah_binding {
     const struct ah_bound_programs *programs;
     enum ah_class class;    /* of the item's partition */
     int group;              /* whose model data it moves or updates */
+    int rank;               /* of those that the partition's step has */
     int micro_batches;      /* of which forward and backward run the programs */
     bool infer;             /* the head stops at its logits: no targets, no loss */
     struct ah_adam adam;    /* updates only */

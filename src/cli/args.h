@@ -45,6 +45,7 @@ struct ah_command {
     void *args;                    /* the command's struct */
     const char *word_meta;         /* what its one word without dashes is, which must be there; null: it takes none */
     size_t word;                   /* offset of that word, const char *, in the struct */
+    bool together;                 /* runs on several ranks */
     bool many;                     /* of words, at least one: there is a struct ah_words then */
     void (*init)(void *args);      /* before parsing; may be null */
     int (*run)(const void *args); /* exit status */

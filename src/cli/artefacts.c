@@ -89,16 +89,38 @@ static int64_t seq_of(const struct ah_artefacts *artefacts, const struct ah_arte
     return inputs->seq ? inputs->seq : longest < 256 ? longest : 256;
 }
 
+/* Sequences of each rank: an equal part of the batch. */
+static int rank_batch(int64_t *batch, struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    int status = ah_ranks_open(&artefacts->ranks);
+    if (status != AH_OK)
+        return status;
+    int ranks = artefacts->ranks.ranks;
+    if (ranks > 1 && inputs->hardware)
+        return ah__out_fault("--hardware: found it with %d ranks started, expected one: simulate --ranks asks about "
+                             "machines that are not there", ranks);
+    if (inputs->batch % ranks != 0)
+        return ah__out_fault("--batch: found %lld, expected a multiple of %d, the ranks: it is that of all of them",
+                             (long long)inputs->batch, ranks);
+    artefacts->budget.host_bytes /= artefacts->ranks.neighbours;
+    *batch = inputs->batch / ranks;
+    return AH_OK;
+}
+
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
+    int64_t batch;
     int count, status = ah__artefacts_dtype(&artefacts->dtype, "dtype", inputs->dtype);
     if (status == AH_OK)
-        status = ah__micro_batch_count(&count, inputs->batch, inputs->micro_batch);
+        status = rank_batch(&batch, artefacts, inputs);
+    if (status == AH_OK)
+        status = ah__micro_batch_count(&count, batch, inputs->micro_batch);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;
-    artefacts->micro_batch = inputs->batch / count;
+    artefacts->micro_batch = batch / count;
+    artefacts->micro_batches = count;
     if (inputs->plan)
         status = ah_plan_check(inputs->plan, ah_model_get(artefacts->model)->layers);
     if (status != AH_OK)
@@ -113,7 +135,8 @@ int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_arte
     if (status != AH_OK)
         return status;
     struct ah_step_options step = {.clips = inputs->clip > 0,
-                                   .micro_batches = (int)(inputs->batch / artefacts->micro_batch)};
+                                   .micro_batches = artefacts->micro_batches,
+                                   .ranks = artefacts->ranks.ranks};
     return ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
@@ -188,6 +211,9 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
 static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     struct ah_micro_batch chosen;
+    struct ah_ranks ranks;
+    if (ah_ranks_open(&ranks) == AH_OK && ranks.ranks > 1)
+        return ah__out_fault("--micro-batch: found auto, expected a size: not with several ranks yet");
     if (inputs->profile || inputs->hardware)
         return ah__out_fault("--micro-batch: found auto beside --%s, expected a size",
                              inputs->profile ? "profile" : "hardware");
@@ -211,6 +237,7 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
         ah__profile_age_print(artefacts->text, chosen.profile_kept_s);
     artefacts->plan = chosen.plan;
     artefacts->micro_batch = chosen.size;
+    artefacts->micro_batches = (int)(inputs->batch / chosen.size);
     return AH_OK;
 }
 
@@ -225,7 +252,7 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
     else
         status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
                                &artefacts->budget, inputs->policy);
-    if (status != AH_EBUDGET || !artefacts->dev)
+    if (status != AH_EBUDGET || !artefacts->dev || artefacts->ranks.ranks > 1)
         return status;
     struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
     return ah_micro_batch_advise(&options, artefacts->micro_batch);

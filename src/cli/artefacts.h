@@ -24,7 +24,9 @@ struct ah_artefacts {
     struct ah_profile *profile;
     struct ah_plan plan;
     struct ah_budget budget; /* as given, or what the device has where that was left open */
+    struct ah_ranks ranks; /* those that this program was started as */
     int64_t micro_batch; /* sequences in one */
+    int micro_batches;   /* of each rank */
     enum ah_dtype dtype;
     FILE *text; /* set before: where the device is named; null: nowhere */
 };

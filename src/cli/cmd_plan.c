@@ -31,13 +31,13 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
     FILE *text = args->json ? stderr : stdout;
     if (args->inputs.hardware)
         fprintf(text, "machine: %s, which is not this one\n", args->inputs.hardware);
-    ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch,
+    ah__micro_batch_print(text, artefacts->micro_batch, artefacts->micro_batches,
                           args->inputs.micro_batch == AH_MICRO_BATCH_AUTO);
     int status = ah_plan_print(&artefacts->plan, &artefacts->budget, text);
     if (status == AH_OK && args->explain)
         status =
             ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget, text);
-    if (status == AH_OK && args->out)
+    if (status == AH_OK && args->out && artefacts->ranks.rank == 0)
         status = ah_plan_save(&artefacts->plan, args->out);
     if (status == AH_OK && args->json) {
         status = ah__out_plan(stdout, &artefacts->plan);
@@ -71,5 +71,6 @@ const struct ah_command ah__command_plan = {
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,
+    .together = true,
     .run = run,
 };

@@ -58,7 +58,7 @@ static int save_hardware(const struct ah_artefacts *artefacts, const char *path)
 static int show(const struct ah_artefacts *artefacts, const struct profile_args *args)
 {
     int status = ah_profile_print(artefacts->profile, args->json ? stderr : stdout);
-    if (status == AH_OK && args->out)
+    if (status == AH_OK && args->out && artefacts->ranks.rank == 0)
         status = ah_profile_save(artefacts->profile, args->out);
     if (status == AH_OK && args->as_hardware)
         status = save_hardware(artefacts, args->as_hardware);
@@ -95,5 +95,6 @@ const struct ah_command ah__command_profile = {
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,
+    .together = true,
     .run = run,
 };

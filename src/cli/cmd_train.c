@@ -37,7 +37,8 @@ static const struct ah_arg options[] = {
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
     AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile.renew), NULL, NULL,
                  " (default auto)", " (default autohete)"),
-    {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step (default 8)", 1, 1048576, false},
+    {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL,
+     "sequences in a step, of all ranks together (default 8)", 1, 1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
      "tokens in a sequence (default: the model's longest, at most 256)", 1, 16777216, false},
@@ -284,6 +285,7 @@ const struct ah_command ah__command_train = {
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,
+    .together = true,
     .init = init,
     .run = run,
 };

@@ -192,7 +192,7 @@ void ah__compare_fini(struct ah_compare *compare)
 static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
     enum ah_dtype dtype;
-    struct ah_step_options step = {.clips = compare->inputs->clip > 0};
+    struct ah_step_options step = {.clips = compare->inputs->clip > 0, .ranks = compare->ranks};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
     int64_t batch = point->batch / compare->ranks;
     int status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(compare->inputs, compare->args));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/out.h"
 
 const struct ah_command *const ah__commands[] = {
     &ah__command_train,    &ah__command_data,     &ah__command_tokenize, &ah__command_plan,
@@ -46,6 +47,14 @@ static const struct ah_command *command_find(const char *name)
     return NULL;
 }
 
+static struct ah_ranks ranks;
+
+static int alone(const struct ah_command *command)
+{
+    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n", command->name, ranks.ranks);
+    return 2;
+}
+
 static int run(const struct ah_command *command, int argc, char **argv)
 {
     struct ah_args_error error;
@@ -55,6 +64,8 @@ static int run(const struct ah_command *command, int argc, char **argv)
     case AH_ARGS_WRONG: fprintf(stderr, "autohete: %s\n", error.text); return 2;
     case AH_ARGS_RUN: break;
     }
+    if (ranks.ranks > 1 && !command->together)
+        return alone(command);
     return command->run(command->args);
 }
 
@@ -92,16 +103,56 @@ static bool streams_open(void)
     return true;
 }
 
+/* Of several ranks the first speaks. The others keep a way to say what it cannot: -1 where there is none. */
+static int ranks_init(int *voice)
+{
+    int status = ah_ranks_open(&ranks);
+    *voice = -1;
+    if (status != AH_OK)
+        return ah__out_fail(status);
+    if (ranks.rank == 0)
+        return 0;
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    *voice = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (nothing >= 0) {
+        dup2(nothing, STDOUT_FILENO);
+        dup2(nothing, STDERR_FILENO);
+        close(nothing);
+    }
+    return 0;
+}
+
+/* All ranks end alike, with one message. Where another one hangs the first says so and ends them all; where that is the
+ * first, somebody else has to. */
+static int ranks_end(int status, int voice)
+{
+    enum { FIRST_SECONDS = 2 };
+    int together = ah_ranks_end(status ? AH_EINPUT : AH_OK);
+    if (status == 0 && together != AH_OK)
+        status = ah__out_fail(together);
+    if (ah_ranks_together() || ranks.rank == 0)
+        return status;
+    sleep(FIRST_SECONDS);
+    if (voice >= 0)
+        dprintf(voice, "autohete: %s\n", ah_error());
+    return status;
+}
+
 int main(int argc, char **argv)
 {
+    int voice;
     if (!streams_open())
         return 1;
     /* a file that may not grow is a failed write with a message, as a full disk is */
     signal(SIGXFSZ, SIG_IGN);
-    int status = dispatch(argc, argv);
+    int status = ranks_init(&voice);
+    if (status == 0)
+        status = dispatch(argc, argv);
+    status = ranks_end(status, voice);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "autohete: standard output: %s\n", strerror(errno));
-        return status ? status : 1;
+        status = status ? status : 1;
     }
+    ah_ranks_close(status);
     return status;
 }

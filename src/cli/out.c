@@ -118,6 +118,8 @@ int ah__out_check(const char *option, const char *path)
 
 int ah__out_fail(int status)
 {
+    if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */
+        status = ah_ranks_end(status);
     fprintf(stderr, "autohete: %s\n", own_fault[0] ? own_fault : ah_error());
     return ah_status_is_input(status) ? 2 : 1;
 }

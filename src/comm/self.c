@@ -10,6 +10,19 @@ static int self_collective(struct ah_comm *comm, enum ah_collective kind, void *
     return AH_OK;
 }
 
+static int self_move(struct ah_comm *comm, void *buffer, int64_t bytes, int from, int to)
+{
+    (void)comm, (void)buffer, (void)bytes, (void)from, (void)to;
+    return AH_OK;
+}
+
+static int self_end(struct ah_comm *comm, int status, bool *together)
+{
+    (void)comm;
+    *together = true;
+    return status;
+}
+
 static void self_close(struct ah_comm *comm)
 {
     (void)comm;
@@ -17,7 +30,28 @@ static void self_close(struct ah_comm *comm)
 
 struct ah_comm *ah__comm_self(void)
 {
-    static const struct ah_comm_ops ops = {.collective = self_collective, .close = self_close};
-    static struct ah_comm self = {.ops = &ops, .rank = 0, .ranks = 1};
+    static const struct ah_comm_ops ops = {
+        .collective = self_collective, .move = self_move, .end = self_end, .close = self_close};
+    static struct ah_comm self = {.ops = &ops, .rank = 0, .ranks = 1, .neighbours = 1, .share = 0, .shares = 1};
     return &self;
+}
+
+/* ---- whose ranks ------------------------------------------------------------------------------------------------- */
+
+static struct ah_comm *of_program;
+static _Thread_local struct ah_comm *of_thread;
+
+struct ah_comm *ah__comm(void)
+{
+    return of_thread ? of_thread : of_program ? of_program : ah__comm_self();
+}
+
+void ah__comm_of_thread(struct ah_comm *comm)
+{
+    of_thread = comm;
+}
+
+void ah__comm_of_program(struct ah_comm *comm)
+{
+    of_program = comm;
 }

@@ -72,8 +72,11 @@ static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_
  * without a GPU (AH_EINPUT) is an ordinary one. */
 static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
 {
-    char why[sizeof (*out)->passed_over] = "";
-    if (!options->threads && !options->link_bytes_per_s) {
+    char why[sizeof (*out)->passed_over] = "", path[AH_PLUGIN_PATH_BYTES];
+    if (ah__comm()->ranks > 1) {
+        if (ah__plugin_find(path, "cuda"))
+            snprintf(why, sizeof why, "several ranks train on cpu devices so far");
+    } else if (!options->threads && !options->link_bytes_per_s) {
         int status = ah__plugin_open(out, "cuda", options);
         if (status == AH_OK)
             return AH_OK;

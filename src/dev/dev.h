@@ -113,8 +113,8 @@ struct ah_task {
         } clip;
         struct {
             enum ah_collective kind;
-            void *buffer;       /* ranks * part_count elements, parts in order of ranks */
-            int64_t part_count; /* elements of each rank's part */
+            void *buffer;       /* as comm/comm.h says for the kind */
+            int64_t part_count; /* elements of each rank's part, or of a sum */
             enum ah_dtype dtype;
         } collective;
         struct {
@@ -123,7 +123,7 @@ struct ah_task {
     } as;
 };
 
-enum { AH_WORK_MAX_WAITS = 8, AH_WORK_MAX_TASKS = 6 };
+enum { AH_WORK_MAX_WAITS = 8, AH_WORK_MAX_TASKS = 8 };
 
 struct ah_work {
     struct ah_label label;

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "dev/host/task.h"
 
-enum { PATH_BYTES = 4096, FOLDERS_MOST = 4, NAME_MOST = AH_PLUGIN_NAME_BYTES - 1 };
+enum { PATH_BYTES = AH_PLUGIN_PATH_BYTES, FOLDERS_MOST = 4, NAME_MOST = AH_PLUGIN_NAME_BYTES - 1 };
 
 /* ---- what plugins are given -------------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static const struct ah_plugin_host host = {
     .host_adam = ah__host_adam,
     .host_sqnorm = ah__host_sqnorm,
     .host_cast = ah__host_cast,
-    .comm = ah__comm_self,
+    .comm = ah__comm,
 };
 
 /* ---- where plugins lie ------------------------------------------------------------------------------------------- */
@@ -118,17 +118,29 @@ static int no_plugin(const struct folders *folders, const char *name)
                     name, text);
 }
 
+static bool find_in(char path[PATH_BYTES], const struct folders *folders, const char *name)
+{
+    for (int i = 0; i < folders->count; i++)
+        if (snprintf(path, PATH_BYTES, "%s/libautohete-%s.so", folders->path[i], name) < PATH_BYTES &&
+            access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
+bool ah__plugin_find(char path[AH_PLUGIN_PATH_BYTES], const char *name)
+{
+    struct folders folders;
+    folders_fill(&folders);
+    return find_in(path, &folders, name);
+}
+
 static int plugin_find(char path[PATH_BYTES], const char *name)
 {
     struct folders folders;
     if (!name_is_plain(name))
         return ah__fail(AH_EINPUT, "device \"%s\": unknown, expected \"cpu\" or the name of a plugin", name);
     folders_fill(&folders);
-    for (int i = 0; i < folders.count; i++)
-        if (snprintf(path, PATH_BYTES, "%s/libautohete-%s.so", folders.path[i], name) < PATH_BYTES &&
-            access(path, F_OK) == 0)
-            return AH_OK;
-    return no_plugin(&folders, name);
+    return find_in(path, &folders, name) ? AH_OK : no_plugin(&folders, name);
 }
 
 static int name_add(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, const char *name)
@@ -136,7 +148,7 @@ static int name_add(char (*names)[AH_PLUGIN_NAME_BYTES], int count, int most, co
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0)
             return count;
-    if (count == most || !name_is_plain(name))
+    if (count == most || !name_is_plain(name) || strncmp(name, "mpi-", 4) == 0) /* no device: dev/ranks.h */
         return count;
     snprintf(names[count], AH_PLUGIN_NAME_BYTES, "%s", name);
     return count + 1;

@@ -13,7 +13,7 @@
 #include "dev/host/pages.h"
 #include "dev/host/pool.h"
 
-enum { AH_PLUGIN_ABI = 4 }; /* raised with every change of what crosses the seam */
+enum { AH_PLUGIN_ABI = 5 }; /* raised with every change of what crosses the seam */
 
 /* What a change of the headers would change without anybody raising the ABI. */
 #define AH_PLUGIN_LAYOUT                                                                                               \
@@ -84,6 +84,9 @@ typedef const struct ah_plugin *ah_plugin_function(const struct ah_plugin_host *
  * refused. AH_EINPUT when there is none; AH_EDEVICE when it is refused, naming file, found and expected; else what its
  * open() says. */
 int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options);
+/* The file that NAME would be loaded from; false: there is none. */
+enum { AH_PLUGIN_PATH_BYTES = 4096 };
+bool ah__plugin_find(char path[AH_PLUGIN_PATH_BYTES], const char *name);
 /* Adds the NAMEs of the libautohete-NAME.so there are in those folders to the `count` in `names`, each once; as many as
  * fit. Gives their number. */
 enum { AH_PLUGIN_NAME_BYTES = 65 };

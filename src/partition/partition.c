@@ -103,6 +103,8 @@ static uint64_t signature(const struct ah_partition *partition, uint64_t config_
                               partition->compute, partition->step.clips, partition->step.infers, partition->step.logits,
                               ah__micro_batches(partition)};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
+    if (ah__step_ranks(partition) > 1)
+        hash = ah__hash_int((uint64_t)ah__step_ranks(partition), hash);
     for (int i = 0; i < partition->param_count; i++) {
         const struct ah_param *param = &partition->params[i];
         const int64_t place[] = {param->group, param->offset};
@@ -172,7 +174,7 @@ static int build(struct ah_partition *partition, const struct ah_graph *graph)
     struct ah_cut cut;
     int *param_of = NULL;
     int status = ah__cut_init(&cut, graph);
-    cut.scaled = ah__micro_batches(partition) > 1;
+    cut.scaled = ah__step_scaled(partition);
     cut.infers = partition->step.infers;
     if (status == AH_OK)
         status = ah__arena_new(&cut.arena, &param_of, graph->value_count, sizeof *param_of);
@@ -189,6 +191,9 @@ static int check_step(const struct ah_step_options *step)
     if (step->infers && step->micro_batches > 1)
         return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected one where nothing is learned",
                         step->micro_batches);
+    if (step->ranks < 0 || (step->infers && step->ranks > 1))
+        return ah__fail(AH_EINPUT, "step: found %d ranks, expected %s", step->ranks,
+                        step->infers ? "one where nothing is learned" : "at least 1");
     return AH_OK;
 }
 

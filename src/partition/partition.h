@@ -91,6 +91,36 @@ static inline int ah__micro_batches(const struct ah_partition *partition)
     return partition->step.micro_batches > 1 ? partition->step.micro_batches : 1;
 }
 
+/* How many devices train together; at least 1. */
+static inline int ah__step_ranks(const struct ah_partition *partition)
+{
+    return partition->step.ranks > 1 ? partition->step.ranks : 1;
+}
+
+/* A loss of the programs is part of a mean, so that it is multiplied by what the host sends along with the tokens. */
+static inline bool ah__step_scaled(const struct ah_partition *partition)
+{
+    return ah__micro_batches(partition) > 1 || ah__step_ranks(partition) > 1;
+}
+
+/* Elements of the part of a group that each of `ranks` devices has: equal, and beginning at multiples of
+ * AH_PARAM_ALIGN; the last ones may reach beyond the group, whose buffers are of so many parts. */
+static inline int64_t ah__part_count(int64_t count, int ranks)
+{
+    if (ranks <= 1)
+        return count;
+    int64_t part = (count + ranks - 1) / ranks;
+    return (part + AH_PARAM_ALIGN - 1) / AH_PARAM_ALIGN * AH_PARAM_ALIGN;
+}
+
+/* The elements [*first, *first + result) of a group that are one rank's: what of its part lies within the group. */
+static inline int64_t ah__part_range(int64_t *first, int64_t count, int rank, int ranks)
+{
+    int64_t part = ah__part_count(count, ranks);
+    *first = rank * part < count ? rank * part : count;
+    return count - *first < part ? count - *first : part;
+}
+
 /* Elements of all parameters. */
 static inline int64_t ah__partition_params(const struct ah_partition *partition)
 {

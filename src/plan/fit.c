@@ -65,7 +65,7 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
         return false;
     if (partition->step.clips && !predictor->no_spares)
         spares_fit(plan, partition, budget);
-    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition);
+    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition, switches);
     if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
         more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
     switches->slots += (int)more;

@@ -97,17 +97,26 @@ static void measure_work(struct sizes *sizes, const struct ah_partition *partiti
     sizes->work = round_up(max_bytes(work, partition->work_bytes_least));
 }
 
+/* Embedding's or head's gradient, F32 while it is summed, and in the compute dtype as large as its buffers are. */
+static int64_t sum_bytes(const struct ah_partition *partition, int group, int64_t buffer,
+                         const struct ah_switches *switches)
+{
+    int64_t bytes = partition->groups[group].count * (int64_t)sizeof(float);
+    return ah__ranks(switches) > 1 ? max_bytes(bytes, buffer) : bytes;
+}
+
 static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
                            const struct ah_switches *switches)
 {
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
         int group = ah__class_representative(class, switches->layers);
-        int64_t count = partition->groups[group].count, ranks = ah__ranks(switches);
-        int64_t part = (count + ranks - 1) / ranks;
+        int64_t count = partition->groups[group].count;
+        int ranks = ah__ranks(switches);
+        int64_t part = ah__part_count(count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(part * (int64_t)sizeof(float));
-        sizes->buffer[class] = round_up(count * element_bytes);
+        sizes->buffer[class] = round_up(ranks * part * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
     sizes->states = partition->step.infers ? 1 : 3;
@@ -116,8 +125,8 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
     sizes->landing = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
     sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
-    sizes->embedding_grad = partition->groups[0].count * (int64_t)sizeof(float);
-    sizes->head_grad = round_up(partition->groups[switches->layers + 1].count * (int64_t)sizeof(float));
+    sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
+    sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
     if (partition->compute != AH_F32 && !partition->step.infers)
@@ -200,9 +209,10 @@ int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct 
     return sizes.set;
 }
 
-int64_t ah__layout_slot_bytes(const struct ah_partition *partition)
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    return round_up(partition->groups[1].count * ah__dtype_bytes(partition->compute));
+    int ranks = ah__ranks(switches);
+    return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
 }
 
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
@@ -333,7 +343,8 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     measure(&sizes, partition, switches, workspace_bytes);
     note_sizes(layout, switches, &sizes);
     layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
-    layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK]);
+    layout->shard_bytes = sizes.host_grad[AH_CLASS_BLOCK];
+    layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * layout->shard_bytes);
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);
     place_device(layout, partition, switches, &sizes);

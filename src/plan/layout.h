@@ -33,7 +33,7 @@ struct ah_layout_group {
 
 struct ah_layout {
     int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
-    int64_t shards_offset;                 /* several ranks: parts of blocks that stay, see layout.c; else nothing */
+    int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t inputs_offset,
         input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
     /* From what one micro-batch has of a boundary activation, a saved set, the boundary's gradient to what the next one
@@ -78,7 +78,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
 void ah__layout_free(struct ah_layout *layout);
 
 /* What one more slot adds to the device's total: the size of a block's parameters, or of its gradient. */
-int64_t ah__layout_slot_bytes(const struct ah_partition *partition);
+int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
 /* What one more spare set adds to the host's total. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);

@@ -118,6 +118,53 @@ static void entry_save(const struct ah_profile *profile, const char *folder, con
 
 /* ---- measuring, or not ------------------------------------------------------------------------------------------- */
 
+/* The profile of rank 0, null: none, to all ranks, so that all decide alike. */
+static int profile_share(struct ah_profile **profile, struct ah_comm *comm)
+{
+    char *text = NULL;
+    int status = comm->rank == 0 && *profile ? ah__profile_text(&text, *profile) : AH_OK;
+    status = ah__comm_agree(comm, status);
+    if (status == AH_OK)
+        status = ah__comm_text(&text, comm);
+    if (status == AH_OK && comm->rank > 0) {
+        ah_profile_free(*profile);
+        *profile = NULL;
+        status = text ? ah__profile_parse(profile, text, strlen(text), "the profile of rank 0") : AH_OK;
+    }
+    if (comm->rank == 0)
+        free(text);
+    else
+        ah__free(text);
+    return status;
+}
+
+/* Rank 0 looks for a kept one; where there is none, all measure together. */
+static int measure_together(struct ah_profile **out, int64_t *kept_s, const char *path,
+                            const struct ah_partition *partition, struct ah_dev *dev, const struct ah_profile *like,
+                            const struct ah_profile_options *options)
+{
+    struct ah_comm *comm = ah__comm();
+    struct ah_dev_info info;
+    struct ah_profile *profile = NULL;
+    dev->ops->info(dev, &info);
+    AH_TRY(ah__comm_agree(comm, ah__profile_fits(partition, dev)));
+    if (comm->rank == 0 && path && !options->renew)
+        entry_load(&profile, kept_s, path, partition, &info);
+    int status = profile_share(&profile, comm);
+    if (status == AH_OK && !profile) {
+        status = ah__comm_agree(comm, ah__profile_measure_like(&profile, partition, dev, like, NULL));
+        if (status == AH_OK && comm->rank == 0 && path)
+            entry_save(profile, options->cache, path);
+        if (status == AH_OK)
+            status = profile_share(&profile, comm);
+    }
+    if (status == AH_OK)
+        *out = profile;
+    else
+        ah_profile_free(profile);
+    return status;
+}
+
 int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
                              struct ah_dev *dev, const struct ah_profile *like,
                              const struct ah_profile_options *options)
@@ -128,6 +175,11 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
     *kept_s = -1;
     if (options->cache)
         AH_TRY(entry_path(&path, options->cache, key_make(partition, &info)));
+    if (ah__step_ranks(partition) > 1) {
+        int together = measure_together(out, kept_s, path, partition, dev, like, options);
+        ah__free(path);
+        return together;
+    }
     int status = ah__profile_fits(partition, dev);
     if (status == AH_OK && path && !options->renew && entry_load(out, kept_s, path, partition, &info)) {
         ah__free(path);

@@ -5,6 +5,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     struct ah_dev_info info;
     dev->ops->info(dev, &info);
     profile->costs.layers = partition->layers;
+    profile->ranks = ah__step_ranks(partition);
     snprintf(profile->device, sizeof profile->device, "%s", info.name);
     profile->threads = info.threads;
     profile->host_threads = info.host_threads;
@@ -31,7 +32,7 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
     dev->ops->info(dev, &info);
     for (int i = 0; i < partition->group_count; i++)
         count += partition->groups[i].count;
-    int64_t bytes = COPIES * (int64_t)sizeof(float) * count;
+    int64_t bytes = COPIES * (int64_t)sizeof(float) * count / ah__step_ranks(partition);
     if (!info.machine_bytes || bytes <= info.machine_bytes)
         return AH_OK;
     return ah__fail(AH_ENOMEM,
@@ -71,7 +72,8 @@ static int profile_run(struct ah_workload *workload, struct ah_profile *profile,
     }
     AH_TRY(ah__profile_notify(&profile->costs.lanes.notify_ns, dev));
     AH_TRY(ah__profile_rounds(workload, &profile->costs));
-    return ah__profile_streams(workload, profile);
+    AH_TRY(ah__profile_streams(workload, profile));
+    return profile->ranks > 1 ? ah__profile_rounds_together(workload, &profile->costs) : AH_OK;
 }
 
 static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
@@ -80,7 +82,7 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
     struct ah_workload *workload;
     AH_TRY(ah__new(&workload, 1, sizeof *workload));
     workload->dev = dev;
-    workload->stop = stop;
+    workload->stop = ah__step_ranks(partition) > 1 ? NULL : stop; /* ranks stop together or not at all */
     profile_init(profile, partition, dev);
     int status = profile_run(workload, profile, partition, dev, like);
     if (status != AH_OK)

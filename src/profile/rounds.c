@@ -92,7 +92,7 @@ static int round_compute(struct burst *burst, int round)
 {
     struct ah_workload *workload = burst->workload;
     for (int i = 0; i < workload->places; i++) {
-        if (workload->accumulator)
+        if (workload->place[i].param != workload->place[i].state[0])
             AH_TRY(burst_submit(burst, AH_ITEM_CAST, i));
         AH_TRY(burst_submit(burst, AH_ITEM_FORWARD, i));
     }
@@ -128,6 +128,18 @@ static int round_prefetch(struct burst *burst, int round)
     AH_TRY(burst_submit(burst, AH_ITEM_INPUT, 0));
     for (int i = 0; i < burst->workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_PREFETCH, i));
+    return AH_OK;
+}
+
+/* Of each class one. The first waits for the slowest rank and is not timed. */
+static int round_together(struct burst *burst, int round)
+{
+    (void)round;
+    const int places[] = {0, 1, burst->workload->places - 1};
+    for (size_t i = 0; i < AH_LENGTH(places); i++)
+        AH_TRY(burst_submit(burst, AH_ITEM_GATHER, places[i], false));
+    for (size_t i = AH_LENGTH(places); i > 0; i--)
+        AH_TRY(burst_submit(burst, AH_ITEM_REDUCE, places[i - 1], false));
     return AH_OK;
 }
 
@@ -209,7 +221,7 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         /* Only blocks have spare sets. */
         int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
-        if (workload->accumulator)
+        if (workload->samples[AH_ITEM_CAST][class].count)
             costs->ns[AH_ITEM_CAST][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_CAST][class]));
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
@@ -221,6 +233,19 @@ int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *c
 {
     AH_TRY(rounds_run(workload, &round_table[0]));
     programs_fill(workload, costs);
+    return AH_OK;
+}
+
+int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs)
+{
+    static const struct round_row row = {round_together, 0};
+    static const enum ah_item_kind kinds[] = {AH_ITEM_GATHER, AH_ITEM_REDUCE};
+    for (int round = 0; round <= ROUNDS_LEAST; round++) /* as many on every rank, whatever they take */
+        AH_TRY(round_once(workload, &row, round, round > 0));
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (size_t i = 0; i < AH_LENGTH(kinds); i++)
+            costs->ns[kinds[i]][class] = at_least_one(ah__samples_median(&workload->samples[kinds[i]][class]));
+    costs->lanes.launch_ns[AH_LANE_COMM] = ah__samples_median(&workload->gaps[AH_LANE_COMM]);
     return AH_OK;
 }
 

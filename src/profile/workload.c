@@ -82,14 +82,15 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     struct ah_workload_place *place = &workload->place[index];
     const struct ah_code *code = &workload->partition->code[place->class];
     int64_t state_bytes = place->count * (int64_t)sizeof(float);
-    int64_t grad_bytes = place->count * ah__dtype_bytes(workload->partition->compute);
-    bool half = grad_bytes < state_bytes;
+    int ranks = ah__step_ranks(workload->partition);
+    int64_t grad_bytes = ranks * ah__part_count(place->count, ranks) * ah__dtype_bytes(workload->partition->compute);
+    bool half = workload->partition->compute != AH_F32, apart = half || ranks > 1;
     for (int i = 0; i < 3; i++) {
         place->state[i] = carve(device, state_bytes);
         place->host_state[i] = carve(host, state_bytes);
     }
-    place->param = half ? carve(device, grad_bytes) : place->state[0];
-    place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : state_bytes);
+    place->param = apart ? carve(device, grad_bytes) : place->state[0];
+    place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
     place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
@@ -131,8 +132,8 @@ static void ids_fill(const struct ah_workload *workload)
         ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)i) % (uint64_t)workload->partition->vocab);
     for (int64_t i = 0; workload->partition->packed && i < tokens; i++)
         ids[tokens + i] = (int32_t)(i % workload->partition->seq); /* one document each: the most work */
-    if (ah__micro_batches(workload->partition) > 1)
-        *(float *)(void *)(ids + count / 2 + tokens) = 1.0F / (float)tokens;
+    if (ah__step_scaled(workload->partition))
+        *(float *)(void *)(ids + count / 2 + tokens) = 1.0F / (float)(ah__step_ranks(workload->partition) * tokens);
 }
 
 /* Parameters by their own rules, so that activations stay in the range of a real model. */
@@ -220,6 +221,10 @@ int ah__workload_init(struct ah_workload *workload, const struct ah_partition *p
     dev->ops->info(dev, &info);
     workload->dev = dev;
     workload->partition = partition;
+    workload->comm = ah__step_ranks(partition) > 1 ? ah__comm() : ah__comm_self();
+    if (workload->comm->ranks != ah__step_ranks(partition))
+        return ah__fail(AH_ESTALE, "profile: found a model for %d ranks, expected %d", ah__step_ranks(partition),
+                        workload->comm->ranks);
     workload->micro_batches = ah__micro_batches(partition);
     if (workload->micro_batches > AH_WORKLOAD_MICRO_BATCHES)
         workload->micro_batches = AH_WORKLOAD_MICRO_BATCHES;
@@ -265,7 +270,7 @@ static const struct ah_workload_place *place_of_group(const struct ah_workload *
 /* What an update writes along, as in a run: on the host over the gradient, on the device for embedding and head. */
 static char *half(const struct ah_workload *workload, const struct ah_workload_place *place, bool on_host)
 {
-    if (!workload->accumulator)
+    if (!workload->accumulator && (on_host || place->param == place->state[0]))
         return NULL;
     return on_host ? place->host_grad : place->class == AH_CLASS_BLOCK ? NULL : place->param;
 }
@@ -322,6 +327,7 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
         .programs = &workload->programs,
         .class = place->class,
         .group = place->group,
+        .rank = workload->comm->rank,
         .micro_batches = workload->micro_batches,
         /* So small a step that parameters stay what they are, however many rounds there are. */
         .adam = {.beta1 = 0.9F, .one_minus_beta1 = 0.1F, .beta2 = 0.95F, .one_minus_beta2 = 0.05F, .eps = 1e-8F,

@@ -33,6 +33,7 @@ struct ah_workload_place {
 struct ah_workload {
     struct ah_dev *dev;
     const struct ah_partition *partition;
+    struct ah_comm *comm;             /* the ranks that are profiled together */
     const volatile int *stop;         /* as in struct ah_profile_options */
     bool owns_memory;                 /* what was handed out to us is released at the end */
     int copies, places;               /* places = copies + 2 */
@@ -65,6 +66,8 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 /* Times every item alone on the machine into costs->ns, recompute_ns and selective_ns, and the gaps between items into
  * launch_ns. What runs programs is taken to last as long for each micro-batch. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
+/* Several ranks: what they do together, all in step. Collective. */
+int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
 /* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);

@@ -21,11 +21,19 @@ static char *host_results(const struct ah_run *run, int64_t iteration)
 double ah__run_loss(const struct ah_run *run, int64_t iteration)
 {
     const char *results = host_results(run, iteration);
-    const float *loss = (const float *)(const void *)(results + ah__results_losses(run->partition));
+    bool totals = run->comm->ranks > 1 && !run->eval;
+    const float *loss = (const float *)(const void *)(results + (totals ? ah__results_totals(run->partition)
+                                                                        : ah__results_losses(run->partition)));
     double sum = 0;
     for (int i = 0; i < ah__micro_batches(run->partition); i++)
         sum += (double)loss[i];
     return sum;
+}
+
+const float *ah__run_words(const struct ah_run *run, int64_t iteration)
+{
+    const char *totals = host_results(run, iteration) + ah__results_totals(run->partition);
+    return (const float *)(const void *)totals + ah__micro_batches(run->partition);
 }
 
 const double *ah__run_norms(const struct ah_run *run, int64_t iteration)
@@ -117,6 +125,11 @@ static void place_saved(struct ah_addresses *at, const struct ah_run *run, int p
 static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
+    if (run->partition->compute == AH_F32) { /* several ranks: all parameters lie apart from this rank's masters */
+        if (run->comm->ranks > 1 && !place->on_host && place->param_offset >= 0)
+            at->update_half = run->device + place->param_offset;
+        return;
+    }
     at->host_param = at->host_grad;
     at->spare_half = spare ? spare + 3 * place->state_bytes : NULL;
     at->update_half = place->on_host            ? at->host_param
@@ -124,11 +137,22 @@ static void place_half(struct ah_addresses *at, const struct ah_run *run, int gr
                                                  : NULL;
 }
 
+/* Where a block's part stays that comes from the host once for forward and backward. */
+static char *shard_of(const struct ah_run *run, int group)
+{
+    const struct ah_switches *switches = &run->plan.switches;
+    int kept = group - ah__first_on_host(switches) - switches->offload_params;
+    if (run->comm->ranks == 1 || !ah__is_block(switches, group) || kept < 0)
+        return NULL;
+    return run->device + run->layout->shards_offset + kept * run->layout->shard_bytes;
+}
+
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
 {
     int g = item->partition, shared = run->partition->shared_group;
     const struct ah_layout_group *place = &run->layout->groups[g];
     at->param = params(run, g, item->param_slot);
+    at->shard = shard_of(run, g);
     at->grad = gradient(run, g, item->grad_slot);
     bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;
     at->sum = apart ? run->device + run->layout->accumulator_offset : at->grad;
@@ -145,8 +169,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     bool in_set = place->host_grad_offset < 0;
     at->host_grad = in_set ? states + 3 * place->state_bytes : run->host + place->host_grad_offset;
     at->host_param = states; /* F32: the master is what is fetched */
-    if (run->partition->compute != AH_F32)
-        place_half(at, run, g, spare);
+    place_half(at, run, g, spare);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }
 

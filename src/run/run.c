@@ -19,6 +19,22 @@ static int64_t workspace_bytes(const struct ah_run *run)
     return bytes > decoder ? bytes : decoder;
 }
 
+/* Inference is every rank's own. */
+static int ranks_init(struct ah_run *run)
+{
+    int ranks = ah__step_ranks(run->partition);
+    size_t tokens = (size_t)ranks * (size_t)ah__step_tokens(run->partition);
+    run->comm = ranks > 1 ? ah__comm() : ah__comm_self();
+    if (run->comm->ranks != ranks || ah__ranks(&run->plan.switches) != ranks)
+        return ah__fail(AH_ESTALE, "plan: found %d ranks, a model for %d, expected %d", ah__ranks(&run->plan.switches),
+                        ranks, run->comm->ranks);
+    if (ranks == 1)
+        return AH_OK;
+    AH_TRY(ah__new(&run->all.ids, tokens, sizeof *run->all.ids));
+    AH_TRY(ah__new(&run->all.targets, tokens, sizeof *run->all.targets));
+    return run->partition->packed ? ah__new(&run->all.positions, tokens, sizeof *run->all.positions) : AH_OK;
+}
+
 static int run_init(struct ah_run *run)
 {
     struct ah_sched_config config;
@@ -30,6 +46,7 @@ static int run_init(struct ah_run *run)
         return ah__fail(AH_EINPUT, "policy: found %s, expected a synchronous one to train in %s: parameters would be "
                         "fetched while gradients arrive in their place", config.policy->name,
                         ah__dtype_name(run->partition->compute));
+    AH_TRY(ranks_init(run));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->decoder)
         AH_TRY(ah__bound_programs_init(&run->decoder_programs, run->decoder, run->dev));
@@ -108,12 +125,15 @@ void ah__run_free(struct ah_run *run)
     ah__bound_programs_fini(&run->programs);
     if (run->decoder)
         ah__bound_programs_fini(&run->decoder_programs);
+    ah__free(run->all.ids);
+    ah__free(run->all.targets);
+    ah__free(run->all.positions);
     ah__free(run);
 }
 
 static int batch_fill(struct ah_run *run, const struct ah_batch *to, int64_t iteration)
 {
-    size_t bytes = (size_t)ah__step_tokens(ah__run_partition(run)) * sizeof *to->ids;
+    size_t bytes = (size_t)run->comm->ranks * (size_t)ah__step_tokens(ah__run_partition(run)) * sizeof *to->ids;
     run->input_iteration = iteration;
     if (!run->eval)
         return run->hooks.batch(to, ah__run_training_iteration(run, iteration), run->hooks.context);
@@ -124,20 +144,47 @@ static int batch_fill(struct ah_run *run, const struct ah_batch *to, int64_t ite
     return AH_OK;
 }
 
+/* What the loss of `count` targets is multiplied by. */
+static float scale_of(const int32_t *targets, int64_t count)
+{
+    int64_t counted = 0;
+    for (int64_t i = 0; i < count; i++)
+        counted += targets[i] != AH_TARGET_IGNORED;
+    return 1.0F / (float)(counted > 0 ? counted : 1);
+}
+
+/* This rank's part of a batch of all, and what it tells the others. */
+static int input_fill_part(struct ah_run *run, const struct ah_batch *to, int64_t iteration)
+{
+    int64_t tokens = ah__step_tokens(run->partition), first = run->comm->rank * tokens;
+    size_t bytes = (size_t)tokens * sizeof *to->ids;
+    float *words = (float *)(void *)((char *)to->ids + ah__tokens_words(run->partition));
+    AH_TRY(batch_fill(run, &run->all, iteration));
+    memcpy(to->ids, run->all.ids + first, bytes);
+    memcpy(to->targets, run->all.targets + first, bytes);
+    if (to->positions)
+        memcpy(to->positions, run->all.positions + first, bytes);
+    *(float *)(void *)(to->targets + tokens) = scale_of(run->all.targets, run->comm->ranks * tokens);
+    for (int word = 0; word < AH_RUN_WORDS; word++)
+        words[word] = !run->eval && run->hooks.says && run->hooks.says((enum ah_run_word)word, run->hooks.context)
+                          ? 1.0F
+                          : 0.0F;
+    return AH_OK;
+}
+
 /* Writes an iteration's ids and targets where its INPUT copies them from. The loss is the mean over the tokens of all
- * micro-batches that count, which none of them knows. */
+ * micro-batches and ranks that count, which none of them knows. */
 static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t iteration)
 {
     int32_t *ids = (int32_t *)(void *)at->host_tokens;
     int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
-    int64_t tokens = ah__step_tokens(ah__run_partition(run)), counted = 0;
-    struct ah_batch to = {ids, targets, ah__run_partition(run)->packed ? ids + tokens : NULL};
+    int64_t tokens = ah__step_tokens(ah__run_partition(run));
+    const struct ah_batch to = {ids, targets, ah__run_partition(run)->packed ? ids + tokens : NULL};
+    if (run->comm->ranks > 1)
+        return input_fill_part(run, &to, iteration);
     AH_TRY(batch_fill(run, &to, iteration));
-    if (ah__micro_batches(run->partition) == 1)
-        return AH_OK;
-    for (int64_t i = 0; i < tokens; i++)
-        counted += targets[i] != AH_TARGET_IGNORED;
-    *(float *)(void *)(targets + tokens) = 1.0F / (float)(counted > 0 ? counted : 1);
+    if (ah__micro_batches(run->partition) > 1)
+        *(float *)(void *)(targets + tokens) = scale_of(targets, tokens);
     return AH_OK;
 }
 
@@ -150,6 +197,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         .programs = run->decodes ? &run->decoder_programs : &run->programs,
         .class = ah__class_of(item->partition, run->partition->layers),
         .group = item->partition,
+        .rank = run->comm->rank,
         .micro_batches = ah__micro_batches(run->partition),
         .infer = run->infer,
         .clip = run->hooks.clip,
@@ -178,6 +226,8 @@ static void result_fill(struct ah_run_result *result, struct ah_run *run, const 
         .clip_factor = (double)scale,
         .now_ns = span->end_ns,
     };
+    for (int word = 0; run->comm->ranks > 1 && word < AH_RUN_WORDS; word++)
+        result->words[word] = ah__run_words(run, span->item.iteration)[word] > 0;
 }
 
 static int completed(const struct ah_span *span, void *context)
@@ -197,7 +247,7 @@ static int completed(const struct ah_span *span, void *context)
     if (run->hooks.clip > 0 && !(result.clip_factor == 1))
         ah__sched_clipped(run->sched, span->item.iteration);
     if (run->hooks.result && run->hooks.result(&result, run->hooks.context))
-        ah__sched_stop(run->sched, span->item.iteration);
+        ah__sched_stop(run->sched, span->item.iteration + (run->comm->ranks > 1 ? AH_SCHED_STOP_AHEAD : 0));
     return AH_OK;
 }
 
@@ -214,11 +264,13 @@ static int refresh(struct ah_run *run, int group)
     if (!at.update_half)
         return AH_OK;
     work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
-    work.task[0].as.cast.to = at.update_half;
+    bool on_host = run->layout->groups[group].on_host;
+    int64_t first, count = ah__run_part(&first, run, group);
+    work.task[0].as.cast.to = at.update_half + (on_host ? 0 : first * ah__dtype_bytes(run->partition->compute));
     work.task[0].as.cast.from = at.states[0];
     work.task[0].as.cast.to_dtype = run->partition->compute;
     work.task[0].as.cast.from_dtype = AH_F32;
-    work.task[0].as.cast.count = run->partition->groups[group].count;
+    work.task[0].as.cast.count = count;
     return ah__dev_run(run->dev, &work, &done);
 }
 

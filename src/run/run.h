@@ -9,28 +9,37 @@
 
 struct ah_run;
 
-/* What an iteration came to. */
+/* Several ranks: what each may tell the others along with a batch, and all hear with its result. */
+enum ah_run_word { AH_RUN_STOP, AH_RUN_SAVE, AH_RUN_WORDS };
+
+/* What an iteration came to; with several ranks, of all of them. */
 struct ah_run_result {
     int64_t iteration;
     double loss, grad_norm;
     double clip_factor; /* what the gradients were multiplied by; NaN: the norm was not finite, nothing was updated */
     int64_t now_ns;
+    bool words[AH_RUN_WORDS]; /* several ranks: which any of them said when the iteration began */
 };
 
 struct ah_run_hooks {
-    /* Fills the arrays [micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions where the
-     * partition is packed; called in order, once each. */
+    /* Fills the arrays [ranks * micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions where
+     * the partition is packed; called in order, once each. Of several ranks each is given all of it and trains on its
+     * part. */
     int (*batch)(const struct ah_batch *to, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
+    /* Several ranks: whether this one says a word along with the iteration that begins. Null: never. */
+    bool (*says)(enum ah_run_word word, void *context);
     double clip; /* limit of the global gradient norm; 0: none. Only with a partition whose step clips */
     /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no
-     * further iteration and return from ah__run_steps once drained, with AH_OK. */
+     * further iteration and return from ah__run_steps once drained, with AH_OK. With several ranks all must answer
+     * alike, and a few more iterations begin: as many on all of them. */
     int (*result)(const struct ah_run_result *result, void *context);
     void *context;
 };
 
-/* Allocates the device region and host memory (nothing later does). All arguments but hooks must outlive the run.
+/* Allocates the device region and host memory (nothing later does). With several ranks (ah__comm()) every call below
+ * that trains, evaluates or stores is made by all of them. All arguments but hooks must outlive the run.
  * Parameters are zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
 int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
                 struct ah_dev *dev, const struct ah_run_hooks *hooks);
@@ -43,7 +52,7 @@ void ah__run_free(struct ah_run *run);
 
 /* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
 int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
-/* Mean loss of one batch of a step's size, forward only; parameters untouched. Only while drained. */
+/* Mean loss of one batch of a step's size (of all ranks), forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss);
 /* Makes the logits of ids [batch, seq] by the head's inference program. Needs a partition with room for logits (struct
  * ah_step_options) and a plan whose staging holds vocab floats (any that keeps the embedding on the device). Only while
@@ -58,9 +67,14 @@ int ah__run_logits(struct ah_run *run, int64_t row, float *logits);
 
 enum ah_run_state { AH_RUN_PARAM, AH_RUN_MOMENT1, AH_RUN_MOMENT2, AH_RUN_STATES };
 /* Copies a whole parameter's fp32 state in or out, wherever it lives. Only while drained. `values`: shape count floats.
- */
+ * Several ranks: each loads its part of what it is given. Rank 0 stores, and has all of it, while the others are in
+ * ah__run_serve. */
 int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const float *values);
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values);
+/* Gives rank 0 what it stores, until it calls ah__run_served with the status that this then returns. One rank alone: at
+ * once. */
+int ah__run_serve(struct ah_run *run);
+int ah__run_served(struct ah_run *run, int status);
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
 int ah__run_init(struct ah_run *run, uint64_t seed);
 

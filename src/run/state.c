@@ -37,16 +37,38 @@ static int move_piece(struct ah_run *run, char *state, bool on_host, char *value
     return AH_OK;
 }
 
-/* Floats [first, first + count) of a parameter's state. */
-static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t first, int64_t count, float *values,
+int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
+{
+    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->ranks);
+}
+
+/* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
+static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
+{
+    const struct ah_param *p = &run->partition->params[param];
+    int64_t part, of_part = ah__part_range(&part, run->partition->groups[p->group].count, rank, run->comm->ranks);
+    int64_t begin = part - p->offset, end = begin + of_part;
+    begin = begin > from ? begin : from;
+    end = end < from + count ? end : from + count;
+    *first = begin;
+    return end > begin ? end - begin : 0;
+}
+
+/* Of floats [from, from + asked) of a parameter's state, which begin at `values`, those that this rank has. */
+static int move(struct ah_run *run, int param, enum ah_run_state which, int64_t from, int64_t asked, float *values,
                 bool load)
 {
     const struct ah_param *p = &run->partition->params[param];
     const struct ah_layout_group *g = &run->layout->groups[p->group];
     if (which != AH_RUN_PARAM && run->partition->step.infers)
         return ah__fail(AH_EINTERNAL, "run: the partition was made for inference, without moments");
-    char *state =
-        ah__run_states(run, p->group) + (int)which * g->state_bytes + (p->offset + first) * (int64_t)sizeof(float);
+    int64_t first, part, count = param_range(&first, run, param, run->comm->rank, from, asked);
+    if (count == 0)
+        return AH_OK;
+    ah__run_part(&part, run, p->group);
+    values += first - from;
+    char *state = ah__run_states(run, p->group) + (int)which * g->state_bytes +
+                  (p->offset + first - part) * (int64_t)sizeof(float);
     int64_t left = count * (int64_t)sizeof(float), most = g->on_host ? left : run->layout->host_staging_bytes;
     char *at = (char *)values;
     while (left > 0) {
@@ -67,10 +89,79 @@ int ah__run_load(struct ah_run *run, int param, enum ah_run_state which, const f
     return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), unchanged, true);
 }
 
+/* ---- several ranks: rank 0 asks for a parameter's state, and each of the others gives its part ------------------- */
+
+struct request {
+    int param, which; /* -1: it wants no more */
+    int status;       /* then: how it went */
+};
+
+static int request_move(struct ah_run *run, struct request *request)
+{
+    return run->comm->ops->move(run->comm, request, sizeof *request, 0, AH_ALL_RANKS);
+}
+
+static int parts_take(struct ah_run *run, int param, int64_t count, float *values)
+{
+    for (int rank = 1; rank < run->comm->ranks; rank++) {
+        int64_t first, part = param_range(&first, run, param, rank, 0, count);
+        if (part)
+            AH_TRY(run->comm->ops->move(run->comm, values + first, part * (int64_t)sizeof *values, rank, 0));
+    }
+    return AH_OK;
+}
+
 int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float *values)
 {
-    return move(run, param, which, 0, ah__shape_count(&run->partition->params[param].shape), values, false);
+    int64_t count = ah__shape_count(&run->partition->params[param].shape);
+    struct request request = {.param = param, .which = (int)which};
+    if (run->comm->ranks > 1)
+        AH_TRY(request_move(run, &request));
+    AH_TRY(move(run, param, which, 0, count, values, false));
+    return run->comm->ranks > 1 ? parts_take(run, param, count, values) : AH_OK;
 }
+
+static int part_give(struct ah_run *run, const struct request *request, float *values)
+{
+    int64_t first, count = ah__shape_count(&run->partition->params[request->param].shape);
+    int64_t part = param_range(&first, run, request->param, run->comm->rank, 0, count);
+    if (part == 0)
+        return AH_OK;
+    AH_TRY(move(run, request->param, (enum ah_run_state)request->which, 0, count, values, false));
+    return run->comm->ops->move(run->comm, values + first, part * (int64_t)sizeof *values, run->comm->rank, 0);
+}
+
+int ah__run_serve(struct ah_run *run)
+{
+    struct request request;
+    float *values;
+    if (run->comm->rank == 0)
+        return AH_OK;
+    AH_TRY(ah__new(&values, (size_t)ah__partition_largest(run->partition), sizeof *values));
+    int status = request_move(run, &request);
+    while (status == AH_OK && request.param >= 0) {
+        status = part_give(run, &request, values);
+        if (status == AH_OK)
+            status = request_move(run, &request);
+    }
+    ah__free(values);
+    if (status == AH_OK && request.status != AH_OK)
+        return ah__fail(request.status, "rank 0 could not store what was trained");
+    return status;
+}
+
+int ah__run_served(struct ah_run *run, int status)
+{
+    struct request request = {.param = -1, .status = status};
+    if (run->comm->ranks == 1 || run->comm->rank != 0)
+        return status;
+    char message[512];
+    snprintf(message, sizeof message, "%s", ah_error());
+    int moved = request_move(run, &request);
+    return status == AH_OK ? moved : ah__fail(status, "%s", message);
+}
+
+/* ---- initial values ---------------------------------------------------------------------------------------------- */
 
 /* Values depend on the seed, the parameter's name and the position alone. */
 static void init_values(float *values, const struct ah_param *param, uint64_t seed, int64_t first, int64_t count)
@@ -90,7 +181,9 @@ static int init_param(struct ah_run *run, int index, uint64_t seed, float *value
     float *nothing;
     memcpy(&nothing, &zeros, sizeof nothing); /* `move` only reads when it loads */
     for (int64_t first = 0; first < total; first += PIECE) {
-        int64_t count = total - first < PIECE ? total - first : PIECE;
+        int64_t count = total - first < PIECE ? total - first : PIECE, mine;
+        if (param_range(&mine, run, index, run->comm->rank, first, count) == 0)
+            continue;
         init_values(values, param, seed, first, count);
         AH_TRY(move(run, index, AH_RUN_PARAM, first, count, values, true));
         for (enum ah_run_state which = AH_RUN_MOMENT1; which < AH_RUN_STATES && !fresh; which++)
@@ -121,7 +214,7 @@ int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
     AH_TRY(status);
     run->iteration++;
     *loss = run->loss;
-    return AH_OK;
+    return run->comm->ranks > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
 }
 
 /* Targets that nobody reads. Evaluation only reads its batch. */

@@ -80,7 +80,7 @@ struct ah_sched {
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
     struct step_list fetch;   /* prefetches, then refetches */
-    struct step_list gather, reduce; /* several ranks */
+    struct step_list comm;    /* several ranks: gathers and reductions, in one order for all of them, see comm_next */
 
     bool forward_only;
     int64_t first, limit; /* iterations [first, limit) since the last drain */
@@ -91,7 +91,7 @@ struct ah_sched {
     int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
 
     struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
-    struct mark last_backward[ITERATION_RING]; /* what the norms wait for */
+    struct mark last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
     int64_t norms_known;          /* the host knows the norms of all iterations below */
     bool clipped[ITERATION_RING]; /* of those it knows: the factor is not one */
     int64_t updates_redone;

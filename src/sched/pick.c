@@ -143,7 +143,11 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
     if (sched->config.switches.ranks == 1)
         return true;
     wait_for(sched, next, &group->reduce);
-    return group->reduce.submitted;
+    if (!sched->config.clips)
+        return group->reduce.submitted;
+    const struct mark *norm = &sched->groups[0].reduce; /* which comes last */
+    wait_for(sched, next, norm);
+    return norm->submitted && norm->iteration == next->item.iteration;
 }
 
 static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
@@ -187,6 +191,9 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 {
     int64_t iteration = sched->input_iteration;
     if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
+        return false;
+    /* What several ranks agree on at the end of an iteration holds for all but those begun then: no more than two. */
+    if (sched->config.switches.ranks > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD - 1))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
@@ -381,7 +388,7 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
     bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
     int ring = ah__sched_ring(iteration);
-    const struct mark *source = loss ? &sched->head[ring] : &sched->last_backward[ring];
+    const struct mark *source = loss ? &sched->head[ring] : &sched->last_gradient[ring];
     if (loss ? iteration >= sched->head_iteration : !source->submitted || source->iteration != iteration)
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
@@ -497,12 +504,9 @@ static const struct mark *gather_source(const struct group *group, const struct 
     return &group->update;
 }
 
-static bool gather_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
+static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
-    const struct step_list *list = &sched->gather;
-    if (list->count == 0 || barred(sched, list->iteration))
-        return false;
-    const struct step *step = ah__step_next(list);
+    const struct step_list *list = &sched->comm;
     const struct group *group = &sched->groups[step->partition];
     const struct mark *source = gather_source(group, step);
     bool updated_in_place = !group->on_host && !group->casts;
@@ -510,38 +514,31 @@ static bool gather_next(const struct ah_sched *sched, struct ah_next *next, bool
     bool first = updated_in_place && (sched->forward_only || list->iteration == sched->first);
     if (!first && (!source->submitted || source->iteration != made_in))
         return false;
-    if (arrived_only && !ah__sched_passed(sched, source))
-        return false;
-    next_init(next, AH_ITEM_GATHER, AH_LANE_COMM, step->partition, list->iteration);
     next->item.phase = step->phase;
     next->item.param_slot = group->param_slot;
     wait_for(sched, next, source);
     return true;
 }
 
-static bool reduce_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
+static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
 {
-    const struct step_list *list = &sched->reduce;
-    if (list->count == 0 || sched->forward_only || barred(sched, list->iteration))
-        return false;
-    const struct step *step = ah__step_next(list);
     const struct group *group = &sched->groups[step->partition];
-    if (!group->backward.submitted || group->backward.iteration != list->iteration ||
-        (arrived_only && !ah__sched_passed(sched, &group->backward)))
+    if (!group->backward.submitted || group->backward.iteration != sched->comm.iteration)
         return false;
-    next_init(next, AH_ITEM_REDUCE, AH_LANE_COMM, step->partition, list->iteration);
     next->item.grad_slot = group->grad_slot;
     wait_for(sched, next, &group->backward);
     return true;
 }
 
-/* The compute lane waits for gathers, so they go first. */
+/* One order, whatever the timing: a collective is the same one on all ranks, so that all must come to it. */
 static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    if (sched->config.switches.ranks == 1 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH)
+    const struct step_list *list = &sched->comm;
+    if (list->count == 0 || sched->in_flight[AH_LANE_COMM] >= COMM_DEPTH || barred(sched, list->iteration))
         return false;
-    return gather_next(sched, next, true) || reduce_next(sched, next, true) || gather_next(sched, next, false) ||
-           reduce_next(sched, next, false);
+    const struct step *step = ah__step_next(list);
+    next_init(next, step->kind, AH_LANE_COMM, step->partition, list->iteration);
+    return step->kind == AH_ITEM_GATHER ? gather_ready(sched, next, step) : reduce_ready(sched, next, step);
 }
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)

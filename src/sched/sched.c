@@ -118,22 +118,30 @@ static void compute_init(struct ah_sched *sched)
 static void transfers_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
-    bool sharded = sched->config.switches.ranks > 1;
     for (int i = 0; i <= last; i++) {
         if (sched->groups[i].on_host)
             step_add(&sched->fetch, AH_ITEM_PREFETCH, i, AH_PHASE_FORWARD);
-        if (sharded)
-            step_add(&sched->gather, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
     }
     sched->fetch.forward_count = sched->fetch.count;
-    sched->gather.forward_count = sched->gather.count;
-    for (int i = last; i >= 0; i--) {
+    for (int i = last; i >= 0; i--)
         if (sched->groups[i].refetches)
             step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
-        if (sharded && (sched->groups[i].refetches || sched->groups[i].casts))
-            step_add(&sched->gather, AH_ITEM_GATHER, i, AH_PHASE_BACKWARD);
-        if (sharded)
-            step_add(&sched->reduce, AH_ITEM_REDUCE, i, AH_PHASE_BACKWARD);
+}
+
+/* In backward the parameters of the block below are gathered before the gradient of this one is reduced: the compute
+ * lane waits for them. */
+static void collectives_init(struct ah_sched *sched)
+{
+    int last = sched->partitions - 1;
+    if (sched->config.switches.ranks <= 1)
+        return;
+    for (int i = 0; i <= last; i++)
+        step_add(&sched->comm, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
+    sched->comm.forward_count = sched->comm.count;
+    for (int i = last; i >= 0; i--) {
+        if (i > 0 && (sched->groups[i - 1].refetches || sched->groups[i - 1].casts))
+            step_add(&sched->comm, AH_ITEM_GATHER, i - 1, AH_PHASE_BACKWARD);
+        step_add(&sched->comm, AH_ITEM_REDUCE, i, AH_PHASE_BACKWARD);
     }
 }
 
@@ -154,8 +162,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->slots, (size_t)config->switches.slots, sizeof *sched->slots) ||
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
-        ah__new(&sched->gather.steps, 2 * partitions, sizeof *sched->gather.steps) ||
-        ah__new(&sched->reduce.steps, partitions, sizeof *sched->reduce.steps) ||
+        ah__new(&sched->comm.steps, 3 * partitions, sizeof *sched->comm.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
         ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
         ah__new(&sched->updating.groups, partitions, sizeof(int)) ||
@@ -167,6 +174,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     groups_init(sched);
     compute_init(sched);
     transfers_init(sched);
+    collectives_init(sched);
     sched->free_slots = config->switches.slots;
     sched->begun = -1;
     *out = sched;
@@ -181,8 +189,7 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->slots);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
-    ah__free(sched->gather.steps);
-    ah__free(sched->reduce.steps);
+    ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
     ah__free(sched->updating.groups);
@@ -199,7 +206,7 @@ static int list_length(const struct ah_sched *sched, const struct step_list *lis
 int ah__sched_items(const struct ah_sched *sched)
 {
     int listed = list_length(sched, &sched->compute) + list_length(sched, &sched->fetch) +
-                 list_length(sched, &sched->gather) + list_length(sched, &sched->reduce);
+                 list_length(sched, &sched->comm);
     int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
         return 2 + listed + more_tiles; /* input, loss */
@@ -243,8 +250,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->begun = first - 1;
     list_restart(&sched->compute, first);
     list_restart(&sched->fetch, first);
-    list_restart(&sched->gather, first);
-    list_restart(&sched->reduce, first);
+    list_restart(&sched->comm, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
     sched->leaving.count = sched->evicting.count = sched->updating.count = sched->updated.count = 0;
@@ -255,7 +261,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
     for (int r = 0; r < ITERATION_RING; r++)
-        sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = sched->last_backward[r] =
+        sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = sched->last_gradient[r] =
             (struct mark){0};
 }
 
@@ -370,8 +376,8 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     gradient_claimed(sched, item);
     release_params(sched, group, event);
     sched->lowest_backward = item->partition;
-    if (item->partition == 0)
-        mark_set(sched, &sched->last_backward[ah__sched_ring(item->iteration)], event, item->iteration);
+    if (item->partition == 0 && sched->config.switches.ranks <= 1)
+        mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
     if (group->on_host)
         ah__group_set_add(&sched->leaving, item->partition);
 }
@@ -501,11 +507,13 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->phase], event, item->iteration);
-        step_advance(sched, &sched->gather);
+        step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_REDUCE:
         mark_set(sched, &group->reduce, event, item->iteration);
-        step_advance(sched, &sched->reduce);
+        if (item->partition == 0)
+            mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
+        step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_RESULT:
         result_submitted(sched, item, event);

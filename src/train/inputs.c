@@ -136,6 +136,26 @@ static int resolve_settings(struct ah_session *session)
     return AH_OK;
 }
 
+/* The batch is that of all ranks, each of which has an equal part of it; a checkpoint's micro-batches may be too large
+ * for that, having been those of fewer ranks. */
+static int resolve_ranks(struct ah_session *session)
+{
+    int64_t batch = session->settings.batch, ranks = session->comm->ranks, size = session->settings.micro_batch;
+    session->micro_batch = size;
+    if (ranks == 1)
+        return AH_OK;
+    if (batch % ranks != 0)
+        return ah__fail(AH_EINPUT, "batch: found %" PRId64 ", expected a multiple of %" PRId64 ", the ranks: it is "
+                        "that of all of them", batch, ranks);
+    if (size == AH_MICRO_BATCH_AUTO)
+        return ah__fail(AH_EINPUT, "micro_batch: found auto, expected a size: not with several ranks yet");
+    session->micro_batch = size < batch / ranks ? size : batch / ranks;
+    if (batch / ranks % session->micro_batch != 0)
+        return ah__fail(AH_EINPUT, "micro_batch: found %" PRId64 ", expected a divisor of %" PRId64 ", the sequences "
+                        "of each of %" PRId64 " ranks", size, batch / ranks, ranks);
+    return AH_OK;
+}
+
 /* The planner knows this too, but it is asked only after everything was timed. */
 static int check_policy(const char *policy)
 {
@@ -217,8 +237,10 @@ int ah__session_open_inputs(struct ah_session *session)
     AH_TRY(open_model(session));
     AH_TRY(find_weights(session));
     AH_TRY(resolve_settings(session));
+    AH_TRY(resolve_ranks(session));
     AH_TRY(open_data(session));
-    AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
+    if (session->comm->rank == 0) /* which writes for all */
+        AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
     session->loop = (struct ah_loop){
         .settings = &session->settings,
         .options = session->options,
@@ -237,6 +259,7 @@ int ah__session_open_device(struct ah_session *session)
     session->budget = options->budget;
     if (session->budget.host_bytes == AH_NO_LIMIT)
         session->budget.host_bytes = 0;
+    session->budget.host_bytes /= session->comm->neighbours; /* it is the machine's */
     if (!session->budget.device_bytes || session->budget.device_bytes == AH_NO_LIMIT)
         session->budget.device_bytes = ah__dev_region_bytes(session->dev);
     ah_dev_get(&session->device, session->dev);
@@ -281,9 +304,9 @@ static const char *policy_of(const struct ah_session *session)
 struct ah_step_options ah__session_step(const struct ah_session *session)
 {
     const struct ah_settings *settings = &session->settings;
-    struct ah_step_options step = {.clips = settings->clip > 0};
+    struct ah_step_options step = {.clips = settings->clip > 0, .ranks = session->comm->ranks};
     if (settings->micro_batch != AH_MICRO_BATCH_AUTO)
-        step.micro_batches = (int)(settings->batch / settings->micro_batch);
+        step.micro_batches = (int)(settings->batch / session->comm->ranks / session->micro_batch);
     return step;
 }
 
@@ -304,7 +327,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
     };
 }
 
-int ah__session_plan(struct ah_session *session)
+static int plan_make(struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
     struct ah_micro_batch_options smaller = micro_batch_options(session);
@@ -315,8 +338,17 @@ int ah__session_plan(struct ah_session *session)
     else
         status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &session->budget,
                                policy_of(session));
-    bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
+    /* What a checkpoint says stays; and several ranks would have to try together. */
+    bool fixed = session->resumed.folder != NULL || session->comm->ranks > 1;
     return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->settings.micro_batch) : status;
+}
+
+/* A plan is plain data, and all ranks are of one version. */
+int ah__session_plan(struct ah_session *session)
+{
+    struct ah_comm *comm = session->comm;
+    AH_TRY(ah__comm_agree(comm, comm->rank == 0 ? plan_make(session) : AH_OK));
+    return comm->ops->move(comm, &session->plan, sizeof session->plan, 0, AH_ALL_RANKS);
 }
 
 int ah__session_choose(struct ah_session *session)
@@ -327,7 +359,7 @@ int ah__session_choose(struct ah_session *session)
         return ah__fail(AH_EINPUT, "micro_batch: found auto beside a saved profile, expected a size: a profile is of "
                                    "one");
     AH_TRY(ah_micro_batch_choose(&chosen, &options));
-    session->settings.micro_batch = chosen.size;
+    session->settings.micro_batch = session->micro_batch = chosen.size;
     session->graph = chosen.graph;
     session->partition = chosen.partition;
     session->profile = chosen.profile;
@@ -371,7 +403,7 @@ int ah__session_predict(struct ah_session *session)
     AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
                             PREDICTED_ITERATIONS));
     if (options->on_micro_batch)
-        AH_TRY(options->on_micro_batch(session->settings.micro_batch, ah__micro_batches(session->partition),
+        AH_TRY(options->on_micro_batch(session->micro_batch, ah__micro_batches(session->partition),
                                        options->context));
     return options->on_plan ? options->on_plan(&session->plan, &session->budget, options->context) : AH_OK;
 }

@@ -39,8 +39,11 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
     memcpy(to->targets, loop->next.targets, bytes);
     if (to->positions)
         memcpy(to->positions, loop->next.positions, bytes);
-    if (read_ahead(loop, step + 1) != AH_OK)
-        ah__run_stop(loop->run);
+    if (read_ahead(loop, step + 1) == AH_OK)
+        return AH_OK;
+    if (loop->comm->ranks > 1) /* the others have begun what this one has no batch for */
+        return ah__fail(loop->data_status, "%s", loop->data_message);
+    ah__run_stop(loop->run);
     return AH_OK;
 }
 
@@ -51,18 +54,35 @@ static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
     ah__adam_init(out, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, step), step);
 }
 
+/* This rank. */
 static bool told_to_stop(const struct ah_loop *loop)
 {
-    return loop->options->stop && *loop->options->stop;
+    return loop->asked_to_stop || (loop->options->stop && *loop->options->stop);
+}
+
+/* Any rank, while nothing is in flight. A failure shows in the next collective. */
+static bool any_told_to_stop(const struct ah_loop *loop)
+{
+    double told = told_to_stop(loop);
+    if (loop->comm->ranks > 1 && ah__comm_sum(loop->comm, &told, 1) != AH_OK)
+        return true;
+    return told > 0;
 }
 
 /* Whether the time for a checkpoint has come, and nothing keeps the training from going on at once. */
 static bool time_to_save(struct ah_loop *loop, int64_t now_ns)
 {
     double passed = (double)(now_ns - loop->saved_ns) * 1e-9, interval = loop->settings->save_seconds;
-    if (loop->save && interval > 0 && passed >= interval && loop->save_ready(loop->context))
-        loop->save_due = true;
-    return loop->save_due;
+    return loop->save && interval > 0 && passed >= interval && loop->save_ready(loop->context);
+}
+
+/* What the ranks hear of each other: each is told to stop by itself, and rank 0's clock says when to save. */
+static bool says(enum ah_run_word word, void *context)
+{
+    struct ah_loop *loop = context;
+    if (word == AH_RUN_STOP)
+        return told_to_stop(loop);
+    return loop->comm->rank == 0 && time_to_save(loop, loop->dev->ops->now_ns(loop->dev));
 }
 
 /* Books the time since the last result and returns it. */
@@ -169,10 +189,11 @@ static int take_result(const struct ah_run_result *result, void *context)
     if (loop->metrics)
         loop->status = ah__metrics_step(loop->metrics, &step);
     if (loop->status == AH_OK && loop->options->on_step && loop->options->on_step(&step, loop->options->context) != 0)
-        loop->stopped = true;
-    if (told_to_stop(loop))
-        loop->stopped = true;
-    return loop->status != AH_OK || loop->stopped || time_to_save(loop, result->now_ns);
+        loop->asked_to_stop = true;
+    bool several = loop->comm->ranks > 1;
+    loop->stopped |= several ? result->words[AH_RUN_STOP] : told_to_stop(loop);
+    loop->save_due |= several ? result->words[AH_RUN_SAVE] : time_to_save(loop, result->now_ns);
+    return loop->status != AH_OK || loop->stopped || loop->save_due;
 }
 
 /* ---- storage ----------------------------------------------------------------------------------------------------- */
@@ -197,6 +218,7 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     int64_t left = loop->settings->steps - loop->start;
     size_t tokens = (size_t)(loop->settings->batch * loop->settings->seq);
     loop->dev = dev;
+    loop->comm = ah__comm();
     loop->step = loop->start;
     loop->val_loss = NAN;
     loop->step_ns_capacity = left < 1 ? 1 : left < STEP_NS_MOST ? left : STEP_NS_MOST;
@@ -210,6 +232,7 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     *hooks = (struct ah_run_hooks){
         .batch = give_batch,
         .adam = give_adam,
+        .says = says,
         .clip = loop->settings->clip,
         .result = take_result,
         .context = loop,
@@ -320,14 +343,14 @@ int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
     int64_t steps = settings->steps;
     loop->run = run;
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
-    loop->stopped = told_to_stop(loop);
+    loop->stopped = any_told_to_stop(loop);
     while (loop->step < steps && !loop->stopped && loop->data_status == AH_OK) {
         AH_TRY(run_stretch(loop));
         if (!loop->stopped && loop->data_status == AH_OK && due(loop->step, settings->val_every, steps))
             AH_TRY(evaluate_or_stop(loop));
-        loop->stopped |= told_to_stop(loop); /* while evaluating */
+        loop->stopped |= any_told_to_stop(loop); /* while evaluating */
         AH_TRY(save_what_is_due(loop));
-        if (told_to_stop(loop) && !loop->stopped) { /* while saving: what was given to a thread must be on disk */
+        if (any_told_to_stop(loop) && !loop->stopped) { /* while saving: what was given to a thread must be on disk */
             loop->stopped = true;
             AH_TRY(save_what_is_due(loop));
         }

@@ -32,13 +32,15 @@ struct ah_loop {
     /* What came of it. */
     int64_t step;    /* steps done in all */
     double val_loss; /* NaN: never evaluated */
-    bool stopped;    /* by the stop flag or on_step */
+    bool stopped;    /* by the stop flag or on_step, with several ranks of any of them */
     int64_t saved_step; /* the last that was given to save; -1: none */
     bool saved_last;    /* as the last, so it is on disk */
     int64_t clipped_steps, skipped_steps;
 
     /* Private. */
     struct ah_dev *dev; /* the clock */
+    struct ah_comm *comm; /* the ranks that train together */
+    bool asked_to_stop;   /* by on_step, where the other ranks have not heard of it yet */
     struct ah_run *run;
     int status;               /* a failure inside a hook */
     int64_t stretch_steps;    /* of the last stretch */

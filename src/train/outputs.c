@@ -141,16 +141,31 @@ static int write_checkpoint(struct ah_session *session, int64_t step, double los
     return ah__saver_save(&session->saver, step, loss, session->run, last);
 }
 
-/* The loop's save and stretch hooks; context: the session. What fails now is no fault of what was asked for. */
-static int save_checkpoint(int64_t step, double loss, bool last, void *context)
+/* What fails now is no fault of what was asked for. */
+static int save_now(struct ah_session *session, int64_t step, double loss, bool last)
 {
-    struct ah_session *session = context;
     AH_TRY(on_the_way(session, ah__saver_wait(&session->saver)));
     int status = write_checkpoint(session, step, loss, last);
     if (status == AH_EINPUT)
         status = ah__fail_prefix(AH_EIO, "checkpoint");
     session->saved = status == AH_OK && last;
     return last ? status : on_the_way(session, status);
+}
+
+/* The loop's save and stretch hooks; context: the session. Of several ranks the first writes what all give it. */
+static int save_checkpoint(int64_t step, double loss, bool last, void *context)
+{
+    struct ah_session *session = context;
+    return ah__run_served(session->run, save_now(session, step, loss, last));
+}
+
+static int save_part(int64_t step, double loss, bool last, void *context)
+{
+    struct ah_session *session = context;
+    (void)step, (void)loss;
+    AH_TRY(ah__run_serve(session->run));
+    session->saved = last;
+    return AH_OK;
 }
 
 static bool save_ready(void *context)
@@ -173,12 +188,28 @@ static void tell_nothing_is_saved(const struct ah_session *session)
         ah__session_note(session, "nothing of this training will be saved: no folder was given for it");
 }
 
+static int rank_0_saves(bool *saves, const struct ah_session *session)
+{
+    double has_folder = session->out.dir != NULL; /* rank 0's alone */
+    if (session->comm->ranks > 1)
+        AH_TRY(ah__comm_sum(session->comm, &has_folder, 1));
+    *saves = has_folder > 0;
+    return AH_OK;
+}
+
 int ah__session_open_outputs(struct ah_session *session)
 {
-    if (!session->out.dir)
+    bool saves;
+    AH_TRY(rank_0_saves(&saves, session));
+    if (!saves && session->comm->rank == 0)
         tell_nothing_is_saved(session);
-    if (!session->out.dir || session->loop.start >= session->settings.steps)
+    if (!saves || session->loop.start >= session->settings.steps)
         return AH_OK;
+    session->loop.context = session;
+    if (session->comm->rank > 0) {
+        session->loop.save = save_part;
+        return AH_OK;
+    }
     AH_TRY(prepare_saver(session));
     AH_TRY(ah__out_folder_take(&session->out));
     AH_TRY(save(session, "run.json", save_recipe));
@@ -189,7 +220,6 @@ int ah__session_open_outputs(struct ah_session *session)
     session->loop.save = save_checkpoint;
     session->loop.save_ready = save_ready;
     session->loop.stretch = save_pictures;
-    session->loop.context = session;
     return AH_OK;
 }
 

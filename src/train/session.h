@@ -5,6 +5,7 @@
 #define AH_TRAIN_SESSION_H
 
 #include "profile/profile.h"
+#include "comm/comm.h"
 #include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/out_folder.h"
@@ -24,6 +25,8 @@ struct ah_session {
     const struct ah_tokenizer *tokenizer;
     struct ah_tokens *tokens;
     struct ah_settings settings;
+    struct ah_comm *comm; /* the ranks that train together */
+    int64_t micro_batch;  /* sequences in a micro-batch of one rank; settings.micro_batch where there is one rank */
     struct ah_out_folder out;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -49,11 +52,13 @@ void ah__session_note(const struct ah_session *session, const char *format, ...)
 /* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
  * nothing. */
 int ah__session_open_inputs(struct ah_session *session);
+/* Several ranks: that all were given the same. Collective. AH_EINPUT names the rank and what differs. */
+int ah__session_same_inputs(const struct ah_session *session);
 /* The device, and with it the budget. Tells on_device. */
 int ah__session_open_device(struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
-/* Searched for, or given. A refused budget names the micro-batch that would do. */
+/* Searched for, or given; of several ranks all take rank 0's. A refused budget names the micro-batch that would do. */
 int ah__session_plan(struct ah_session *session);
 /* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. */
 int ah__session_choose(struct ah_session *session);

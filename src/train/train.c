@@ -8,38 +8,48 @@
 static bool stop_wanted(struct ah_session *session)
 {
     const volatile int *stop = session->options->stop;
-    session->loop.stopped |= stop && *stop;
+    double told = stop && *stop;
+    if (session->comm->ranks > 1 && ah__comm_sum(session->comm, &told, 1) != AH_OK)
+        told = 1; /* what failed shows at the end */
+    session->loop.stopped |= told > 0;
     return session->loop.stopped;
+}
+
+/* Where one rank fails before anything is trained, all end with its message. */
+static int all(struct ah_session *session, int status)
+{
+    return ah__comm_agree(session->comm, status);
 }
 
 static int session_run(struct ah_session *session)
 {
     struct ah_run_hooks hooks;
-    AH_TRY(ah__session_open_inputs(session));
+    AH_TRY(all(session, ah__session_open_inputs(session)));
+    AH_TRY(all(session, ah__session_same_inputs(session)));
     if (session->options->plan)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
-    AH_TRY(ah__session_open_device(session));
+    AH_TRY(all(session, ah__session_open_device(session)));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
         AH_TRY(ah__session_choose(session));
         ah__session_facts(session);
     } else {
         const struct ah_settings *settings = &session->settings;
         struct ah_step_options step = ah__session_step(session);
-        const struct ah_record_options record = {.batch = settings->micro_batch, .seq = settings->seq,
+        const struct ah_record_options record = {.batch = session->micro_batch, .seq = settings->seq,
                                                  .compute = settings->dtype, .packed = settings->pack};
         AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
         AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
         ah__session_facts(session);
-        AH_TRY(ah__session_profile(session));
+        AH_TRY(all(session, ah__session_profile(session)));
         AH_TRY(ah__session_plan(session));
     }
     AH_TRY(ah__session_predict(session));
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
-    AH_TRY(ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks));
-    AH_TRY(ah__session_load(session));
+    AH_TRY(all(session, ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks)));
+    AH_TRY(all(session, ah__session_load(session)));
     if (stop_wanted(session))
         return AH_OK;
-    AH_TRY(ah__session_open_outputs(session));
+    AH_TRY(all(session, ah__session_open_outputs(session)));
     int status = ah__loop_run(&session->loop, session->run);
     AH_TRY(status == AH_OK ? ah__session_close_outputs(session) : status);
     ah__pictures_end(session); /* when all that matters is safe */
@@ -89,7 +99,7 @@ static void fill_result(struct ah_train_result *result, struct ah_session *sessi
         .host_peak_bytes_predicted = session->plan.host_peak_bytes,
         .host_peak_bytes_used = info.host_bytes,
         .dtype = ah__dtype_word(session->settings.dtype),
-        .micro_batch = session->settings.micro_batch,
+        .micro_batch = session->micro_batch,
         .clip = session->settings.clip,
         .clipped_steps = session->loop.clipped_steps,
         .skipped_steps = session->loop.skipped_steps,
@@ -115,14 +125,14 @@ static void fill_stopped(struct ah_train_result *result, const struct ah_session
         .last_loss = NAN,
         .profile_kept_s = -1,
         .dtype = ah__dtype_word(session->settings.dtype),
-        .micro_batch = session->settings.micro_batch,
+        .micro_batch = session->micro_batch,
         .clip = session->settings.clip,
     };
 }
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)
 {
-    struct ah_session session = {.asked = *options, .out.fd = -1};
+    struct ah_session session = {.asked = *options, .out.fd = -1, .comm = ah__comm()};
     session.options = &session.asked;
     int status = session_run(&session);
     if (status == AH_OK)

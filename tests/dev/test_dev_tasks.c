@@ -167,7 +167,7 @@ static void tasks_on_the_wrong_lane_or_side_are_refused(void **state)
             {cast_work(AH_LANE_HOST, h, AH_F16, h, AH_F32), AH_EDEVICE, "cast to: dtype 2, expected F32 or BF16"},
             {collective_work(AH_LANE_COMM, AH_ALL_GATHER, h, 8), AH_EINTERNAL, "collective buffer: 16 bytes"},
             {collective_work(AH_LANE_COMPUTE, AH_ALL_GATHER, d, 8), AH_EINTERNAL, "collective: this lane does none"},
-            {cast_work(AH_LANE_COMM, d + 8192, AH_BF16, d, AH_F32), AH_EINTERNAL, "cast: this lane does none"},
+            {cast_work(AH_LANE_COMM, h + 8192, AH_BF16, d, AH_F32), AH_EINTERNAL, "cast to: 2000 bytes"},
             {scaled_work(&rig, (float *)(void *)d, NULL), AH_EINTERNAL, "adam scale: 4 bytes"},
             {scaled_work(&rig, NULL, d), AH_EINTERNAL, "adam half: 2 bytes"},
         };

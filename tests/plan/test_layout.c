@@ -44,12 +44,19 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
     assert_true(end <= total && total - end < tail);
 }
 
+/* A group's part on each rank: equal ones that begin at multiples of 128 elements; of one rank all of it. */
+static int64_t part_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
+{
+    int64_t count = partition->groups[group].count, ranks = plan->switches.ranks, parts = (count + 127) / 128;
+    return ranks == 1 ? count : (parts + ranks - 1) / ranks * 128;
+}
+
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
                         const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
     const struct ah_layout_group *group = &layout->groups[g];
-    int64_t count = fixture->partition.groups[g].count,
-            part = (count + plan->switches.ranks - 1) / plan->switches.ranks;
+    int64_t count = fixture->partition.groups[g].count, part = part_of(&fixture->partition, plan, g);
+    int64_t whole = part * plan->switches.ranks; /* what buffers hold: equal parts */
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
     bool copies = compute == 2 || plan->switches.ranks > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
@@ -67,11 +74,11 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     else
         assert_int_equal(group->host_grad_offset, -1);
     if (edge && (on_host || copies))
-        area_add(device, group->param_offset, count * compute);
+        area_add(device, group->param_offset, whole * compute);
     else
         assert_int_equal(group->param_offset, -1);
     if (edge) /* summed there in F32, in every dtype */
-        area_add(device, group->grad_offset, count * 4);
+        area_add(device, group->grad_offset, count * 4 > whole * compute ? count * 4 : whole * compute);
     else
         assert_int_equal(group->grad_offset, -1);
 }
@@ -123,9 +130,8 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 {
     for (int i = 0; i < plan->switches.slots; i++)
         area_add(areas, layout->slots_offset + i * layout->slot_bytes,
-                 partition->groups[1].count * (partition->compute == AH_F32 ? 4 : 2));
-    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks *
-                   (partition->compute == AH_F32 ? 4 : 2);
+                 part_of(partition, plan, 1) * plan->switches.ranks * (partition->compute == AH_F32 ? 4 : 2));
+    int64_t part = part_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
     int shards = plan->switches.ranks > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
@@ -142,7 +148,7 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
 static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                        const struct ah_layout *layout)
 {
-    int64_t part = (partition->groups[1].count + plan->switches.ranks - 1) / plan->switches.ranks;
+    int64_t part = part_of(partition, plan, 1);
     for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.spares; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < 3; j++)

@@ -167,6 +167,7 @@ class ah_step_options(Structure):
         ("infers", c_bool),
         ("logits", c_bool),
         ("micro_batches", c_int),
+        ("ranks", c_int),
     ]
 
 

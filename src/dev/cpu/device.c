@@ -5,6 +5,7 @@
 #include "dev/host/clock.h"
 #include "dev/host/isa.h"
 #include "dev/host/machine.h"
+#include "dev/ranks.h"
 
 static struct ah_cpu *cpu_of(struct ah_dev *dev)
 {
@@ -130,14 +131,15 @@ static void cpu_close(struct ah_dev *dev)
     ah__free(cpu);
 }
 
-static int lanes_start(struct ah_cpu *cpu, bool pinned)
+/* `core`: where lanes without a pool run, -1: anywhere. */
+static int lanes_start(struct ah_cpu *cpu, int core)
 {
     struct ah_lanes_config config = {.device = "cpu", .run = ah__cpu_work, .context = cpu};
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         config.kind[i] = AH_LANE_THREAD;
         config.pool[i] = cpu->pool[i];
         /* Copies are the host's business: they must not disturb the cores that play the device. */
-        config.core[i] = pinned ? cpu->threads : -1;
+        config.core[i] = core;
     }
     return ah__lanes_new(&cpu->lanes, &config);
 }
@@ -145,16 +147,18 @@ static int lanes_start(struct ah_cpu *cpu, bool pinned)
 static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *options)
 {
     bool in_order;
-    int cores = ah__host_cores(&in_order);
+    int cores = ah__ranks_cores(cpu->comm, ah__host_cores(&in_order)), first = cpu->comm->share * cores;
     ah__host_model(cpu->model, sizeof cpu->model);
     cpu->threads = options->threads ? options->threads : cores;
     cpu->host_threads = options->host_threads ? options->host_threads : 1;
     cpu->signature = signature_make(cpu, cores);
-    cpu->machine_bytes = ah__pages_available();
+    cpu->machine_bytes = ah__ranks_memory(cpu->comm, ah__pages_available());
     bool pinned = in_order && cpu->threads + cpu->host_threads <= cores;
-    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? 0 : -1));
-    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? cpu->threads : -1));
-    return lanes_start(cpu, pinned);
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? first : -1));
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? first + cpu->threads : -1));
+    if (cpu->comm->ranks > 1) /* norms of this rank's parts are taken where they are summed */
+        AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMM], 1, pinned ? first + cpu->threads : -1));
+    return lanes_start(cpu, pinned ? first + cpu->threads : -1);
 }
 
 const struct ah_dev_ops ah__dev_cpu_ops = {
@@ -180,7 +184,7 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     cpu->dev.ops = &ah__dev_cpu_ops;
     cpu->link_bytes_per_s = options->link_bytes_per_s;
     cpu->jitter_seed = options->jitter_seed;
-    cpu->comm = ah__comm_self();
+    cpu->comm = ah__comm();
     cpu->regions.ranks = cpu->comm->ranks;
     int status = threads_start(cpu, options);
     if (status != AH_OK) {

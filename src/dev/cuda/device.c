@@ -356,6 +356,9 @@ int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
     struct ah_cuda *cuda;
     int count = 0, cores = ah__host_cores(NULL);
+    if (ah__comm()->ranks > 1)
+        return ah__fail(AH_EINPUT, "found %d ranks, expected one: several train on cpu devices so far",
+                        ah__comm()->ranks);
     AH_TRY(gpu_count(&count));
     AH_TRY(options_check(options, count));
     AH_TRY(ah__new(&cuda, 1, sizeof *cuda));
@@ -364,7 +367,7 @@ int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
     cuda->count = count;
     cuda->host_threads = options->host_threads ? options->host_threads : cores > 1 ? cores - 1 : 1;
     cuda->jitter_seed = options->jitter_seed;
-    cuda->comm = ah__comm_self();
+    cuda->comm = ah__comm();
     cuda->regions.ranks = cuda->comm->ranks;
     snprintf(cuda->name, sizeof cuda->name, "cuda:%d", cuda->ordinal);
     pthread_mutex_init(&cuda->mutex, NULL);

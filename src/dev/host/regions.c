@@ -44,7 +44,7 @@ static const struct lane_row {
     [AH_LANE_H2D] = {.from = SIDE_HOST, .to = SIDE_DEVICE},
     [AH_LANE_D2H] = {.from = SIDE_DEVICE, .to = SIDE_HOST},
     [AH_LANE_HOST] = {.from = SIDE_HOST, .to = SIDE_HOST, .compute = SIDE_HOST},
-    [AH_LANE_COMM] = {.collectives = SIDE_DEVICE},
+    [AH_LANE_COMM] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .collectives = SIDE_DEVICE},
 };
 
 static bool region_holds(const struct ah_region *region, const void *at, int64_t bytes)
@@ -233,9 +233,15 @@ static int sqnorm_check(struct ah_regions *regions, enum side side, const struct
 
 static int collective_check(struct ah_regions *regions, enum side side, const struct ah_task *task)
 {
+    enum ah_collective kind = task->as.collective.kind;
     AH_TRY(dtype_check("collective", task->as.collective.dtype));
-    int64_t part_bytes = task->as.collective.part_count * ah__dtype_bytes(task->as.collective.dtype);
-    return span_check(regions, side, task->as.collective.buffer, regions->ranks * part_bytes, "collective buffer", -1);
+    int64_t element = ah__dtype_bytes(task->as.collective.dtype), parts = regions->ranks;
+    if (kind == AH_SUM_FLOATS || kind == AH_SUM_DOUBLES)
+        parts = 1;
+    if (kind == AH_SUM_DOUBLES)
+        element = (int64_t)sizeof(double);
+    return span_check(regions, side, task->as.collective.buffer, parts * task->as.collective.part_count * element,
+                      "collective buffer", -1);
 }
 
 static int lane_refuse(const char *what)

@@ -79,4 +79,4 @@ int ah__host_adam(struct ah_pool *pool, const struct ah_task *task) { return hos
 int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task) { return host->host_sqnorm(pool, task); }
 int ah__host_cast(struct ah_pool *pool, const struct ah_task *task) { return host->host_cast(pool, task); }
 
-struct ah_comm *ah__comm_self(void) { return host->comm(); }
+struct ah_comm *ah__comm(void) { return host->comm(); }

@@ -1,0 +1,130 @@
+#include "comm/mpi/beat.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A beat is sent every quarter of a second. Who was not run for two seconds cannot tell who else was. */
+static const long pause_ns = 250000000;
+static const double silence_s = 6, own_silence_s = 2, last_s = 2;
+enum { LAST = 1 }; /* what the last beat says */
+
+struct peer {
+    MPI_Request send, receive;
+    char sent, received;
+    double heard_s;
+};
+
+static struct {
+    MPI_Comm channel;
+    int rank, ranks;
+    struct peer *peers;
+    pthread_t thread;
+    bool running;
+    atomic_int gone;
+    atomic_bool stop;
+} beat = {.gone = -1};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Takes the beats of a peer that are there, after its last one nothing more. Whether there was one. */
+static bool peer_hear(struct peer *peer, int index)
+{
+    bool heard = false;
+    int done = 1;
+    while (peer->receive != MPI_REQUEST_NULL && done) {
+        MPI_Test(&peer->receive, &done, MPI_STATUS_IGNORE);
+        heard |= done;
+        if (done && peer->received != LAST)
+            MPI_Irecv(&peer->received, 1, MPI_BYTE, index, 0, beat.channel, &peer->receive);
+    }
+    return heard || peer->receive == MPI_REQUEST_NULL;
+}
+
+static void peer_beat(int index, double now)
+{
+    struct peer *peer = &beat.peers[index];
+    int done = 0;
+    MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* of no request: true */
+    if (done)
+        MPI_Isend(&peer->sent, 1, MPI_BYTE, index, 0, beat.channel, &peer->send);
+    if (peer_hear(peer, index))
+        peer->heard_s = now;
+    if (now - peer->heard_s > silence_s && atomic_load(&beat.gone) < 0)
+        atomic_store(&beat.gone, index);
+}
+
+static void *beat_main(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = pause_ns};
+    double before = now_s();
+    while (!atomic_load(&beat.stop)) {
+        double now = now_s();
+        for (int i = 0; i < beat.ranks; i++) {
+            if (now - before > own_silence_s)
+                beat.peers[i].heard_s = now;
+            if (i != beat.rank)
+                peer_beat(i, now);
+        }
+        before = now;
+        nanosleep(&pause, NULL);
+    }
+    return unused;
+}
+
+bool ah__beat_start(int rank, int ranks)
+{
+    double now = now_s();
+    beat.rank = rank;
+    beat.ranks = ranks;
+    beat.peers = calloc((size_t)ranks, sizeof *beat.peers);
+    if (!beat.peers || MPI_Comm_dup(MPI_COMM_WORLD, &beat.channel) != MPI_SUCCESS)
+        return false;
+    MPI_Comm_set_errhandler(beat.channel, MPI_ERRORS_RETURN);
+    for (int i = 0; i < ranks; i++) {
+        beat.peers[i] = (struct peer){.send = MPI_REQUEST_NULL, .receive = MPI_REQUEST_NULL, .heard_s = now};
+        if (i != rank)
+            MPI_Irecv(&beat.peers[i].received, 1, MPI_BYTE, i, 0, beat.channel, &beat.peers[i].receive);
+    }
+    beat.running = pthread_create(&beat.thread, NULL, beat_main, NULL) == 0;
+    return beat.running;
+}
+
+void ah__beat_stop(void)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (!beat.running)
+        return;
+    atomic_store(&beat.stop, true);
+    pthread_join(beat.thread, NULL);
+    beat.running = false;
+    for (int i = 0; i < beat.ranks; i++)
+        if (i != beat.rank) {
+            MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
+            beat.peers[i].sent = LAST;
+            MPI_Isend(&beat.peers[i].sent, 1, MPI_BYTE, i, 0, beat.channel, &beat.peers[i].send);
+        }
+    double until_s = now_s() + last_s;
+    for (int taken = 0; taken < beat.ranks && now_s() < until_s; nanosleep(&pause, NULL)) {
+        taken = 0;
+        for (int i = 0; i < beat.ranks; i++) {
+            peer_hear(&beat.peers[i], i);
+            taken += beat.peers[i].receive == MPI_REQUEST_NULL;
+        }
+    }
+    for (int i = 0; i < beat.ranks; i++)
+        if (beat.peers[i].send != MPI_REQUEST_NULL)
+            MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
+}
+
+int ah__beat_gone(void)
+{
+    return atomic_load(&beat.gone);
+}

@@ -1,0 +1,194 @@
+/* Ranks over MPI: libautohete-mpi-KIND.so, one for each implementation it was built with. Bytes travel by messages that
+ * do not block, so that waiting can sleep, give up and see that another rank is gone. */
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "comm/mpi/beat.h"
+
+enum { PIECE_BYTES = 1 << 30 }; /* MPI counts in int */
+
+static struct {
+    struct ah_transport transport;
+    MPI_Comm channel[AH_CHANNEL_COUNT];
+    MPI_Request *requests[AH_CHANNEL_COUNT]; /* two for each rank */
+    bool started;                            /* MPI by us */
+} mpi;
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static bool refused(int error, const char *what, char why[AH_TRANSPORT_WHY])
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (error == MPI_SUCCESS)
+        return false;
+    MPI_Error_string(error, text, &length);
+    snprintf(why, AH_TRANSPORT_WHY, "MPI cannot %s: %.180s", what, text);
+    return true;
+}
+
+/* The piece of each message that begins at byte `first`; how many there are. -1: refused. */
+static int pieces_start(enum ah_channel channel, const struct ah_transfer *transfers, int count, int64_t first,
+                        char why[AH_TRANSPORT_WHY])
+{
+    int started = 0;
+    for (int i = 0; i < count; i++) {
+        const struct ah_transfer *t = &transfers[i];
+        int64_t left = t->bytes - first;
+        if (left <= 0 && (first > 0 || t->bytes < 0))
+            continue;
+        int bytes = (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
+        char *at = (char *)t->buffer + first;
+        MPI_Request *request = &mpi.requests[channel][started++];
+        int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, 0, mpi.channel[channel], request)
+                                : MPI_Isend(at, bytes, MPI_BYTE, t->peer, 0, mpi.channel[channel], request);
+        if (refused(error, t->receives ? "receive" : "send", why))
+            return -1;
+    }
+    return started;
+}
+
+/* Why waiting is of no use any more: a rank that ended will not answer. */
+static bool hopeless(enum ah_channel channel, double until_s, double now, char why[AH_TRANSPORT_WHY])
+{
+    MPI_Status status;
+    int gone = ah__beat_gone(), ended = 0;
+    if (channel != AH_CHANNEL_END)
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi.channel[AH_CHANNEL_END], &ended, &status);
+    if (ended)
+        snprintf(why, AH_TRANSPORT_WHY, "rank %d has ended", status.MPI_SOURCE);
+    else if (gone >= 0)
+        snprintf(why, AH_TRANSPORT_WHY, "rank %d has not been heard of for some seconds: it hangs, or its machine does",
+                 gone);
+    else if (until_s > 0 && now > until_s)
+        snprintf(why, AH_TRANSPORT_WHY, "no answer");
+    else
+        return false;
+    return true;
+}
+
+/* Looks again and again, at first without a pause, then with longer and longer ones: the cores have other work. */
+static bool pieces_wait(enum ah_channel channel, int count, double until_s, char why[AH_TRANSPORT_WHY])
+{
+    const double eager_s = 100e-6;
+    const long pause_most_ns = 500000;
+    struct timespec pause = {.tv_nsec = 20000};
+    double start_s = now_s();
+    for (int done = 0;;) {
+        if (refused(MPI_Testall(count, mpi.requests[channel], &done, MPI_STATUSES_IGNORE), "transfer", why))
+            return false;
+        if (done)
+            return true;
+        double now = now_s();
+        if (now - start_s < eager_s) {
+            sched_yield();
+            continue;
+        }
+        if (hopeless(channel, until_s, now, why))
+            return false;
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = pause.tv_nsec * 2 < pause_most_ns ? pause.tv_nsec * 2 : pause_most_ns;
+    }
+}
+
+static bool mpi_exchange(void *context, enum ah_channel channel, const struct ah_transfer *transfers, int count,
+                         double patience_s, char why[AH_TRANSPORT_WHY])
+{
+    (void)context;
+    double until_s = patience_s > 0 ? now_s() + patience_s : 0;
+    for (int64_t first = 0;; first += PIECE_BYTES) {
+        int started = pieces_start(channel, transfers, count, first, why);
+        if (started < 0)
+            return false;
+        if (started == 0)
+            return true;
+        if (!pieces_wait(channel, started, until_s, why))
+            return false;
+    }
+}
+
+static void mpi_end(void *context, int status, bool together)
+{
+    (void)context;
+    if (!together)
+        MPI_Abort(MPI_COMM_WORLD, status);
+    ah__beat_stop();
+    if (mpi.started)
+        MPI_Finalize();
+}
+
+/* ---- the start --------------------------------------------------------------------------------------------------- */
+
+/* Ranks that a launcher gave the same cores divide them; one that has its own has them to itself. */
+static bool find_shares(struct ah_transport *transport)
+{
+    MPI_Comm machine;
+    cpu_set_t own, *all;
+    int ranks, rank;
+    CPU_ZERO(&own);
+    sched_getaffinity(0, sizeof own, &own);
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine) != MPI_SUCCESS)
+        return false;
+    MPI_Comm_size(machine, &ranks);
+    MPI_Comm_rank(machine, &rank);
+    all = calloc((size_t)ranks, sizeof *all);
+    bool known = all && MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, machine) == MPI_SUCCESS;
+    transport->neighbours = ranks;
+    for (int i = 0; known && i < ranks; i++)
+        if (CPU_EQUAL(&all[i], &own)) {
+            transport->share += i < rank;
+            transport->shares++;
+        }
+    free(all);
+    MPI_Comm_free(&machine);
+    return known;
+}
+
+static bool channels_open(const struct ah_transport *transport)
+{
+    for (int i = 0; i < AH_CHANNEL_COUNT; i++) {
+        mpi.requests[i] = calloc(2 * (size_t)transport->ranks, sizeof *mpi.requests[i]);
+        if (!mpi.requests[i] || MPI_Comm_dup(MPI_COMM_WORLD, &mpi.channel[i]) != MPI_SUCCESS)
+            return false;
+        MPI_Comm_set_errhandler(mpi.channel[i], MPI_ERRORS_RETURN);
+    }
+    return true;
+}
+
+__attribute__((visibility("default"))) const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY]);
+
+const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
+{
+    struct ah_transport *transport = &mpi.transport;
+    int level = MPI_THREAD_SINGLE, running = 0;
+    *transport = (struct ah_transport){AH_TRANSPORT_ABI, sizeof *transport, 0, 1, 1, 0, 0, NULL, mpi_exchange, mpi_end};
+    MPI_Initialized(&running);
+    if (running)
+        MPI_Query_thread(&level);
+    else if (refused(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), "start", why))
+        return NULL;
+    mpi.started = !running;
+    if (level < MPI_THREAD_SERIALIZED) {
+        snprintf(why, AH_TRANSPORT_WHY, "MPI lets only its first thread call it, expected any");
+        return NULL;
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &transport->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &transport->ranks);
+    if (!find_shares(transport) || !channels_open(transport) ||
+        (level == MPI_THREAD_MULTIPLE && transport->ranks > 1 && !ah__beat_start(transport->rank, transport->ranks))) {
+        snprintf(why, AH_TRANSPORT_WHY, "MPI could not be readied on rank %d", transport->rank);
+        return NULL;
+    }
+    return transport;
+}

@@ -1,0 +1,57 @@
+/* Several ranks were started by one command line on machines of their own: whether all of them found the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "train/session.h"
+
+enum { WHAT_COUNT = 4 };
+static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options"};
+
+static int settings_hash(uint64_t *hash, const struct ah_settings *settings)
+{
+    cJSON *tree = cJSON_CreateObject();
+    int status = ah__settings_save(tree, settings);
+    char *text = status == AH_OK ? cJSON_PrintUnformatted(tree) : NULL;
+    cJSON_Delete(tree);
+    if (!text)
+        return status != AH_OK ? status : ah__fail(AH_ENOMEM, "settings: no memory for their text");
+    *hash = ah__hash_text(text, *hash);
+    free(text);
+    return AH_OK;
+}
+
+static uint64_t text_hash(const char *text, uint64_t seed)
+{
+    return ah__hash_text(text ? text : "", seed);
+}
+
+static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    const struct ah_tokens_info *data = ah__tokens_info(session->tokens);
+    hash[0] = ah__hash_text(ah_version(), sizeof(struct ah_plan));
+    hash[1] = text_hash(ah_model_get(session->model)->config, 1);
+    hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
+    hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
+    hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
+    hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
+    hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
+    return settings_hash(&hash[3], &session->settings);
+}
+
+int ah__session_same_inputs(const struct ah_session *session)
+{
+    struct ah_comm *comm = session->comm;
+    uint64_t mine[WHAT_COUNT], first[WHAT_COUNT];
+    if (comm->ranks == 1)
+        return AH_OK;
+    int status = hashes_fill(mine, session);
+    memcpy(first, mine, sizeof first);
+    AH_TRY(comm->ops->move(comm, first, sizeof first, 0, AH_ALL_RANKS));
+    for (int i = 0; status == AH_OK && i < WHAT_COUNT; i++)
+        if (mine[i] != first[i])
+            status = ah__fail(AH_EINPUT, "%s: found a difference to rank 0, expected the same on all ranks", what[i]);
+    return status;
+}

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "plan/fit.h"
+#include "plan/levels.h"
 #include "sched/switches.h"
 
 enum { ITERATIONS = 5, STRIDE_MOST = 8, TILES_MOST = 8, TILES_MUST_GAIN = 500 };
@@ -13,6 +14,7 @@ struct descent {
     int64_t *simulated, most;
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
+    struct ah_levels levels;
     uint64_t drawn;
 };
 
@@ -30,6 +32,25 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
     ah__plan_measure(plan, descent->predictor);
     return true;
+}
+
+/* The least recomputation with which so many slots fit, or all of it. */
+static void least_recomputation(struct ah_plan *plan, const struct descent *descent, int slots)
+{
+    struct ah_switches *switches = &plan->switches;
+    int low = 0, high = descent->levels.last, least = ah__plan_min_slots(switches, descent->predictor->partition);
+    switches->spares = 0;
+    switches->slots = slots > least ? slots : least;
+    while (low < high) {
+        int step = (low + high) / 2;
+        ah__levels_set(switches, &descent->levels, step);
+        ah__plan_measure(plan, descent->predictor->partition);
+        if (ah__plan_within(plan, descent->budget))
+            high = step;
+        else
+            low = step + 1;
+    }
+    ah__levels_set(switches, &descent->levels, high);
 }
 
 static int try_plan(struct descent *descent, struct ah_plan plan)
@@ -61,6 +82,38 @@ static void settle_selective(struct ah_switches *switches, const struct descent 
     int most = descent->predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
     switches->selective = switches->selective > most ? most : switches->selective;
     switches->selective = switches->selective < 0 ? 0 : switches->selective;
+}
+
+/* Other places with as much recomputation as they then need. */
+static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
+{
+    struct ah_switches *switches = &plan.switches;
+    if (!ah__switches_valid(switches))
+        return AH_OK;
+    least_recomputation(&plan, descent, slots);
+    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    return try_plan(descent, plan);
+}
+
+/* p, o, slots and places of embedding and head, alone and together: what they free or take is less or more
+ * recomputation. */
+static int try_exchanges(struct descent *descent, const struct ah_plan *from)
+{
+    static const int moves[][2] = {{0, 0}, {0, 1}, {0, -1}, {1, 1}, {-1, -1}, {1, 0}, {-1, 0}}, slots[] = {0, 1, -1, 2};
+    for (int places = 0; places < 4; places++)
+        for (size_t i = 0; i < AH_LENGTH(moves) * AH_LENGTH(slots); i++) {
+            const int *move = moves[i % AH_LENGTH(moves)];
+            int more = slots[i / AH_LENGTH(moves)];
+            for (int stride = 1; stride <= (places || more ? 1 : STRIDE_MOST); stride *= 2) {
+                struct ah_plan plan = *from;
+                plan.switches.offload_params += stride * move[0];
+                plan.switches.offload_optimizer += stride * move[1];
+                plan.switches.embedding_on_host ^= (places & 1) != 0;
+                plan.switches.head_on_host ^= (places & 2) != 0;
+                AH_TRY(try_refitted(descent, plan, from->switches.slots + more));
+            }
+        }
+    return AH_OK;
 }
 
 /* c, p, o and selective, alone and against each other, with the most slots that then fit. */
@@ -172,6 +225,8 @@ static int descend(struct descent *descent)
         from = *best;
         AH_TRY(try_blocks(descent, &from));
         from = *best;
+        AH_TRY(try_exchanges(descent, &from));
+        from = *best;
         AH_TRY(try_places(descent, &from));
     } while (best->step_ns < before && *descent->simulated < descent->most);
     return AH_OK;
@@ -182,13 +237,18 @@ int ah__plan_improve(struct ah_plan *best, int64_t *simulated, const struct ah_p
 {
     enum { MUST_GAIN = 2000 };
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {best, simulated, *simulated + most, predictor, budget, 0};
+    struct descent descent = {best, simulated, *simulated + most, predictor, budget, {0}, 0};
+    ah__levels_init(&descent.levels, predictor);
     uint64_t leaps = 0, leaps_most = (uint64_t)most; /* many fall outside, and most of the others are bounded away */
     if (best->step_ns > enough_ns)
         AH_TRY(descend(&descent));
     while (best->step_ns > enough_ns && *simulated < descent.most && leaps++ < leaps_most) {
         int64_t before = best->step_ns;
-        AH_TRY(try_plan(&descent, leap(&descent)));
+        struct ah_plan plan = leap(&descent);
+        if (draw(&descent, 0, 2))
+            AH_TRY(try_refitted(&descent, plan, best->switches.slots + draw(&descent, -1, 2)));
+        else
+            AH_TRY(try_plan(&descent, plan));
         if (best->step_ns < before)
             AH_TRY(descend(&descent));
     }

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "plan/fit.h"
 #include "plan/improve.h"
+#include "plan/levels.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
@@ -82,46 +83,6 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     candidates->least = *plan;
 }
 
-/* Whether a byte that selective recomputation frees takes less time than one that recomputing the block does. */
-static bool selective_pays(const struct ah_predictor *predictor)
-{
-    const struct ah_costs *costs = &predictor->profile->costs;
-    const struct ah_code *block = &predictor->partition->code[AH_CLASS_BLOCK];
-    double freed = (double)(block->saved_bytes - block->kept_bytes);
-    return predictor->policy->selective && (double)costs->selective_ns[AH_CLASS_BLOCK] * (double)block->saved_bytes <
-                                               (double)costs->recompute_ns[AH_CLASS_BLOCK] * freed;
-}
-
-/* The next step from keeping all activations to keeping none: where that pays, first one block after the other
- * recomputes selectively, then one after the other recomputes all. Returns the bytes that it frees, or some more. */
-static int64_t keep_less(struct ah_switches *switches, bool selective, const struct ah_partition *partition)
-{
-    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    int64_t freed = block->saved_bytes;
-    if (selective && switches->checkpoint == 0 && switches->selective < switches->layers) {
-        switches->selective++;
-        freed -= block->kept_bytes;
-    } else {
-        switches->checkpoint++;
-        freed = switches->selective > 0 ? block->kept_bytes : freed;
-        switches->selective -= switches->selective > 0;
-    }
-    return ah__micro_batches(partition) * (freed + AH_LAYOUT_ALIGN);
-}
-
-/* As many steps as it takes at least to free so many bytes, or until all blocks recompute: then programs that no block
- * runs any more may free scratch, too. At least one step; false: all blocks recompute already. */
-static bool keep_less_by(int64_t bytes, struct ah_switches *switches, bool selective,
-                         const struct ah_partition *partition)
-{
-    if (switches->checkpoint == switches->layers)
-        return false;
-    do
-        bytes -= keep_less(switches, selective, partition);
-    while (bytes > 0 && switches->checkpoint < switches->layers);
-    return true;
-}
-
 /* All (c, selective) of one (p, o, embedding, head), every number of slots and every refetch distance. */
 static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
                                 const struct ah_predictor *predictor, const struct ah_budget *budget)
@@ -138,17 +99,32 @@ static int candidates_exhausted(struct candidates *candidates, struct ah_plan pl
     return AH_OK;
 }
 
+/* The first step that may free so many bytes, or the last one; at least the next one. Negative: there is none. */
+static int step_that_frees(int64_t bytes, int step, const struct ah_levels *levels,
+                           const struct ah_partition *partition)
+{
+    if (step == levels->last)
+        return -1;
+    do
+        bytes -= ah__levels_freed(levels, step++, partition);
+    while (bytes > 0 && step < levels->last);
+    return step;
+}
+
 /* Some (c, selective) of one (p, o, embedding, head). */
 static int candidates_thinned(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
                               const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
-    bool selective = selective_pays(predictor);
-    int64_t missing_bytes, slot_bytes = ah__layout_slot_bytes(predictor->partition);
+    struct ah_levels levels;
+    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition);
     int slots_before = 0;
-    do {
+    ah__levels_init(&levels, predictor);
+    for (int step = 0; step >= 0;) {
+        ah__levels_set(switches, &levels, step);
         bool fits = ah__plan_fit(&plan, predictor, budget);
-        missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        step = step_that_frees(missing_bytes, step, &levels, predictor->partition);
         if (!fits) {
             note_least(candidates, &plan, budget);
             continue;
@@ -160,7 +136,7 @@ static int candidates_thinned(struct candidates *candidates, struct ah_plan plan
         AH_TRY(candidate_add(candidates, &plan, predictor));
         if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
-    } while (keep_less_by(missing_bytes, switches, selective, predictor->partition));
+    }
     return AH_OK;
 }
 

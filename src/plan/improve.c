@@ -44,7 +44,7 @@ static void least_recomputation(struct ah_plan *plan, const struct descent *desc
     while (low < high) {
         int step = (low + high) / 2;
         ah__levels_set(switches, &descent->levels, step);
-        ah__plan_measure(plan, descent->predictor->partition);
+        ah__plan_measure(plan, descent->predictor);
         if (ah__plan_within(plan, descent->budget))
             high = step;
         else

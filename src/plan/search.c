@@ -117,7 +117,7 @@ static int candidates_thinned(struct candidates *candidates, struct ah_plan plan
 {
     struct ah_switches *switches = &plan.switches;
     struct ah_levels levels;
-    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition);
+    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
     int slots_before = 0;
     ah__levels_init(&levels, predictor);
     for (int step = 0; step >= 0;) {

@@ -137,9 +137,9 @@ static int round_together(struct burst *burst, int round)
     (void)round;
     const int places[] = {0, 1, burst->workload->places - 1};
     for (size_t i = 0; i < AH_LENGTH(places); i++)
-        AH_TRY(burst_submit(burst, AH_ITEM_GATHER, places[i], false));
+        AH_TRY(burst_submit(burst, AH_ITEM_GATHER, places[i]));
     for (size_t i = AH_LENGTH(places); i > 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_REDUCE, places[i - 1], false));
+        AH_TRY(burst_submit(burst, AH_ITEM_REDUCE, places[i - 1]));
     return AH_OK;
 }
 

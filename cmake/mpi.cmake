@@ -17,7 +17,8 @@ function(ah_mpi kind includes library)
     target_compile_options(autohete-mpi-${kind} PRIVATE -Wno-stringop-overflow)
   endif()
   target_link_libraries(autohete-mpi-${kind} PRIVATE ah_flags ${library} Threads::Threads)
-  install(TARGETS autohete-mpi-${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+  # Of no Debian package: the library's must not depend on any MPI.
+  install(TARGETS autohete-mpi-${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
 endfunction()
 
 if(AH_MPI)

@@ -51,7 +51,8 @@ static struct ah_ranks ranks;
 
 static int alone(const struct ah_command *command)
 {
-    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n", command->name, ranks.ranks);
+    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n",
+            command->name, ranks.ranks);
     return 2;
 }
 

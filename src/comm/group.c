@@ -48,8 +48,8 @@ static int exchange_all(struct group *group, char *send, int64_t send_step, char
     for (int peer = 0; peer < group->comm.ranks; peer++) {
         if (peer == group->comm.rank)
             continue;
-        group->transfers[count++] = (struct ah_transfer){peer, true, receive + peer * receive_step, bytes};
-        group->transfers[count++] = (struct ah_transfer){peer, false, send + peer * send_step, bytes};
+        group->transfers[count++] = (struct ah_transfer){peer, true, false, receive + peer * receive_step, bytes};
+        group->transfers[count++] = (struct ah_transfer){peer, false, false, send + peer * send_step, bytes};
     }
     return exchange(group, count);
 }
@@ -158,9 +158,9 @@ static int group_move(struct ah_comm *comm, void *buffer, int64_t bytes, int fro
     if (rank == from)
         for (int peer = 0; peer < comm->ranks; peer++)
             if (peer != rank && (to == AH_ALL_RANKS || to == peer))
-                group->transfers[count++] = (struct ah_transfer){peer, false, buffer, bytes};
+                group->transfers[count++] = (struct ah_transfer){peer, false, false, buffer, bytes};
     if (rank != from && (to == AH_ALL_RANKS || to == rank))
-        group->transfers[count++] = (struct ah_transfer){from, true, buffer, bytes};
+        group->transfers[count++] = (struct ah_transfer){from, true, false, buffer, bytes};
     return count ? exchange(group, count) : AH_OK;
 }
 
@@ -170,13 +170,14 @@ static bool last_words_exchange(struct group *group, double patience_s)
 {
     char why[AH_TRANSPORT_WHY] = "";
     int count = 0, rank = group->comm.rank;
+    bool failed = group->last[rank].status != AH_OK;
     for (int peer = 0; peer < group->comm.ranks; peer++) {
         if (peer == rank)
             continue;
         group->transfers[count++] =
-            (struct ah_transfer){peer, true, &group->last[peer], (int64_t)sizeof group->last[peer]};
+            (struct ah_transfer){peer, true, false, &group->last[peer], (int64_t)sizeof group->last[peer]};
         group->transfers[count++] =
-            (struct ah_transfer){peer, false, &group->last[rank], (int64_t)sizeof group->last[rank]};
+            (struct ah_transfer){peer, false, failed, &group->last[rank], (int64_t)sizeof group->last[rank]};
     }
     return group->transport->exchange(group->transport->context, AH_CHANNEL_END, group->transfers, count, patience_s,
                                       why);

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AH_TRANSPORT_ABI = 1, AH_TRANSPORT_WHY = 256 };
+enum { AH_TRANSPORT_ABI = 2, AH_TRANSPORT_WHY = 256 };
 
 /* One message between this rank and another. */
 struct ah_transfer {
     int peer;
     bool receives; /* else sends */
+    bool alarms;   /* sent on AH_CHANNEL_END: ranks that wait on another channel give up */
     void *buffer;  /* only read where it sends */
     int64_t bytes; /* the same on both sides; 0 is fine */
 };

@@ -42,9 +42,8 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
         return;
     }
     const double *flops = (const double *)(const void *)((const char *)profile + row->flops);
-    double work = row->rate == RATE_FLOPS    ? flops[class]
-                  : row->rate == RATE_PARAMS ? (double)profile->params[class]
-                                             : 0;
+    double part = (double)profile->params[class] / (profile->ranks > 1 ? profile->ranks : 1);
+    double work = row->rate == RATE_FLOPS ? flops[class] : row->rate == RATE_PARAMS ? part : 0;
     ah__buf_printf(buf, " %10.4f", (double)ns * 1e-6);
     if (work > 0) /* per nanosecond: giga per second */
         ah__buf_printf(buf, " %7.2f %-8s", work / (double)ns, row->rate == RATE_FLOPS ? "GFLOP/s" : "Gparam/s");

@@ -9,7 +9,7 @@
 
 #include "comm/mpi/beat.h"
 
-enum { PIECE_BYTES = 1 << 30 }; /* MPI counts in int */
+enum { PIECE_BYTES = 1 << 30, ALARM = 1 }; /* MPI counts in int; the tag of what alarms */
 
 static struct {
     struct ah_transport transport;
@@ -51,23 +51,24 @@ static int pieces_start(enum ah_channel channel, const struct ah_transfer *trans
         int bytes = (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
         char *at = (char *)t->buffer + first;
         MPI_Request *request = &mpi.requests[channel][started++];
-        int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, 0, mpi.channel[channel], request)
-                                : MPI_Isend(at, bytes, MPI_BYTE, t->peer, 0, mpi.channel[channel], request);
+        int tag = t->receives ? MPI_ANY_TAG : t->alarms ? ALARM : 0;
+        int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request)
+                                : MPI_Isend(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request);
         if (refused(error, t->receives ? "receive" : "send", why))
             return -1;
     }
     return started;
 }
 
-/* Why waiting is of no use any more: a rank that ended will not answer. */
+/* Why waiting is of no use any more: a rank that failed will not answer. One that is done has sent all it had to. */
 static bool hopeless(enum ah_channel channel, double until_s, double now, char why[AH_TRANSPORT_WHY])
 {
     MPI_Status status;
     int gone = ah__beat_gone(), ended = 0;
     if (channel != AH_CHANNEL_END)
-        MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi.channel[AH_CHANNEL_END], &ended, &status);
+        MPI_Iprobe(MPI_ANY_SOURCE, ALARM, mpi.channel[AH_CHANNEL_END], &ended, &status);
     if (ended)
-        snprintf(why, AH_TRANSPORT_WHY, "rank %d has ended", status.MPI_SOURCE);
+        snprintf(why, AH_TRANSPORT_WHY, "rank %d has failed", status.MPI_SOURCE);
     else if (gone >= 0)
         snprintf(why, AH_TRANSPORT_WHY, "rank %d has not been heard of for some seconds: it hangs, or its machine does",
                  gone);

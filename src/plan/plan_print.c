@@ -128,7 +128,7 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
-                        "  host optimizer (host)%s\n", switches->ranks > 1 ? ", between ranks (comm)" : "");
+                        "  host optimizer (host)\n");
 }
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)

@@ -316,6 +316,14 @@ class ah_evaluation(Structure):
     ]
 
 
+class ah_ranks(Structure):
+    _fields_ = [
+        ("rank", c_int),
+        ("ranks", c_int),
+        ("neighbours", c_int),
+    ]
+
+
 class ah_step(Structure):
     _fields_ = [
         ("step", c_int64),
@@ -530,6 +538,10 @@ FUNCTIONS = {
     "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
     "ah_policy_names": (POINTER(c_char_p), []),
     "ah_policy_description": (c_char_p, [c_char_p]),
+    "ah_ranks_open": (c_int, [POINTER(ah_ranks)]),
+    "ah_ranks_end": (c_int, [c_int]),
+    "ah_ranks_together": (c_bool, []),
+    "ah_ranks_close": (None, [c_int]),
     "ah_train_options_init": (None, [POINTER(ah_train_options)]),
     "ah_train": (c_int, [POINTER(ah_train_result), POINTER(ah_train_options)]),
     "ah_report_save": (c_int, [c_char_p, c_char_p]),

@@ -22,9 +22,9 @@ struct ah_run_result {
 };
 
 struct ah_run_hooks {
-    /* Fills the arrays [ranks * micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions where
-     * the partition is packed; called in order, once each. Of several ranks each is given all of it and trains on its
-     * part. */
+    /* Fills the arrays [ranks * micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions
+     * where the partition is packed; called in order, once each. Of several ranks each is given all of it and trains on
+     * its part. */
     int (*batch)(const struct ah_batch *to, int64_t iteration, void *context);
     /* The Adam constants of an iteration; called any number of times. */
     void (*adam)(struct ah_adam *out, int64_t iteration, void *context);

@@ -89,7 +89,7 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
     BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
     const char *budgets = s->budgets;
     while (bench_word(word, sizeof word, &budgets)) {
-        struct ah_budget budget = {bench_bytes(word), info.host_bytes};
+        struct ah_budget budget = {.device_bytes = bench_bytes(word), .host_bytes = info.host_bytes};
         budget.device_bytes = budget.device_bytes < info.device_bytes ? budget.device_bytes : info.device_bytes;
         budget_row(gains, name, partition, profile, &budget);
     }

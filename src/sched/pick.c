@@ -192,8 +192,9 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     int64_t iteration = sched->input_iteration;
     if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
         return false;
-    /* What several ranks agree on at the end of an iteration holds for all but those begun then: no more than two. */
-    if (sched->config.switches.ranks > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD - 1))
+    /* What several ranks agree on at the end of an iteration holds for all but those begun then: no more than two. And
+     * what they tell each other lies with the tokens until then. */
+    if (sched->config.switches.ranks > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];

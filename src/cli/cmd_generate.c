@@ -13,7 +13,8 @@ struct generate_args {
 #define AT(field) offsetof(struct generate_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL, "a folder written by 'autohete train'", 0, 0, true},
+    {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
+     "a training's folder, or one with config.json and weights", 0, 0, true},
     {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "what to continue (default: a line break)", 0, 0, false},
     {"tokens", AH_ARG_COUNT, AT(options.tokens), "N", "200", "tokens to write", 1, 1e9, false},
     {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8", "0: always the likeliest token", 0, 100, false},

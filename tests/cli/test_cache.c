@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -167,6 +168,7 @@ static void stopped_while_profiling(void **state)
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(126);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves no training behind */
         execl(program(), "autohete", "train", "--model", model, "--data", text, "--batch", "8", "--steps", "1000000",
               "--out", out, (char *)NULL);
         _exit(127);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -463,6 +464,7 @@ static pid_t start(char *const words[], const char *out)
     if (child == 0) {
         if (!freopen(out, "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(126);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves no training behind */
         execv(program(), words);
         _exit(127);
     }

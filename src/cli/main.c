@@ -141,6 +141,7 @@ static int ranks_end(int status, int voice)
 
 int main(int argc, char **argv)
 {
+    enum { LAST_SECONDS = 1 };
     int voice;
     if (!streams_open())
         return 1;
@@ -155,5 +156,7 @@ int main(int argc, char **argv)
         status = status ? status : 1;
     }
     ah_ranks_close(status);
+    if (status && ranks.rank > 0) /* a launcher may drop what others have written once one has failed */
+        sleep(LAST_SECONDS);
     return status;
 }

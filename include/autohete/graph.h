@@ -125,15 +125,15 @@ static inline struct ah_shape ah_shape1(int64_t a)
     return shape;
 }
 
-static inline struct ah_shape ah_shape3(int64_t a, int64_t b, int64_t c)
-{
-    struct ah_shape shape = {3, {a, b, c, 0}};
-    return shape;
-}
-
 static inline struct ah_shape ah_shape2(int64_t a, int64_t b)
 {
     struct ah_shape shape = {2, {a, b, 0, 0}};
+    return shape;
+}
+
+static inline struct ah_shape ah_shape3(int64_t a, int64_t b, int64_t c)
+{
+    struct ah_shape shape = {3, {a, b, c, 0}};
     return shape;
 }
 

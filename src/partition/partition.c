@@ -226,3 +226,15 @@ void ah_partition_free(struct ah_partition *partition)
     ah__arena_free(&partition->arena);
     ah__free(partition);
 }
+
+int64_t ah__partition_work_bytes(const struct ah_partition *partition)
+{
+    int64_t most = 0;
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        const struct ah_code *code = &partition->code[class];
+        int64_t bytes = ah__code_work_bytes(code), infer = code->program[AH_PROGRAM_INFER].work_bytes;
+        bytes = bytes > infer ? bytes : infer;
+        most = most > bytes ? most : bytes;
+    }
+    return most;
+}

@@ -85,6 +85,9 @@ struct ah_partition {
     uint64_t signature;           /* of structure, batch, seq, micro-batches, dtype, version */
 };
 
+/* The most scratch that any program of any partition needs, INFER included. */
+int64_t ah__partition_work_bytes(const struct ah_partition *partition);
+
 /* How many micro-batches a step has; at least 1. */
 static inline int ah__micro_batches(const struct ah_partition *partition)
 {

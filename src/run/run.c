@@ -64,54 +64,43 @@ static int run_init(struct ah_run *run)
 /* Whether the decoder's programs may run where the others do: the same parameters and caches, and nothing larger. */
 static bool decoder_fits(const struct ah_partition *decoder, const struct ah_partition *partition)
 {
-    bool fits = decoder->group_count == partition->group_count && decoder->step.infers && partition->step.infers;
+    bool fits = decoder->group_count == partition->group_count && decoder->step.infers && partition->step.infers &&
+                ah__partition_work_bytes(decoder) <= partition->work_bytes_least;
     for (int g = 0; fits && g < partition->group_count; g++)
         fits = decoder->groups[g].count == partition->groups[g].count;
     for (int class = 0; fits && class < AH_CLASS_COUNT; class++) {
         const struct ah_code *one = &decoder->code[class], *all = &partition->code[class];
         fits = one->cache_bytes == all->cache_bytes && one->input_bytes <= all->input_bytes &&
-               one->output_bytes <= all->output_bytes && ah__code_work_bytes(one) <= partition->work_bytes_least &&
-               one->program[AH_PROGRAM_INFER].work_bytes <= partition->work_bytes_least;
+               one->output_bytes <= all->output_bytes;
     }
     return fits;
 }
 
-int ah__run_new_decoding(struct ah_run **out, const struct ah_partition *partition, const struct ah_partition *decoder,
-                         const struct ah_plan *plan, struct ah_dev *dev)
+static int run_new(struct ah_run **out, const struct ah_run *made_of)
 {
     struct ah_run *run;
-    if (!decoder_fits(decoder, partition))
-        return ah__fail(AH_EINTERNAL, "run: found a decoder of another model, expected the same one token at a time");
     AH_TRY(ah__new(&run, 1, sizeof *run));
-    run->partition = partition;
-    run->decoder = decoder;
-    run->plan = *plan;
-    run->dev = dev;
+    *run = *made_of;
     int status = run_init(run);
-    if (status != AH_OK) {
+    if (status == AH_OK)
+        *out = run;
+    else
         ah__run_free(run);
-        return status;
-    }
-    *out = run;
-    return AH_OK;
+    return status;
 }
 
 int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
                 struct ah_dev *dev, const struct ah_run_hooks *hooks)
 {
-    struct ah_run *run;
-    AH_TRY(ah__new(&run, 1, sizeof *run));
-    run->partition = partition;
-    run->plan = *plan;
-    run->dev = dev;
-    run->hooks = *hooks;
-    int status = run_init(run);
-    if (status != AH_OK) {
-        ah__run_free(run);
-        return status;
-    }
-    *out = run;
-    return AH_OK;
+    return run_new(out, &(struct ah_run){.partition = partition, .plan = *plan, .dev = dev, .hooks = *hooks});
+}
+
+int ah__run_new_decoding(struct ah_run **out, const struct ah_partition *partition, const struct ah_partition *decoder,
+                         const struct ah_plan *plan, struct ah_dev *dev)
+{
+    if (!decoder_fits(decoder, partition))
+        return ah__fail(AH_EINTERNAL, "run: found a decoder of another model, expected the same one token at a time");
+    return run_new(out, &(struct ah_run){.partition = partition, .decoder = decoder, .plan = *plan, .dev = dev});
 }
 
 void ah__run_free(struct ah_run *run)

@@ -94,12 +94,7 @@ static int make_decoder(struct ah_inference *inference, const struct ah_record_o
     one.decodes = true;
     AH_TRY(ah_model_record_with(&inference->decoder_graph, inference->model, &one));
     AH_TRY(ah_partition_new(&inference->decoder, inference->decoder_graph, &step));
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
-        const struct ah_code *code = &inference->decoder->code[class];
-        int64_t *least = &inference->partition->work_bytes_least, infer = code->program[AH_PROGRAM_INFER].work_bytes;
-        *least = ah__code_work_bytes(code) > *least ? ah__code_work_bytes(code) : *least;
-        *least = infer > *least ? infer : *least;
-    }
+    inference->partition->work_bytes_least = ah__partition_work_bytes(inference->decoder);
     return AH_OK;
 }
 

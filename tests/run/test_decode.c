@@ -25,13 +25,7 @@ static void partitions_make(struct decoding *d, const char *config, int64_t seq,
     record.decodes = true;
     assert_ok(ah_model_record_with(&d->one_graph, d->model, &record));
     assert_ok(ah_partition_new(&d->one, d->one_graph, &one_step));
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
-        int64_t own = ah__code_work_bytes(&d->one->code[class]);
-        int64_t infer = d->one->code[class].program[AH_PROGRAM_INFER].work_bytes;
-        int64_t *least = &d->partition->work_bytes_least;
-        *least = own > *least ? own : *least;
-        *least = infer > *least ? infer : *least;
-    }
+    d->partition->work_bytes_least = ah__partition_work_bytes(d->one);
 }
 
 static void decoding_init(struct decoding *d, const struct family_golden *g, int64_t seq)

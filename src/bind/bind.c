@@ -198,12 +198,17 @@ static void copy_add(const struct bind *bind, void *to, const void *from, int64_
     task->as.copy.bytes = bytes;
 }
 
+int64_t ah__tile_count(int64_t count, int tiles)
+{
+    int64_t pieces = tiles > 1 ? tiles : 1, each = (count + pieces - 1) / pieces;
+    each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    return each < count ? each : count;
+}
+
 /* The elements [*first, *first + result) of this rank's part that the item's tile covers. */
 static int64_t tile_range(int64_t *first, const struct bind *bind)
 {
-    int64_t part, count = part_of(&part, bind), tiles = bind->item->tiles > 1 ? bind->item->tiles : 1;
-    int64_t each = (count + tiles - 1) / tiles;
-    each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
+    int64_t part, count = part_of(&part, bind), each = ah__tile_count(count, bind->item->tiles);
     *first = bind->item->tile * each < count ? bind->item->tile * each : count;
     return count - *first < each ? count - *first : each;
 }
@@ -215,6 +220,20 @@ static void tile_copy_add(const struct bind *bind, char *to, const char *from)
     copy_add(bind, to + first * element, from + first * element, count * element);
 }
 
+/* An update of the item's tile, which begins at *first, without operands. */
+static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
+{
+    int64_t part, count = tile_range(first, bind);
+    part_of(&part, bind);
+    int64_t decayed = group_of(bind)->decayed - part - *first;
+    struct ah_task *task = task_add(bind, AH_TASK_ADAM);
+    task->as.adam.grad_dtype = bind->binding->partition->compute;
+    task->as.adam.count = count;
+    task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
+    task->as.adam.adam = bind->binding->adam;
+    return task;
+}
+
 static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
@@ -222,10 +241,8 @@ static void adam_add(const struct bind *bind)
     bool narrows = bind->binding->partition->compute != AH_F32;
     char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
     const char *grad = on_host ? at->update_grad : part_at(bind, at->grad);
-    int64_t part, first, count = tile_range(&first, bind);
-    part_of(&part, bind);
-    int64_t decayed = group_of(bind)->decayed - part - first;
-    struct ah_task *task = task_add(bind, AH_TASK_ADAM);
+    int64_t first;
+    struct ah_task *task = adam_task(&first, bind);
     task->as.adam.p = (float *)(void *)at->states[0] + first;
     task->as.adam.m = (float *)(void *)at->states[1] + first;
     task->as.adam.v = (float *)(void *)at->states[2] + first;
@@ -236,16 +253,27 @@ static void adam_add(const struct bind *bind)
     }
     task->as.adam.g = grad + first * element_bytes(bind);
     task->as.adam.half = narrows && half ? half + first * element_bytes(bind) : NULL;
-    task->as.adam.grad_dtype = bind->binding->partition->compute;
-    task->as.adam.count = count;
-    task->as.adam.decayed = decayed < 0 ? 0 : decayed < count ? decayed : count;
-    task->as.adam.adam = bind->binding->adam;
     if (bind->binding->clip > 0 && !ahead)
         task->as.adam.scale =
             (const float *)(const void *)((on_host ? at->host_results : at->results) + AH_RESULTS_SCALE);
     if (!narrows && half) /* several ranks: the parameters lie apart from this rank's masters */
         copy_add(bind, half + first * element_bytes(bind), at->states[0] + first * element_bytes(bind),
-                 count * element_bytes(bind));
+                 task->as.adam.count * element_bytes(bind));
+}
+
+/* The tile's states lie in the stage; what travels is made where the gradient was. */
+static void adam_streamed_add(const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    int64_t first;
+    struct ah_task *task = adam_task(&first, bind);
+    task->as.adam.p = (float *)(void *)at->stage[0];
+    task->as.adam.m = (float *)(void *)at->stage[1];
+    task->as.adam.v = (float *)(void *)at->stage[2];
+    task->as.adam.g = at->stage_grad;
+    task->as.adam.half = bind->binding->partition->compute != AH_F32 ? at->stage_grad : NULL;
+    if (bind->binding->clip > 0 && bind->item->spare_set < 0)
+        task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
 }
 
 static void norm_add(const struct bind *bind)
@@ -388,6 +416,30 @@ static void evict(const struct bind *bind)
     tile_copy_add(bind, bind->at->host_param, bind->at->param);
 }
 
+static void states_in(const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    int64_t first, count = tile_range(&first, bind);
+    for (int i = 0; i < 3; i++)
+        copy_add(bind, at->stage[i], at->states[i] + first * (int64_t)sizeof(float), count * (int64_t)sizeof(float));
+    copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
+}
+
+/* On the device, then home: to the spare states while the norm is not known. */
+static void update_streamed(const struct bind *bind)
+{
+    const struct ah_addresses *at = bind->at;
+    bool ahead = bind->item->spare_set >= 0;
+    char *half = ahead ? at->spare_half : at->update_half;
+    int64_t first, count = tile_range(&first, bind);
+    adam_streamed_add(bind);
+    for (int i = 0; i < 3; i++)
+        copy_add(bind, (ahead ? at->spare_states : at->states)[i] + first * (int64_t)sizeof(float), at->stage[i],
+                 count * (int64_t)sizeof(float));
+    if (bind->binding->partition->compute != AH_F32)
+        copy_add(bind, half + first * element_bytes(bind), at->stage_grad, count * element_bytes(bind));
+}
+
 /* The loss once the head is done, the norms once the embedding is; and with them, of several ranks, the totals. */
 static void result(const struct bind *bind)
 {
@@ -427,7 +479,7 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_UPDATE_HOST] = adam_add,
         [AH_ITEM_UPDATE_AHEAD] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
-        [AH_ITEM_EVICT] = evict,
+        [AH_ITEM_EVICT] = evict,       [AH_ITEM_STATES_IN] = states_in,   [AH_ITEM_UPDATE_STREAMED] = update_streamed,
         [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
     };
     struct bind bind = {work, item, binding, at};

@@ -52,13 +52,17 @@ struct ah_addresses {
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
-    char *states[3];                   /* fp32 master and moments, on the side where the group is updated */
-    char *spare_states[3];             /* where UPDATE_AHEAD leaves them */
+    char *states[3];                   /* fp32 master and moments, on the side where they stay */
+    char *spare_states[3];             /* where a provisional update leaves them */
     const char *update_grad;           /* the gradient, on that side */
     char *update_half, *spare_half;    /* the copy of the master in the compute dtype that an update writes along, on
                                         * that side and beside spare_states; null: the master serves, or none is kept */
     char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
+    char *stage[3], *stage_grad;       /* on the device: a tile of states of the host, and of the gradient */
 };
+
+/* Elements of the tiles, but for the last ones, into which `count` of them are cut. */
+int64_t ah__tile_count(int64_t count, int tiles);
 
 /* What an item is made of besides addresses. */
 struct ah_binding {

@@ -84,10 +84,19 @@ static void settle_selective(struct ah_switches *switches, const struct descent 
     switches->selective = switches->selective < 0 ? 0 : switches->selective;
 }
 
+/* Only what is on the host streams, and only where the policy knows that. */
+static void settle_streamed(struct ah_switches *switches, const struct descent *descent)
+{
+    int most = ah__predictor_streams(descent->predictor) ? switches->offload_optimizer : 0;
+    switches->streamed = switches->streamed > most ? most : switches->streamed;
+    switches->streamed = switches->streamed < 0 ? 0 : switches->streamed;
+}
+
 /* Other places with as much recomputation as they then need. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;
+    settle_streamed(switches, descent);
     if (!ah__switches_valid(switches))
         return AH_OK;
     least_recomputation(&plan, descent, slots);
@@ -116,14 +125,16 @@ static int try_exchanges(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* c, p, o and selective, alone and against each other, with the most slots that then fit. */
+/* c, p, o, selective and streamed, alone and against each other, with the most slots that then fit. */
 static int try_blocks(struct descent *descent, const struct ah_plan *from)
 {
-    static const int moves[][4] = {{1, 0, 0, 0},   {-1, 0, 0, 0},  {0, 1, 0, 0},   {0, -1, 0, 0},  {0, 0, 1, 0},
-                                   {0, 0, -1, 0},  {0, 1, 1, 0},   {0, -1, -1, 0}, {1, 0, -1, 0},  {-1, 0, 1, 0},
-                                   {1, -1, -1, 0}, {-1, 1, 1, 0},  {1, -1, 0, 0},  {-1, 1, 0, 0},  {0, 0, 0, 1},
-                                   {0, 0, 0, -1},  {-1, 0, 0, 1},  {-1, 0, 0, 2},  {1, 0, 0, -2},  {0, 0, -1, 2},
-                                   {0, 0, 1, -2},  {0, -1, -1, 4}, {0, 1, 1, -4}};
+    static const int moves[][5] = {
+        {1, 0, 0, 0, 0},  {-1, 0, 0, 0, 0},  {0, 1, 0, 0, 0},  {0, -1, 0, 0, 0}, {0, 0, 1, 0, 0},  {0, 0, -1, 0, 0},
+        {0, 1, 1, 0, 0},  {0, -1, -1, 0, 0}, {1, 0, -1, 0, 0}, {-1, 0, 1, 0, 0}, {1, -1, -1, 0, 0}, {-1, 1, 1, 0, 0},
+        {1, -1, 0, 0, 0}, {-1, 1, 0, 0, 0},  {0, 0, 0, 1, 0},  {0, 0, 0, -1, 0}, {-1, 0, 0, 1, 0}, {-1, 0, 0, 2, 0},
+        {1, 0, 0, -2, 0}, {0, 0, -1, 2, 0},  {0, 0, 1, -2, 0}, {0, -1, -1, 4, 0}, {0, 1, 1, -4, 0}, {0, 0, 0, 0, 1},
+        {0, 0, 0, 0, -1}, {0, 0, 1, 0, 1},   {0, 0, -1, 0, -1}, {0, 1, 1, 0, 1},  {-1, 0, 1, 0, 1}, {-1, 1, 1, 0, 1},
+    };
     bool overtakes_all = from->switches.overtaking == from->switches.slots;
     for (size_t i = 0; i < AH_LENGTH(moves); i++)
         for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
@@ -131,15 +142,37 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             struct ah_switches *switches = &plan.switches;
             if (moves[i][3] && !descent->predictor->policy->selective)
                 break;
+            if (moves[i][4] && !ah__predictor_streams(descent->predictor))
+                break;
             switches->checkpoint += stride * moves[i][0];
             switches->selective += stride * moves[i][3];
             settle_selective(switches, descent);
             switches->offload_params += stride * moves[i][1];
             switches->offload_optimizer += stride * moves[i][2];
+            switches->streamed += stride * moves[i][4];
+            settle_streamed(switches, descent);
             switches->slots = INT_MAX;
             switches->refetch_ahead = ah__plan_farthest_refetch(switches);
             switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
             AH_TRY(try_plan(descent, plan));
+        }
+    return AH_OK;
+}
+
+/* A part of what is on the host streams, in pieces, with as much recomputation as that leaves room for. */
+static int try_streams(struct descent *descent, const struct ah_plan *from)
+{
+    enum { PARTS = 4 };
+    int on_host = from->switches.offload_optimizer;
+    for (int tiles = 2; ah__predictor_streams(descent->predictor) && tiles <= TILES_MOST; tiles *= 2)
+        for (int part = 1; part <= PARTS; part++) {
+            struct ah_plan plan = *from;
+            int streamed = on_host * part / PARTS;
+            if (streamed == from->switches.streamed || streamed == 0)
+                continue;
+            plan.switches.streamed = streamed;
+            plan.switches.tiles = tiles;
+            AH_TRY(try_refitted(descent, plan, from->switches.slots));
         }
     return AH_OK;
 }
@@ -155,6 +188,7 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
         for (int more = -2; more <= 2; more++) { /* what that frees or takes is worth a block or two */
             struct ah_plan other = plan;
             other.switches.offload_optimizer += more;
+            settle_streamed(&other.switches, descent);
             other.switches.refetch_ahead = ah__plan_farthest_refetch(&other.switches);
             if (more)
                 AH_TRY(try_plan(descent, other));
@@ -206,7 +240,10 @@ static struct ah_plan leap(struct descent *descent)
         switches->embedding_on_host = !switches->embedding_on_host;
     if (descent->predictor->policy->selective && draw(descent, 0, 1))
         switches->selective += draw(descent, -4, 4);
+    if (ah__predictor_streams(descent->predictor) && draw(descent, 0, 1))
+        switches->streamed += draw(descent, -4, 4);
     settle_selective(switches, descent);
+    settle_streamed(switches, descent);
     switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
@@ -226,6 +263,8 @@ static int descend(struct descent *descent)
         AH_TRY(try_blocks(descent, &from));
         from = *best;
         AH_TRY(try_exchanges(descent, &from));
+        from = *best;
+        AH_TRY(try_streams(descent, &from));
         from = *best;
         AH_TRY(try_places(descent, &from));
     } while (best->step_ns < before && *descent->simulated < descent->most);

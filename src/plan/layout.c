@@ -15,6 +15,7 @@ struct sizes {
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
+    int64_t stage_state, stages;    /* one of p, m, v of a tile that streams; all stages */
     int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it */
@@ -119,6 +120,12 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
         sizes->buffer[class] = round_up(ranks * part * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
+    if (switches->streamed > 0) {
+        int64_t part = ah__part_count(partition->groups[1].count, ah__ranks(switches));
+        int64_t tile = ah__tile_count(part, switches->tiles);
+        sizes->stage_state = round_up(tile * (int64_t)sizeof(float));
+        sizes->stages = AH_STAGES * (3 * sizes->stage_state + round_up(tile * element_bytes));
+    }
     sizes->states = partition->step.infers ? 1 : 3;
     sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
     if (partition->compute != AH_F32)
@@ -188,7 +195,7 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
+           sizes->stages + sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
 }
 
 /* Host bytes that belong to no block. */
@@ -311,6 +318,8 @@ static void place_host(struct ah_layout *layout, const struct ah_switches *switc
 static void note_sizes(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
     layout->slot_bytes = sizes->buffer[AH_CLASS_BLOCK];
+    layout->stage_bytes = sizes->stages / AH_STAGES;
+    layout->stage_state_bytes = sizes->stage_state;
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;
@@ -345,6 +354,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
     layout->shard_bytes = sizes.host_grad[AH_CLASS_BLOCK];
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * layout->shard_bytes);
+    layout->stages_offset = place(&layout->device_bytes, sizes.stages);
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);
     place_device(layout, partition, switches, &sizes);

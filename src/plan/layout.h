@@ -33,6 +33,8 @@ struct ah_layout_group {
 
 struct ah_layout {
     int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
+    int64_t stages_offset, stage_bytes;    /* where states stream: AH_STAGES, each a tile's p, m, v and gradient */
+    int64_t stage_state_bytes;             /* of one of the three: m lies so far behind p, the gradient behind v */
     int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t inputs_offset,
         input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */

@@ -49,6 +49,12 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.tiles > AH_SCHED_MOST_TILES)
         return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles,
                         plan->switches.tiles, AH_SCHED_MOST_TILES);
+    if (plan->switches.streamed > 0 && predictor->policy->delay > 0)
+        return ah__fail(AH_EINPUT, "--plan: streamed=%d: found policy %s, expected a synchronous one",
+                        plan->switches.streamed, predictor->policy->name);
+    if (plan->switches.streamed > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
+        return ah__fail(AH_EINPUT, "--plan: streamed=%d: found a profile without times of '%s', expected one of this "
+                        "version", plan->switches.streamed, ah__item_names[AH_ITEM_STATES_IN]);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     if (plan->switches.slots < ah__sched_min_slots(&config))

@@ -6,7 +6,7 @@
 
 /* What a table line says of one partition. */
 struct line {
-    bool block, recompute, selective, on_host, released;
+    bool block, recompute, selective, on_host, released, streams;
 };
 
 static struct line line_of(const struct ah_switches *switches, int partition)
@@ -17,13 +17,14 @@ static struct line line_of(const struct ah_switches *switches, int partition)
         .selective = ah__recomputes_selectively(switches, partition),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
+        .streams = ah__streams(switches, partition),
     };
 }
 
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released;
+           a.released == b.released && a.streams == b.streams;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
@@ -34,7 +35,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                                               : "keep";
     const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
-                   line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
+                   line.streams ? "streamed" : line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
 }
 
 static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
@@ -127,6 +128,8 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
+    if (switches->streamed > 0)
+        ah__buf_printf(buf, "  streamed: optimizer states stay on the host, visit the device to be updated\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }
@@ -137,6 +140,8 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
                    plan->switches.offload_optimizer);
     if (plan->switches.selective > 0)
         ah__buf_printf(buf, " selective=%d", plan->switches.selective);
+    if (plan->switches.streamed > 0)
+        ah__buf_printf(buf, " streamed=%d", plan->switches.streamed);
     ah__buf_printf(buf, " of %d blocks, policy %s\n", plan->switches.layers,
                    plan->policy[0] ? plan->policy : "not chosen");
     print_groups(buf, &plan->switches);

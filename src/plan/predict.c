@@ -32,6 +32,13 @@ void ah__predictor_fini(struct ah_predictor *predictor)
     predictor->sim = NULL;
 }
 
+bool ah__predictor_streams(const struct ah_predictor *predictor)
+{
+    const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
+    return predictor->policy->streams && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
+           ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] > 0;
+}
+
 int ah__predictor_ranks(const struct ah_predictor *predictor)
 {
     return predictor->profile->ranks > 1 ? predictor->profile->ranks : 1;
@@ -81,6 +88,13 @@ static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
            (switches->head_on_host ? t.h : 0);
 }
 
+/* Updates that the host does: those of its blocks that do not stream. */
+static int64_t host_updates_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
+    return on_host_ns(switches, update) - switches->streamed * update.b;
+}
+
 static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
 {
     return (switches->embedding_on_host ? 0 : t.e) + (switches->layers - switches->offload_optimizer) * t.b +
@@ -124,12 +138,13 @@ static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predi
                casts_ns(switches, predictor) + on_device_ns(switches, times(predictor, AH_ITEM_UPDATE_DEVICE));
     case AH_LANE_H2D:
         return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
-               switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e;
+               switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e +
+               switches->streamed * times(predictor, AH_ITEM_STATES_IN).b;
     case AH_LANE_D2H:
         return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
-               times(predictor, AH_ITEM_RESULT).h;
+               times(predictor, AH_ITEM_RESULT).h + switches->streamed * times(predictor, AH_ITEM_UPDATE_STREAMED).b;
     case AH_LANE_HOST:
-        return on_host_ns(switches, times(predictor, AH_ITEM_UPDATE_HOST));
+        return host_updates_ns(switches, predictor);
     default:
         return comm_ns(switches, predictor);
     }
@@ -155,19 +170,35 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t blocks = switches->layers, bring = INT64_MAX, leave;
+    int64_t above = switches->streamed, of_host = switches->offload_optimizer - above;
+    if (host_updates_ns(switches, predictor) == 0)
+        return 0;
     if (switches->head_on_host)
         bring = fetch.h + f.h;
-    if (switches->offload_optimizer)
-        bring = min_ns(bring, fetch.b + f.b + f.h);
+    if (of_host)
+        bring = min_ns(bring, fetch.b + (above + 1) * f.b + f.h);
     if (switches->embedding_on_host)
         bring = min_ns(bring, fetch.e + f.e + blocks * f.b + f.h);
     if (switches->head_on_host)
         leave = b.h + offload.h;
-    else if (switches->offload_optimizer)
-        leave = b.h + b.b + again_ns(switches, predictor, switches->layers) + offload.b;
+    else if (of_host)
+        leave = b.h + (above + 1) * b.b + again_ns(switches, predictor, (int)(blocks - above)) + offload.b;
     else
         leave = b.h + blocks * b.b + again_ns(switches, predictor, 1) + b.e + offload.e;
     return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
+}
+
+/* The same of the stages through which states stream: those of the last blocks. */
+static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
+    struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
+    struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
+    int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STREAMED).b;
+    if (switches->streamed == 0)
+        return 0;
+    return switches->streamed * max_ns(in, out) + fetch.b + f.b + f.h + b.h + b.b +
+           again_ns(switches, predictor, switches->layers) + offload.b;
 }
 
 /* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
@@ -179,14 +210,18 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
     int64_t first = ah__first_on_host(switches); /* the lowest block on the host has the longest round */
-    int64_t longest = 0;
+    int64_t longest = 0, streamed = switches->streamed;
     if (switches->embedding_on_host)
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
                   again_ns(switches, predictor, 1);
-    if (switches->offload_optimizer)
+    if (switches->offload_optimizer > streamed)
         longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
                                       switches->offload_optimizer * (f.b + b.b) +
                                       again_ns(switches, predictor, first));
+    if (streamed)
+        longest = max_ns(longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b + f.h + b.h +
+                                      streamed * (f.b + b.b) +
+                                      again_ns(switches, predictor, (int)(switches->layers - streamed + 1)));
     return longest;
 }
 
@@ -203,7 +238,8 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
     }
     /* Where parameters may lack updates, a cycle leads to a later iteration than the next. */
     plan->bound_cycle_ns = ah__offloads(switches)
-                               ? max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)) /
+                               ? max_ns(max_ns(host_cycle_ns(switches, predictor), stream_cycle_ns(switches, predictor)),
+                                        round_ns(switches, predictor)) /
                                      (1 + predictor->policy->delay)
                                : plan->bound_lane_ns;
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
@@ -288,12 +324,15 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
-    char selective[32] = "";
-    if (plan->switches.selective > 0)
-        ah__snprintf(selective, sizeof selective, " selective=%d", plan->switches.selective);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s, %d slots", plan->policy,
-             plan->switches.checkpoint, plan->switches.offload_params, plan->switches.offload_optimizer, selective,
-             plan->switches.slots);
+    const struct ah_switches *switches = &plan->switches;
+    char selective[32] = "", streamed[32] = "";
+    if (switches->selective > 0)
+        ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
+    if (switches->streamed > 0)
+        ah__snprintf(streamed, sizeof streamed, " streamed=%d", switches->streamed);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s, %d slots", plan->policy,
+                 switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, streamed,
+                 switches->slots);
 }
 
 /* Who knows the model's and the machine's names says more. */

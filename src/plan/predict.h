@@ -24,6 +24,9 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
                        const char *policy);
 void ah__predictor_fini(struct ah_predictor *predictor);
 
+/* Whether the search may let states stream: its policy knows that, and the profile has times of it. */
+bool ah__predictor_streams(const struct ah_predictor *predictor);
+
 /* Of the profile; at least 1. */
 int ah__predictor_ranks(const struct ah_predictor *predictor);
 

@@ -83,18 +83,20 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     candidates->least = *plan;
 }
 
-/* All (c, selective) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+/* All (c, selective, streamed) of one (p, o, embedding, head), every number of slots and every refetch distance. */
 static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
                                 const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
+    int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
         int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
         for (switches->selective = 0; switches->selective <= most; switches->selective++)
-            if (ah__plan_fit(&plan, predictor, budget))
-                AH_TRY(candidates_whole(candidates, &plan, predictor));
-            else
-                note_least(candidates, &plan, budget);
+            for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
+                if (ah__plan_fit(&plan, predictor, budget))
+                    AH_TRY(candidates_whole(candidates, &plan, predictor));
+                else
+                    note_least(candidates, &plan, budget);
     }
     return AH_OK;
 }

@@ -150,6 +150,16 @@ static double set_programs(struct estimate *estimate, int class)
     return (forward.memory_ns + backward.memory_ns) / (forward.ns + backward.ns);
 }
 
+/* States and gradient come, the device updates, and states and what is made of them go home. */
+static void set_streamed(struct estimate *estimate, double shard)
+{
+    double states = STATE_BYTES / 2.0, made = estimate->dtype_bytes < FLOAT_BYTES ? estimate->dtype_bytes : 0;
+    double in = shard * (states + estimate->dtype_bytes), out = shard * (states + made);
+    double update_ns = (double)estimate->profile->costs.ns[AH_ITEM_UPDATE_DEVICE][AH_CLASS_BLOCK];
+    set(estimate, AH_ITEM_STATES_IN, AH_CLASS_BLOCK, in / estimate->h2d_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_UPDATE_STREAMED, AH_CLASS_BLOCK, update_ns + out / estimate->d2h_bytes_per_s * 1e9);
+}
+
 static void set_group(struct estimate *estimate, int class)
 {
     double params = (double)estimate->profile->params[class], bytes = params * estimate->dtype_bytes;
@@ -163,6 +173,8 @@ static void set_group(struct estimate *estimate, int class)
     set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
     /* What it writes elsewhere it need not have read there: the same bytes, stored past the caches. */
     set(estimate, AH_ITEM_UPDATE_AHEAD, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
+    if (class == AH_CLASS_BLOCK)
+        set_streamed(estimate, shard);
     if (estimate->ranks < 2)
         return;
     double others = (estimate->ranks - 1) / estimate->ranks;

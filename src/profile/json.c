@@ -208,7 +208,7 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
 /* One device has no collectives; a provisional update takes as long as any. */
 static bool may_be_missing(int item)
 {
-    return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
+    return item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STREAMED || item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)

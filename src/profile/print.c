@@ -21,6 +21,8 @@ static const struct print_row {
     {ROW_SELECTIVE, "selective", RATE_NONE, 0},
     {AH_ITEM_UPDATE_DEVICE, "update, device", RATE_PARAMS, 0},
     {AH_ITEM_UPDATE_HOST, "update, host", RATE_PARAMS, 0},
+    {AH_ITEM_UPDATE_STREAMED, "update, streamed", RATE_PARAMS, 0},
+    {AH_ITEM_STATES_IN, "states in", RATE_NONE, 0},
     {AH_ITEM_CAST, "cast", RATE_PARAMS, 0},
     {AH_ITEM_PREFETCH, "prefetch", RATE_NONE, 0},
     {AH_ITEM_REFETCH, "refetch", RATE_NONE, 0},

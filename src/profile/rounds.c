@@ -109,6 +109,8 @@ static int round_offload(struct burst *burst, int round)
     AH_TRY(burst_submit(burst, AH_ITEM_RESULT, 0));
     for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_OFFLOAD, i));
+    for (int i = burst->workload->copies; i > 0; i--)
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_STREAMED, i));
     return AH_OK;
 }
 
@@ -128,6 +130,8 @@ static int round_prefetch(struct burst *burst, int round)
     AH_TRY(burst_submit(burst, AH_ITEM_INPUT, 0));
     for (int i = 0; i < burst->workload->places; i++)
         AH_TRY(burst_submit(burst, AH_ITEM_PREFETCH, i));
+    for (int i = 1; i <= burst->workload->copies; i++)
+        AH_TRY(burst_submit(burst, AH_ITEM_STATES_IN, i));
     return AH_OK;
 }
 
@@ -221,6 +225,10 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         /* Only blocks have spare sets. */
         int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
+        /* Only blocks stream. */
+        for (int kind = AH_ITEM_STATES_IN; kind <= AH_ITEM_UPDATE_STREAMED; kind++)
+            if (workload->samples[kind][class].count)
+                costs->ns[kind][class] = at_least_one(ah__samples_median(&workload->samples[kind][class]));
         if (workload->samples[AH_ITEM_CAST][class].count)
             costs->ns[AH_ITEM_CAST][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_CAST][class]));
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];

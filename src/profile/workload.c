@@ -280,7 +280,8 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
-    bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST;
+    bool streams = item->kind == AH_ITEM_STATES_IN || item->kind == AH_ITEM_UPDATE_STREAMED;
+    bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST || streams;
     *at = (struct ah_addresses){
         .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->param,
         .grad = item->kind == AH_ITEM_OFFLOAD ? place->state[2] : place->grad,
@@ -309,10 +310,12 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .spare_half = workload->host_spare_half,
         .host_param = place->host_param,
         .host_grad = place->host_landing,
+        .stage_grad = place->grad,
     };
     for (int i = 0; i < 3; i++) {
         at->states[i] = on_host ? place->host_state[i] : place->state[i];
         at->spare_states[i] = workload->host_spare[i];
+        at->stage[i] = place->state[i];
     }
 }
 

@@ -169,6 +169,10 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     bool in_set = place->host_grad_offset < 0;
     at->host_grad = in_set ? states + 3 * place->state_bytes : run->host + place->host_grad_offset;
     at->host_param = states; /* F32: the master is what is fetched */
+    char *stage = run->device + run->layout->stages_offset + item->stage * run->layout->stage_bytes;
+    for (int i = 0; i < 3; i++)
+        at->stage[i] = stage + i * run->layout->stage_state_bytes;
+    at->stage_grad = stage + 3 * run->layout->stage_state_bytes;
     place_half(at, run, g, spare);
     at->update_grad = place->on_host ? at->host_grad : at->grad;
 }

@@ -196,7 +196,8 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         return AH_OK; /* work of no tasks */
     if (item->kind == AH_ITEM_INPUT)
         AH_TRY(input_fill(run, &at, item->iteration));
-    if (item->kind == AH_ITEM_UPDATE_DEVICE || ah__item_lanes[item->kind] == AH_LANE_HOST)
+    if (item->kind == AH_ITEM_UPDATE_DEVICE || item->kind == AH_ITEM_UPDATE_STREAMED ||
+        ah__item_lanes[item->kind] == AH_LANE_HOST)
         run->hooks.adam(&binding.adam, ah__run_training_iteration(run, item->iteration), run->hooks.context);
     return ah__bind(work, item, &binding, &at);
 }

@@ -54,9 +54,9 @@ static void tile_updated(struct ah_sched *sched, int index)
 static void tile_updated_ahead(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
-    if (group->void_spare) {
-        group->void_spare = false;
-        spare_release(sched, &group->spare);
+    if (group->void_tiles) {
+        if (--group->void_tiles == 0)
+            spare_release(sched, &group->spare);
         return;
     }
     group->updated++;
@@ -85,10 +85,9 @@ static void update_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
     sched->updates_redone++;
-    bool writing = group->updating > group->updated; /* one at a time is on the host lane */
+    group->void_tiles = group->updating - group->updated;
     group->updating = group->updated = 0;
-    group->void_spare = writing;
-    if (!writing)
+    if (!group->void_tiles)
         spare_release(sched, &group->spare);
     ah__group_set_add(&sched->updating, index);
 }
@@ -117,11 +116,13 @@ void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct 
 {
     sched->in_flight[lane]--;
     sched->passed[lane]++;
-    if (item->kind == AH_ITEM_UPDATE_AHEAD) {
+    bool updates = item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_AHEAD ||
+                   item->kind == AH_ITEM_UPDATE_STREAMED;
+    if (updates && item->spare_set >= 0)
         tile_updated_ahead(sched, item->partition);
-        return;
-    }
-    if (item->kind == AH_ITEM_UPDATE_HOST)
+    if (item->kind == AH_ITEM_STATES_IN || (updates && item->spare_set >= 0))
+        return; /* what they are part of counts, once */
+    if (updates)
         tile_updated(sched, item->partition);
     if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
         norms_arrived(sched, item->iteration);

@@ -22,6 +22,7 @@ struct mark {
 
 struct group {
     bool on_host;    /* its optimizer, so its parameters are fetched and its gradient leaves */
+    bool streams;    /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
@@ -35,13 +36,19 @@ struct group {
     int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
     int set;   /* of host states: the one in use */
     int spare; /* the one that provisional updates of iteration ready_for write; -1: none */
-    bool void_spare; /* what is still being written there does not count: the iteration was clipped */
+    int void_tiles; /* that are still being written there and do not count: the iteration was clipped */
     struct mark cast[2], gather[2]; /* for forward, for backward */
 };
 
 struct slot {
     bool claimed;
     struct mark release; /* the item that frees it; unset: free from the start */
+};
+
+/* A piece of states on its way through the device. */
+struct piece {
+    struct ah_item item;  /* the UPDATE_STREAMED that it waits for */
+    struct mark arrived;  /* its STATES_IN */
 };
 
 struct step {
@@ -73,6 +80,10 @@ struct ah_sched {
     struct group_set evicting; /* released parameters that have not been copied home */
     struct group_set updating; /* tiles of a gradient sent home that have no update yet */
     struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
+    /* Pieces pass the stages in turn: those begun and not ended lie in them. */
+    struct piece pieces[AH_STAGES];
+    struct mark stage_left[AH_STAGES];
+    int64_t pieces_begun, pieces_ended; /* STATES_IN, UPDATE_STREAMED submitted */
     int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
     int *spare_sets; /* free sets of host states */
     int spare_count;

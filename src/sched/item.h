@@ -20,6 +20,8 @@
     X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
     X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
     X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update") /* before the norm is known, into a spare set of states */     \
+    X(STATES_IN, AH_LANE_H2D, "states in")          /* with the gradient, a piece: from the host to a stage */         \
+    X(UPDATE_STREAMED, AH_LANE_D2H, "streamed update") /* of that piece, on the device; then it goes home */           \
     X(GATHER, AH_LANE_COMM, "all-gather")           /* full parameters from every rank's shard */                      \
     X(REDUCE, AH_LANE_COMM, "reduce-scatter")       /* every rank's shard of the summed gradient */
 
@@ -35,18 +37,23 @@ extern const enum ah_lane ah__item_lanes[AH_ITEM_COUNT];
 /* Which half of an iteration an item belongs to: a CAST or GATHER brings parameters for one or the other. */
 enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 
+/* Places on the device where pieces of states that stream are updated: one is filled while another goes home. */
+enum { AH_STAGES = 2 };
+
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int tile, tiles;   /* PREFETCH, OFFLOAD, host updates: which of how many equal pieces of a group; 0 tiles: whole */
+    int tile, tiles;   /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
+                        * tiles: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none */
     bool selective;    /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
     int grad_slot;     /* slot with the gradient, -1: none or dedicated */
     int set;           /* blocks on the host: the set of states that is read, and written but by UPDATE_AHEAD */
-    int spare_set;     /* UPDATE_AHEAD: the set that is written */
+    int spare_set;     /* a provisional update: the set that is written; else -1 */
+    int stage;         /* STATES_IN, UPDATE_STREAMED: which of AH_STAGES */
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */

@@ -185,6 +185,102 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
     return sched->config.policy->may_compute(sched, &next->item) && compute_ready(sched, next, step);
 }
 
+/* ---- updates of states on the host ------------------------------------------------------------------------------- */
+
+/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
+ * first. */
+struct choice {
+    int group; /* -1: none */
+    bool arrived;
+    int64_t key;
+};
+
+static void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
+                     int64_t (*key)(int group, int64_t arrival))
+{
+    bool arrived = ah__sched_passed(sched, arrival);
+    int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
+    if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
+        return;
+    *best = (struct choice){group, arrived, value};
+}
+
+/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
+ * one probably is too. */
+static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
+{
+    int64_t before = group->ready_for - 1;
+    if (group->spare >= 0)
+        return true;
+    bool calm = before < sched->first || (sched->norms_known > before && !sched->clipped[ah__sched_ring(before)]);
+    return group->pooled && sched->spare_count > 0 && calm && !sched->config.policy->delay;
+}
+
+static bool may_update(const struct ah_sched *sched, int index)
+{
+    const struct group *group = &sched->groups[index];
+    return group->updating < group->offloaded && sched->config.policy->may_update(sched, index) &&
+           (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
+}
+
+/* The best candidate: of those that the host updates, or of those that stream. */
+static struct choice update_choose(const struct ah_sched *sched, bool streams)
+{
+    struct choice best = {.group = -1};
+    for (int i = 0; i < sched->updating.count; i++) {
+        int g = sched->updating.groups[i];
+        const struct group *group = &sched->groups[g];
+        if (group->streams == streams && may_update(sched, g))
+            consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
+    }
+    return best;
+}
+
+/* The next tile's update, provisional while the norm is not known. */
+static bool update_next(const struct ah_sched *sched, struct ah_next *next, bool streams)
+{
+    struct choice best = update_choose(sched, streams);
+    if (best.group < 0 || (streams && !best.arrived))
+        return false;
+    const struct group *group = &sched->groups[best.group];
+    bool final = ah__sched_norm_known(sched, group->ready_for) && (group->spare < 0 || group->void_tiles);
+    enum ah_item_kind kind = streams ? AH_ITEM_STATES_IN : final ? AH_ITEM_UPDATE_HOST : AH_ITEM_UPDATE_AHEAD;
+    next_init(next, kind, ah__item_lanes[kind], best.group, group->ready_for);
+    next->item.set = group->set;
+    if (!final)
+        next->item.spare_set = group->spare >= 0 ? group->spare : sched->spare_sets[sched->spare_count - 1];
+    next->item.tile = group->updating;
+    next->item.tiles = sched->config.switches.tiles;
+    wait_for(sched, next, &group->offload[group->updating]);
+    return true;
+}
+
+/* States stream while nothing else is to be fetched: one piece at a time, into a stage that will be free. */
+static bool states_next(const struct ah_sched *sched, struct ah_next *next)
+{
+    int64_t begun = sched->pieces_begun;
+    if (begun - sched->pieces_ended >= AH_STAGES)
+        return false;
+    if (begun > sched->pieces_ended && !ah__sched_passed(sched, &sched->pieces[(begun - 1) % AH_STAGES].arrived))
+        return false;
+    if (!update_next(sched, next, true))
+        return false;
+    next->item.stage = (int)(begun % AH_STAGES);
+    wait_for(sched, next, &sched->stage_left[next->item.stage]);
+    return true;
+}
+
+/* The oldest piece in a stage, once it is there. */
+static bool streamed_next(const struct ah_sched *sched, struct ah_next *next)
+{
+    const struct piece *piece = &sched->pieces[sched->pieces_ended % AH_STAGES];
+    if (sched->pieces_ended == sched->pieces_begun || !ah__sched_passed(sched, &piece->arrived))
+        return false;
+    next_init(next, AH_ITEM_UPDATE_STREAMED, AH_LANE_D2H, piece->item.partition, piece->item.iteration);
+    next->item = piece->item;
+    return true;
+}
+
 /* ---- host to device ---------------------------------------------------------------------------------------------- */
 
 static bool input_next(const struct ah_sched *sched, struct ah_next *next)
@@ -249,7 +345,7 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     }
     if (group->ready_for == iteration)
         return true;
-    return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_spare &&
+    return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_tiles &&
            ah__sched_norm_known(sched, iteration - 1);
 }
 
@@ -273,7 +369,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         return false;
     if (!sched->config.policy->may_fetch(sched, &next->item))
         return false;
-    next->item.set = group->spare >= 0 && !group->void_spare ? group->spare : group->set;
+    next->item.set = group->spare >= 0 && !group->void_tiles ? group->spare : group->set;
     if (!group->pooled || group->casts)
         return true;
     if (next->item.tile > 0) {
@@ -360,28 +456,16 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_H2D] >= H2D_DEPTH)
         return false;
-    return input_next(sched, next) || fetch_next(sched, next);
+    if (input_next(sched, next))
+        return true;
+    bool fetches = fetch_next(sched, next);
+    if (fetches && next->waits == 0)
+        return true;
+    /* A fetch that would have to wait for its slot does so off the lane, which states can use meanwhile. */
+    return update_choose(sched, true).arrived ? states_next(sched, next) : fetches;
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
-
-/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
- * first. */
-struct choice {
-    int group; /* -1: none */
-    bool arrived;
-    int64_t key;
-};
-
-static void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
-                     int64_t (*key)(int group, int64_t arrival))
-{
-    bool arrived = ah__sched_passed(sched, arrival);
-    int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
-    if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
-        return;
-    *best = (struct choice){group, arrived, value};
-}
 
 /* Loss k, norms k, loss k+1, ... in this order; `arrived_only`: not if the lane would have to wait for it. */
 static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
@@ -405,7 +489,7 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
     return sched->config.switches.ranks > 1 ? &group->reduce : &group->backward;
 }
 
-static bool offload_next(const struct ah_sched *sched, struct ah_next *next)
+static bool offload_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
     struct choice best = {.group = -1};
     for (int i = 0; i < sched->leaving.count; i++) {
@@ -415,7 +499,7 @@ static bool offload_next(const struct ah_sched *sched, struct ah_next *next)
         if (source->submitted && source->iteration == group->ready_for && sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, source, sched->config.policy->offload_key);
     }
-    if (best.group < 0)
+    if (best.group < 0 || (arrived_only && !best.arrived))
         return false;
     const struct group *group = &sched->groups[best.group];
     next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
@@ -441,56 +525,22 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
     return true;
 }
 
-/* Results are a few bytes that somebody waits for: they go first once they are there. */
+/* Results are a few bytes that somebody waits for: they go first once they are there, then gradients, whose slots
+ * backward waits for. Where states stream too, the lane does not wait for what is still to be made. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
         return false;
-    return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next) ||
-           result_next(sched, next, false);
-}
-
-/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
- * one probably is too. */
-static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
-{
-    int64_t before = group->ready_for - 1;
-    if (group->spare >= 0)
+    if (result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
+        streamed_next(sched, next))
         return true;
-    bool calm = before < sched->first || (sched->norms_known > before && !sched->clipped[ah__sched_ring(before)]);
-    return group->pooled && sched->spare_count > 0 && calm && !sched->config.policy->delay;
+    return sched->config.switches.streamed == 0 && (offload_next(sched, next, false) || result_next(sched, next, false));
 }
 
-static bool may_update(const struct ah_sched *sched, int index)
-{
-    const struct group *group = &sched->groups[index];
-    return group->updating < group->offloaded && sched->config.policy->may_update(sched, index) &&
-           (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
-}
-
+/* Blocks that are updated on the device take the other way. */
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    if (sched->in_flight[AH_LANE_HOST] >= HOST_DEPTH)
-        return false;
-    struct choice best = {.group = -1};
-    for (int i = 0; i < sched->updating.count; i++) {
-        int g = sched->updating.groups[i];
-        const struct group *group = &sched->groups[g];
-        if (may_update(sched, g))
-            consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
-    }
-    if (best.group < 0)
-        return false;
-    const struct group *group = &sched->groups[best.group];
-    bool final = ah__sched_norm_known(sched, group->ready_for) && (group->spare < 0 || group->void_spare);
-    next_init(next, final ? AH_ITEM_UPDATE_HOST : AH_ITEM_UPDATE_AHEAD, AH_LANE_HOST, best.group, group->ready_for);
-    next->item.set = group->set;
-    if (!final)
-        next->item.spare_set = group->spare >= 0 ? group->spare : sched->spare_sets[sched->spare_count - 1];
-    next->item.tile = group->updating;
-    next->item.tiles = sched->config.switches.tiles;
-    wait_for(sched, next, &group->offload[group->updating]);
-    return true;
+    return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && update_next(sched, next, false);
 }
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */

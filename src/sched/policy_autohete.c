@@ -15,6 +15,7 @@ const struct ah_policy ah__policy_autohete = {
     .all_at_once = false,
     .overtakes = true,
     .selective = true,
+    .streams = true,
     .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,

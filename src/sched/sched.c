@@ -64,6 +64,7 @@ static void groups_init(struct ah_sched *sched)
         struct group *group = &sched->groups[g];
         group->pooled = ah__is_block(switches, g);
         group->on_host = ah__on_host(switches, g);
+        group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
         group->param_slot = group->grad_slot = group->spare = -1;
@@ -236,7 +237,7 @@ static void marks_clear(struct group *group)
     group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
     group->reduce = group->update = group->evict = (struct mark){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
-    group->void_spare = false;
+    group->void_tiles = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
@@ -462,10 +463,25 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
-    if (item->kind == AH_ITEM_UPDATE_AHEAD && group->spare < 0)
+    if (item->spare_set >= 0 && group->spare < 0)
         group->spare = sched->spare_sets[--sched->spare_count];
     if (++group->updating == sched->config.switches.tiles)
         ah__group_set_remove(&sched->updating, item->partition);
+}
+
+static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    struct piece *piece = &sched->pieces[sched->pieces_begun++ % AH_STAGES];
+    update_submitted(sched, item);
+    piece->item = *item;
+    piece->item.kind = AH_ITEM_UPDATE_STREAMED;
+    mark_set(sched, &piece->arrived, event, item->iteration);
+}
+
+static void streamed_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+{
+    mark_set(sched, &sched->stage_left[item->stage], event, item->iteration);
+    sched->pieces_ended++;
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -504,6 +520,12 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
     case AH_ITEM_UPDATE_HOST:
     case AH_ITEM_UPDATE_AHEAD:
         update_submitted(sched, item);
+        break;
+    case AH_ITEM_STATES_IN:
+        states_in_submitted(sched, item, event);
+        break;
+    case AH_ITEM_UPDATE_STREAMED:
+        streamed_submitted(sched, item, event);
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->phase], event, item->iteration);

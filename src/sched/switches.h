@@ -24,6 +24,12 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
     return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
 }
 
+/* A block whose states are on the host and visit the device for their update. */
+static inline bool ah__streams(const struct ah_switches *switches, int group)
+{
+    return ah__is_block(switches, group) && group > switches->layers - switches->streamed;
+}
+
 /* Any group's are. */
 static inline bool ah__offloads(const struct ah_switches *switches)
 {
@@ -61,13 +67,14 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
     return switches->layers - switches->checkpoint - switches->selective;
 }
 
-/* 0 <= c, 0 <= selective, c + selective <= L and 0 <= p <= o <= L. */
+/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, and streamed and spares are of those o. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
            switches->offload_params >= 0 &&
            switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
-           switches->spares >= 0 && switches->spares <= switches->offload_optimizer;
+           switches->spares >= 0 && switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
+           switches->streamed <= switches->offload_optimizer;
 }
 
 /* Ranks and tiles, where 0 and 1 both mean one. */

@@ -11,7 +11,7 @@ static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_UPDATE_DEVICE] = "update", [AH_ITEM_CAST] = "cast",      [AH_ITEM_PREFETCH] = "fetch",
     [AH_ITEM_REFETCH] = "refetch",   [AH_ITEM_OFFLOAD] = "offload",   [AH_ITEM_RESULT] = "result",
     [AH_ITEM_EVICT] = "evict",
-    [AH_ITEM_UPDATE_HOST] = "update",
+    [AH_ITEM_UPDATE_HOST] = "update", [AH_ITEM_STATES_IN] = "states", [AH_ITEM_UPDATE_STREAMED] = "update",
 };
 
 /* Which item hands data to which, for one partition or group. What crosses from one iteration into the next is joined
@@ -24,6 +24,9 @@ static const struct edge {
     {AH_ITEM_INPUT, AH_ITEM_FORWARD, false, "tokens"},
     {AH_ITEM_BACKWARD, AH_ITEM_OFFLOAD, false, "gradient"},
     {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, false, "gradient"},
+    {AH_ITEM_OFFLOAD, AH_ITEM_STATES_IN, false, "gradient"},
+    {AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED, false, "states"},
+    {AH_ITEM_UPDATE_STREAMED, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
     {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, true, "parameters"},

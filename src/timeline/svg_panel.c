@@ -22,7 +22,7 @@ static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
     [AH_ITEM_UPDATE_DEVICE] = AH_SVG_DARK, [AH_ITEM_CAST] = AH_SVG_LIGHT,     [AH_ITEM_PREFETCH] = AH_SVG_LIGHT,
     [AH_ITEM_REFETCH] = AH_SVG_AGAIN,      [AH_ITEM_OFFLOAD] = AH_SVG_SOLID,  [AH_ITEM_RESULT] = AH_SVG_GREY,
     [AH_ITEM_EVICT] = AH_SVG_AGAIN,
-    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,
+    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,   [AH_ITEM_STATES_IN] = AH_SVG_DARK, [AH_ITEM_UPDATE_STREAMED] = AH_SVG_DARK,
 };
 
 /* The tops of what a panel consists of; rows[lane] < 0: nothing ever ran there. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, host
- * update. */
-enum { ITEMS_PER_PARTITION = 12, ITEMS_IN_TILES = 3, ITEMS_PER_ITERATION = 3 };
+/* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, states
+ * in, update on the host or streamed. */
+enum { ITEMS_PER_PARTITION = 13, ITEMS_IN_TILES = 4, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations)
 {

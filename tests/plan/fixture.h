@@ -89,6 +89,7 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
                      .selective = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - c),
                      .offload_params = (int)fixture_draw(fixture, 0, o),
                      .offload_optimizer = o,
+                     .streamed = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, o),
                      .embedding_on_host = fixture_draw(fixture, 0, 1),
                      .head_on_host = fixture_draw(fixture, 0, 1),
                      .slots = (int)fixture_draw(fixture, 1, 2 * layers),

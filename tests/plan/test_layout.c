@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "bind/bind.h"
 #include "plan/fixture.h"
 #include "sched/switches.h"
 
@@ -136,6 +137,13 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
                  part);
+    int64_t tile = ah__tile_count(part_of(partition, plan, 1), plan->switches.tiles);
+    for (int i = 0; plan->switches.streamed && i < AH_STAGES; i++) {
+        int64_t stage = layout->stages_offset + i * layout->stage_bytes;
+        for (int s = 0; s < 3; s++)
+            area_add(areas, stage + s * layout->stage_state_bytes, tile * 4);
+        area_add(areas, stage + 3 * layout->stage_state_bytes, tile * (partition->compute == AH_F32 ? 4 : 2));
+    }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
     if (partition->compute == AH_F32)

@@ -16,6 +16,7 @@ static const struct ah_plan example = {
                  .overtaking = 3,
                  .checkpoint = 4,
                  .selective = 3,
+                 .streamed = 2,
                  .offload_params = 2,
                  .offload_optimizer = 6,
                  .embedding_on_host = true,
@@ -46,6 +47,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.tiles, b->switches.tiles);
     assert_int_equal(a->switches.overtaking, b->switches.overtaking);
     assert_int_equal(a->switches.selective, b->switches.selective);
+    assert_int_equal(a->switches.streamed, b->switches.streamed);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -138,6 +140,7 @@ static void refuses_wrong_files(void **state)
         {"layers", "5", "o=6: found 6, expected at most layers=5", AH_EINPUT},
         {"layers", "3", "c=4: found 4, expected at most layers=3", AH_EINPUT},
         {"selective", "5", "selective=5: found 5, expected at most layers-c=4", AH_EINPUT},
+        {"streamed", "7", "streamed=7: found 7, expected at most o=6", AH_EINPUT},
         {"colour", "1", "key 'colour': found an unknown key", AH_EINPUT},
         {"version", "\"99.0.0\"", "key 'version': found '99.0.0', expected '", AH_ESTALE},
     };
@@ -160,14 +163,16 @@ static void every_key_is_required(void **state)
     int keys = 0;
     for (const cJSON *child = tree->child; child; child = child->next, keys++) {
         char words[80];
-        if (strcmp(child->string, "resident_ns") == 0 || strcmp(child->string, "selective") == 0) { /* younger */
+        bool younger = strcmp(child->string, "resident_ns") == 0 || strcmp(child->string, "selective") == 0 ||
+                       strcmp(child->string, "streamed") == 0;
+        if (younger) {
             assert_ok(read_edited(path, child->string, NULL));
             continue;
         }
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 28);
+    assert_int_equal(keys, 29);
     cJSON_Delete(tree);
 }
 
@@ -247,6 +252,9 @@ static void specs_are_parsed(void **state)
     assert_ok(ah__plan_spec(&plan, &given, "c=5,selective=3,p=0,o=2", 8));
     assert_int_equal(plan.switches.selective, 3);
     assert_int_equal(given, AH_PLAN_GIVEN_SELECTIVE);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,streamed=2", 8));
+    assert_int_equal(plan.switches.streamed, 2);
+    assert_int_equal(given, AH_PLAN_GIVEN_STREAMED);
 }
 
 static void wrong_specs_are_refused(void **state)
@@ -258,6 +266,7 @@ static void wrong_specs_are_refused(void **state)
         {"c=8,p=9,o=8", "--plan: p=9: found 9, expected at most o=8"},
         {"c=6,p=2,o=8,selective=3", "--plan: selective=3: found 3, expected at most layers-c=2"},
         {"c=6,p=2,o=8,selective=-1", "--plan: selective=-1: found '-1', expected a number from 0 to 1000000"},
+        {"c=6,p=2,o=4,streamed=5", "--plan: streamed=5: found 5, expected at most o=4"},
         {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
         {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
         {"c=8,p=2", "--plan: o is missing"},
@@ -328,13 +337,14 @@ static void table_of_the_example(void **state)
     (void)state;
     struct ah_budget budget = {.device_bytes = 67108864};
     char *text = printed(&example, &budget);
-    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 of 8 blocks, policy autohete\n"
+    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 streamed=2 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
                               "  blocks 1-2        recompute   on device      device     on device\n"
                               "  blocks 3-4        recompute   fetched twice  host       to host\n"
-                              "  blocks 5-7        selective   fetched once   host       to host\n"
-                              "  block 8           keep        fetched once   host       to host\n"
+                              "  blocks 5-6        selective   fetched once   host       to host\n"
+                              "  block 7           selective   fetched once   streamed   to host\n"
+                              "  block 8           keep        fetched once   streamed   to host\n"
                               "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
@@ -345,6 +355,7 @@ static void table_of_the_example(void **state)
                               "  recompute: keeps only its input, makes its activations again for backward\n"
                               "  selective: keeps products and attention, makes all else again for backward\n"
                               "  fetched twice: gives its parameters back after forward, fetches them again\n"
+                              "  streamed: optimizer states stay on the host, visit the device to be updated\n"
                               "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                               "  host optimizer (host)\n");
     free(text);

@@ -37,6 +37,9 @@ static void world_init(struct world *world, uint64_t seed, int layers, const cha
         costs->ns[AH_ITEM_OFFLOAD][class] = link * size;
         costs->ns[AH_ITEM_INPUT][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
     }
+    bool streams = fixture_draw(f, 0, 1);
+    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
+    costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
@@ -91,11 +94,13 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                     int most = plan.switches.layers - plan.switches.checkpoint;
                     plan.switches.embedding_on_host = places & 1;
                     plan.switches.head_on_host = places & 2;
-                    for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++) {
-                        plan.switches.selective = s;
-                        int64_t step = exhaust_slots(plan, world, budget);
-                        best = step < best ? step : best;
-                    }
+                    int streams = ah__predictor_streams(&world->predictor) ? plan.switches.offload_optimizer : 0;
+                    for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++)
+                        for (plan.switches.streamed = 0; plan.switches.streamed <= streams; plan.switches.streamed++) {
+                            plan.switches.selective = s;
+                            int64_t step = exhaust_slots(plan, world, budget);
+                            best = step < best ? step : best;
+                        }
                 }
     return best;
 }
@@ -165,6 +170,7 @@ static void no_schedule_beats_the_bound(void **state)
         struct ah_plan plan = fixture_plan(&world.fixture);
         if (round / policies % 4)
             world_shake(&world, &plan);
+        plan.switches.streamed = world.predictor.policy->delay ? 0 : plan.switches.streamed;
         struct ah_sched_config config;
         ah__sched_config_of(&config, &plan.switches, &world.fixture.partition, world.predictor.policy);
         int least = ah__sched_min_slots(&config);

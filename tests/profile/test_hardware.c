@@ -295,6 +295,8 @@ static void copies_and_updates_take_their_bytes(void **state)
     assert_near(block_ms(profile, AH_ITEM_UPDATE_HOST), 453.065 * 28 / (204.8 * 0.82), 0.001);
     assert_near(block_ms(profile, AH_ITEM_UPDATE_DEVICE), 453.065 * 26 / (1555 * 0.89), 0.001);
     assert_near(block_ms(profile, AH_ITEM_CAST), 453.065 * 6 / (1555 * 0.89), 0.002);
+    assert_near(block_ms(profile, AH_ITEM_STATES_IN), 453.065 * 14 / 26, 0.001);
+    assert_near(block_ms(profile, AH_ITEM_UPDATE_STREAMED), 453.065 * (14.0 / 26 + 26 / (1555 * 0.89)), 0.001);
     assert_near(block_ms(profile, AH_ITEM_RESULT), 0.010, 0.001);
     assert_near(block_ms(profile, AH_ITEM_INPUT), 0.010 + 0.065536 / 26, 0.001);
     assert_int_equal(profile->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);

@@ -8,7 +8,8 @@ struct checker {
     const struct ah_timeline *timeline;
     const struct ah_sched_config *config;
     int64_t iterations;
-    const struct ah_span **found; /* [tile][iteration][partition][kind]; backward casts and gathers count as tile 1 */
+    const struct ah_span **found; /* [tile][iteration][partition][kind]; backward casts and gathers count as tile 1,
+                                   * streamed updates as those of the host */
 };
 
 static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
@@ -38,6 +39,22 @@ static const struct ah_span *update_of(const struct checker *c, int64_t k, int p
 {
     const struct ah_span *final = get_tile(c, k, partition, AH_ITEM_UPDATE_HOST, tile);
     return final ? final : get_tile(c, k, partition, AH_ITEM_UPDATE_AHEAD, tile);
+}
+
+/* What a tile's streamed update found in its stage; of a provisional one kept where no update is. */
+static const struct ah_span *states_of(const struct checker *c, const struct ah_span *update)
+{
+    enum ah_item_kind kind = update->item.spare_set >= 0 ? AH_ITEM_UPDATE_STREAMED : AH_ITEM_STATES_IN;
+    return get_tile(c, update->item.iteration, update->item.partition, kind, update->item.tile);
+}
+
+/* The kind under which an item is kept. */
+static enum ah_item_kind kept_as(const struct ah_item *item)
+{
+    bool ahead = item->spare_set >= 0;
+    if (item->kind == AH_ITEM_UPDATE_STREAMED)
+        return ahead ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
+    return item->kind == AH_ITEM_STATES_IN && ahead ? AH_ITEM_UPDATE_STREAMED : item->kind;
 }
 
 static bool on_host(const struct ah_sched_config *config, int g)
@@ -76,6 +93,37 @@ static void after_span(const struct ah_span *later, const struct ah_span *earlie
     else if (later->start_ns < earlier->end_ns)
         fail_msg("iteration %lld partition %d: %s: %lld is before %lld", (long long)later->item.iteration,
                  later->item.partition, what, (long long)later->start_ns, (long long)earlier->end_ns);
+}
+
+/* States of the last blocks visit the device, those of no others; what arrives in a stage is what is updated there. */
+static void check_streamed(const struct checker *c, const struct ah_span *update, const struct ah_span *offload)
+{
+    const struct ah_switches *switches = &c->config->switches;
+    int g = update->item.partition;
+    bool streams = g <= switches->layers && g > switches->layers - switches->streamed;
+    assert_true((update->item.kind == AH_ITEM_UPDATE_STREAMED) == streams);
+    if (!streams)
+        return;
+    const struct ah_span *states = states_of(c, update);
+    after_span(states, offload, "states after their gradient");
+    after_span(update, states, "streamed update after its states");
+    assert_int_equal(states->item.stage, update->item.stage);
+    assert_int_equal(states->item.set, update->item.set);
+    assert_in_range(update->item.stage, 0, AH_STAGES - 1);
+}
+
+/* A stage holds one piece from its arrival until it has gone home; pieces pass in turn. */
+static void check_stages(const struct checker *c)
+{
+    int64_t free_ns[AH_STAGES] = {0};
+    const struct ah_timeline *timeline = c->timeline;
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *update = &timeline->spans[i];
+        if (update->item.kind != AH_ITEM_UPDATE_STREAMED)
+            continue;
+        assert_true(states_of(c, update)->start_ns >= free_ns[update->item.stage]);
+        free_ns[update->item.stage] = update->end_ns;
+    }
 }
 
 static bool casts(const struct ah_sched_config *config, int g)
@@ -143,6 +191,7 @@ static void check_group(const struct checker *c, int64_t k, int g)
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
         after_span(update_of(c, k, g, t), offload, "update after its gradient");
+        check_streamed(c, update_of(c, k, g, t), offload);
         int delay = c->config->policy->delay;
         if (k > delay)
             after_span(fetch, update_of(c, k - 1 - delay, g, t), "fetch after the last update");
@@ -304,7 +353,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
         const struct ah_span **at =
             &c.found[(again ? one : span->item.tile * one) +
                      (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
-                     (int)span->item.kind];
+                     (int)kept_as(&span->item)];
         if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
         *at = span;
@@ -312,5 +361,6 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
     for (int64_t k = 0; k < c.iterations; k++)
         check_iteration(&c, k);
     check_slots(&c);
+    check_stages(&c);
     free(c.found);
 }

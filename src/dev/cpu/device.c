@@ -156,6 +156,7 @@ static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *option
     bool pinned = in_order && cpu->threads + cpu->host_threads <= cores;
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? first : -1));
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? first + cpu->threads : -1));
+    AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_D2H], 1, -1)); /* updates what streams through the device */
     if (cpu->comm->ranks > 1) /* norms of this rank's parts are taken where they are summed */
         AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMM], 1, pinned ? first + cpu->threads : -1));
     return lanes_start(cpu, pinned ? first + cpu->threads : -1);

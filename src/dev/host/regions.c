@@ -36,15 +36,17 @@ void ah__regions_clear(struct ah_regions *regions)
 enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 
 /* What each lane may do: where copies go from and to, where arithmetic reads and writes, where programs run, where
- * buffers of collectives lie. */
+ * buffers of collectives lie, where the operands of optimizer updates do. */
 static const struct lane_row {
-    enum side from, to, compute, programs, collectives;
+    enum side from, to, compute, programs, collectives, updates;
 } lane_table[AH_LANE_COUNT] = {
-    [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .programs = SIDE_DEVICE},
+    [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .programs = SIDE_DEVICE,
+                         .updates = SIDE_DEVICE},
     [AH_LANE_H2D] = {.from = SIDE_HOST, .to = SIDE_DEVICE},
-    [AH_LANE_D2H] = {.from = SIDE_DEVICE, .to = SIDE_HOST},
-    [AH_LANE_HOST] = {.from = SIDE_HOST, .to = SIDE_HOST, .compute = SIDE_HOST},
-    [AH_LANE_COMM] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .collectives = SIDE_DEVICE},
+    [AH_LANE_D2H] = {.from = SIDE_DEVICE, .to = SIDE_HOST, .updates = SIDE_DEVICE},
+    [AH_LANE_HOST] = {.from = SIDE_HOST, .to = SIDE_HOST, .compute = SIDE_HOST, .updates = SIDE_HOST},
+    [AH_LANE_COMM] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .collectives = SIDE_DEVICE,
+                      .updates = SIDE_DEVICE},
 };
 
 static bool region_holds(const struct ah_region *region, const void *at, int64_t bytes)
@@ -260,7 +262,7 @@ int ah__regions_check(struct ah_regions *regions, enum ah_lane lane, const struc
     case AH_TASK_CAST:
         return row->compute ? cast_check(regions, row->compute, task) : lane_refuse("cast");
     case AH_TASK_ADAM:
-        return row->compute ? adam_check(regions, row->compute, task) : lane_refuse("adam");
+        return row->updates ? adam_check(regions, row->updates, task) : lane_refuse("adam");
     case AH_TASK_SQNORM:
         return row->compute ? sqnorm_check(regions, row->compute, task) : lane_refuse("sqnorm");
     case AH_TASK_CLIP:

@@ -86,6 +86,8 @@ static void one_machine(struct tally *tally, const struct bench *bench)
     given(tally, bench, "c=0,p=4,o=8", "autohete-paper");
     given(tally, bench, "c=0,p=0,o=0,selective=8", "autohete");
     given(tally, bench, "c=2,p=2,o=4,selective=4", "autohete");
+    given(tally, bench, "c=0,p=0,o=8,streamed=8,tiles=4", "autohete");
+    given(tally, bench, "c=8,p=4,o=8,streamed=3,tiles=2", "autohete");
     chosen(tally, bench, 0.6, "autohete");
     for (int i = 0; ah__policies[i]; i++)
         if (ah__policy_is_placed(ah__policies[i]) && ah__policies[i] != &ah__policy_resident)

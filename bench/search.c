@@ -1,7 +1,7 @@
 /* How far the planner's choice stays behind a random search over all switches together, which shares the simulator but
  * none of the search: half of its draws are uniform, half change some switches of its best. Positive: the planner's
  * plan is slower. Also how long planning took.
- *     search [--hardware NAME] [--seconds S] [--model NAME] */
+ *     search [--hardware NAME] [--ranks N] [--rates autohete,deepspeed] [--seconds S] [--model NAME] */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { ITERATIONS = 5 };
+enum { ITERATIONS = 5, BATCH = 8 };
 
 static uint64_t drawn;
 
@@ -40,6 +40,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
         switches->offload_optimizer = draw(0, layers);
     if (draw(1, rarely) == 1 || switches->offload_params > switches->offload_optimizer)
         switches->offload_params = draw(0, switches->offload_optimizer);
+    if (draw(1, rarely) == 1 || switches->streamed > switches->offload_optimizer)
+        switches->streamed = draw(0, 1) ? 0 : draw(0, switches->offload_optimizer);
     if (draw(1, rarely) == 1)
         switches->embedding_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
@@ -78,8 +80,8 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
 static struct ah_plan search_randomly(const struct ah_predictor *predictor, const struct ah_budget *budget,
                                       double seconds, int64_t *count)
 {
-    struct ah_plan best = {.switches = {.layers = predictor->partition->layers, .ranks = 1, .tiles = 1, .slots = 2,
-                                        .refetch_ahead = 1},
+    struct ah_plan best = {.switches = {.layers = predictor->partition->layers, .tiles = 1, .slots = 2,
+                                        .ranks = ah__predictor_ranks(predictor), .refetch_ahead = 1},
                            .workspace_bytes = predictor->profile->workspace_bytes};
     double end = now_s() + seconds;
     for (*count = 0; now_s() < end;) {
@@ -101,18 +103,24 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,selective=%d,p=%d,o=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,head=%s",
-           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->slots, s->refetch_ahead, s->tiles,
+    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,head=%s",
+           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed, s->slots,
+           s->refetch_ahead, s->tiles,
            s->overtaking, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device");
 }
 
-static void row(const char *name, const struct ah_hardware *hardware, double seconds)
+struct losses {
+    double percent[512], planning_s;
+    size_t count;
+};
+
+static void row(struct losses *losses, const char *name, const struct ah_hardware *hardware,
+                const struct ah_estimate_options *options, double seconds)
 {
     char path[64];
     struct ah_hardware_info info;
     struct ah_step_options step = {.clips = true};
-    struct ah_estimate_options options = {.ranks = 1};
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -123,19 +131,22 @@ static void row(const char *name, const struct ah_hardware *hardware, double sec
     int64_t count, chosen_ns;
     snprintf(path, sizeof path, "models/gpt-%s.json", name);
     ah_hardware_get(&info, hardware);
-    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes};
+    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / options->ranks};
     BENCH(ah_model_load(&model, path));
-    BENCH(ah_model_record(&graph, model, 8, 1024, AH_BF16));
+    BENCH(ah_model_record(&graph, model, BATCH, 1024, AH_BF16));
     BENCH(ah_partition_new(&partition, graph, &step));
-    BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
+    BENCH(ah_profile_estimate(&profile, partition, hardware, options));
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
     double start = now_s();
     BENCH(ah__plan_search(&chosen, &report, &predictor, &budget));
     double planning = now_s() - start;
     BENCH(ah__plan_step_ns(&chosen_ns, &chosen, &predictor, ITERATIONS));
     struct ah_plan best = search_randomly(&predictor, &budget, seconds, &count);
+    double percent = 100 * ((double)chosen_ns / (double)best.step_ns - 1);
+    losses->percent[losses->count++ % AH_LENGTH(losses->percent)] = percent;
+    losses->planning_s = planning > losses->planning_s ? planning : losses->planning_s;
     printf("%-4s %9.1f ms %9.1f ms %+6.2f%%  %6.3f s %6lld  %6lld", name, (double)chosen_ns / 1e6,
-           (double)best.step_ns / 1e6, 100 * ((double)chosen_ns / (double)best.step_ns - 1), planning,
+           (double)best.step_ns / 1e6, percent, planning,
            (long long)report.simulated, (long long)count);
     if (best.step_ns < chosen_ns) {
         print_switches(&chosen);
@@ -151,24 +162,42 @@ static void row(const char *name, const struct ah_hardware *hardware, double sec
     ah_model_free(model);
 }
 
-int main(int argc, char **argv)
+static void table(const char *name, const struct ah_hardware *hardware, const struct ah_estimate_options *options,
+                  const char *only, int seconds)
 {
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
-    const char *name = "a100-40g", *only = NULL;
-    int seconds = 10;
+    struct losses losses = {.count = 0};
+    printf("%s, %d of its devices, rates: %s, bf16, batch %d of 1024 tokens on each, clipping; %d s of random search "
+           "each\n", name, options->ranks, options->optimizer, BATCH, seconds);
+    printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
+    for (size_t i = 0; i < AH_LENGTH(models); i++)
+        if (!only || strcmp(only, models[i]) == 0)
+            row(&losses, models[i], hardware, options, seconds);
+    if (losses.count)
+        printf("of %zu: median %+.2f%%, worst %+.2f%%; planning took at most %.3f s\n\n", losses.count,
+               bench_quantile(losses.percent, losses.count, 0.5), bench_quantile(losses.percent, losses.count, 1),
+               losses.planning_s);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = "a100-40g", *only = NULL, *rates = "autohete,deepspeed,pytorch";
+    int seconds = 10, ranks = 1;
+    char rate[32];
     struct ah_hardware *hardware;
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &name, "the machine that is simulated"},
+        {"ranks", BENCH_COUNT, &ranks, "of its devices"},
+        {"rates", BENCH_TEXT, &rates, "whose, separated by commas"},
         {"seconds", BENCH_COUNT, &seconds, "of random search for each model"},
         {"model", BENCH_TEXT, &only, "only this one, like 4b"},
     };
     BENCH_OPTIONS(argc, argv, "How far the planner's choice stays behind a random search over all switches.", options);
     BENCH(ah_hardware_load(&hardware, name));
-    printf("%s, bf16, batch 8 of 1024 tokens, clipping; %d s of random search each\n", name, seconds);
-    printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
-    for (size_t i = 0; i < AH_LENGTH(models); i++)
-        if (!only || strcmp(only, models[i]) == 0)
-            row(models[i], hardware, seconds);
+    while (bench_word(rate, sizeof rate, &rates)) {
+        struct ah_estimate_options estimate = {.ranks = ranks, .optimizer = rate};
+        table(name, hardware, &estimate, only, seconds);
+    }
     ah_hardware_free(hardware);
     return 0;
 }

@@ -104,8 +104,8 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
  * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
  * which they keep; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
- * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). The last
- * `streamed` of them are updated on the device all the same: their states visit it piece by piece. */
+ * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). Of
+ * them `streamed`, evenly spread, are updated on the device all the same: their states visit it piece by piece. */
 struct ah_switches {
     int layers;
     int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
@@ -120,7 +120,7 @@ struct ah_switches {
     int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
-    int streamed;           /* the last blocks of those on the host: their states visit the device to be updated */
+    int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */

@@ -161,6 +161,24 @@ static struct triple transfer(const struct ah_switches *switches, const struct a
     return ah__ranks(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
+/* The lowest block on the host that streams, or that does not; layers + 1: none. It has the longest round. */
+static int first_updated(const struct ah_switches *switches, bool streams)
+{
+    int block = ah__first_on_host(switches);
+    while (block <= switches->layers && ah__streams(switches, block) != streams)
+        block++;
+    return block;
+}
+
+/* The highest one, or 0. */
+static int last_updated(const struct ah_switches *switches, bool streams)
+{
+    int block = switches->layers;
+    while (block > 0 && (!ah__on_host(switches, block) || ah__streams(switches, block) != streams))
+        block--;
+    return block;
+}
+
 /* Between the last host update of one iteration and the first of the next the host has nothing to do: that update's
  * parameters travel, the remaining forward runs, then the backward up to the first gradient that goes to the host, and
  * that one travels. */
@@ -170,7 +188,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t blocks = switches->layers, bring = INT64_MAX, leave;
-    int64_t above = switches->streamed, of_host = switches->offload_optimizer - above;
+    int64_t of_host = switches->offload_optimizer - switches->streamed, above = blocks - last_updated(switches, false);
     if (host_updates_ns(switches, predictor) == 0)
         return 0;
     if (switches->head_on_host)
@@ -188,7 +206,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
-/* The same of the stages through which states stream: those of the last blocks. */
+/* The same of the stages through which states stream. */
 static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
@@ -197,8 +215,9 @@ static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct 
     int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STREAMED).b;
     if (switches->streamed == 0)
         return 0;
-    return switches->streamed * max_ns(in, out) + fetch.b + f.b + f.h + b.h + b.b +
-           again_ns(switches, predictor, switches->layers) + offload.b;
+    int64_t last = last_updated(switches, true), above = switches->layers - last;
+    return switches->streamed * max_ns(in, out) + fetch.b + (above + 1) * (f.b + b.b) + f.h + b.h +
+           again_ns(switches, predictor, (int)last) + offload.b;
 }
 
 /* A group's own round: fetch, the forward from it on, the backward down to it, its gradient's transfer home, its
@@ -209,19 +228,19 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
-    int64_t first = ah__first_on_host(switches); /* the lowest block on the host has the longest round */
     int64_t longest = 0, streamed = switches->streamed;
+    int64_t first = first_updated(switches, false), stream = first_updated(switches, true);
     if (switches->embedding_on_host)
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
                   again_ns(switches, predictor, 1);
     if (switches->offload_optimizer > streamed)
         longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
-                                      switches->offload_optimizer * (f.b + b.b) +
-                                      again_ns(switches, predictor, first));
+                                      (switches->layers - first + 1) * (f.b + b.b) +
+                                      again_ns(switches, predictor, (int)first));
     if (streamed)
         longest = max_ns(longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b + f.h + b.h +
-                                      streamed * (f.b + b.b) +
-                                      again_ns(switches, predictor, (int)(switches->layers - streamed + 1)));
+                                      (switches->layers - stream + 1) * (f.b + b.b) +
+                                      again_ns(switches, predictor, (int)stream));
     return longest;
 }
 

@@ -200,6 +200,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     ah__sched_config_of(&config, s, partition, ah__policy_find(joint->plan.policy));
     s->spares = exact_draw(0, s->offload_optimizer);
+    s->streamed = config.policy->delay ? 0 : exact_draw(0, 1) * exact_draw(0, s->offload_optimizer);
     s->slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     s->overtaking = exact_draw(0, 1) * s->slots;
     s->refetch_ahead = exact_draw(1, s->layers + 1);

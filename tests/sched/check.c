@@ -95,21 +95,29 @@ static void after_span(const struct ah_span *later, const struct ah_span *earlie
                  later->item.partition, what, (long long)later->start_ns, (long long)earlier->end_ns);
 }
 
-/* States of the last blocks visit the device, those of no others; what arrives in a stage is what is updated there. */
+/* States of so many blocks visit the device, those of no others; what arrives in a stage is what is updated there. */
 static void check_streamed(const struct checker *c, const struct ah_span *update, const struct ah_span *offload)
 {
     const struct ah_switches *switches = &c->config->switches;
     int g = update->item.partition;
-    bool streams = g <= switches->layers && g > switches->layers - switches->streamed;
-    assert_true((update->item.kind == AH_ITEM_UPDATE_STREAMED) == streams);
-    if (!streams)
+    if (update->item.kind != AH_ITEM_UPDATE_STREAMED)
         return;
+    assert_in_range(g, switches->layers - switches->offload_optimizer + 1, switches->layers);
     const struct ah_span *states = states_of(c, update);
     after_span(states, offload, "states after their gradient");
     after_span(update, states, "streamed update after its states");
     assert_int_equal(states->item.stage, update->item.stage);
     assert_int_equal(states->item.set, update->item.set);
     assert_in_range(update->item.stage, 0, AH_STAGES - 1);
+}
+
+/* Of each iteration's updates so many blocks' are streamed. */
+static void check_streams(const struct checker *c, int64_t k)
+{
+    int streams = 0;
+    for (int g = 1; g <= c->config->switches.layers; g++)
+        streams += on_host(c->config, g) && update_of(c, k, g, 0)->item.kind == AH_ITEM_UPDATE_STREAMED;
+    assert_int_equal(streams, c->config->switches.streamed);
 }
 
 /* A stage holds one piece from its arrival until it has gone home; pieces pass in turn. */
@@ -272,6 +280,7 @@ static void check_iteration(const struct checker *c, int64_t k)
     for (int g = 0; c->config->clips && g <= head; g++)
         check_clipping(c, k, g);
     check_sets(c, k);
+    check_streams(c, k);
     after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
     after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
     if (k >= 2)

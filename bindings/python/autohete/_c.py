@@ -219,6 +219,7 @@ class ah_switches(Structure):
         ("refetch_ahead", c_int),
         ("spares", c_int),
         ("selective", c_int),
+        ("streamed", c_int),
     ]
 
 

@@ -1,8 +1,9 @@
-/* What selective recomputation gains: the best plan with it against the best plan without it, everything else alike.
+/* What a switch of the plan gains, selective recomputation or states that stream: the best plan with it against the best
+ * plan without it, everything else alike.
  * Simulated for the paper's models on a machine of public figures within several budgets of device memory:
- *     levels [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
+ *     switches [--without streams] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     levels --trained [--rounds N] [--steps N]
+ *     switches --trained [--without streams] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -15,20 +16,21 @@
 enum { MOST_ROUNDS = 16, MOST_STEPS = 400 };
 
 struct settings {
-    const char *hardware, *budgets, *model;
+    const char *hardware, *budgets, *model, *without;
     int batch, seq, rounds, steps;
     bool trained;
 };
 
 /* The planner as it is, or without the switch. False: nothing fits. */
 static bool search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                   const struct ah_budget *budget, bool selective)
+                   const struct ah_budget *budget, const char *without)
 {
     struct ah_policy policy = ah__policy_autohete;
     struct ah_search_report report;
     struct ah_predictor predictor;
     BENCH(ah__predictor_init(&predictor, partition, profile, policy.name));
-    policy.selective = selective;
+    policy.selective &= strcmp(without, "selective") != 0;
+    policy.streams &= strcmp(without, "streams") != 0;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
     if (status != AH_EBUDGET)
@@ -39,8 +41,11 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
-    snprintf(text, size, "%d+%d,%d,%d,%d", s->checkpoint, s->selective, s->offload_params, s->offload_optimizer,
-             s->slots);
+    char streamed[16] = "";
+    if (s->streamed > 0)
+        snprintf(streamed, sizeof streamed, "/%d", s->streamed);
+    snprintf(text, size, "%d+%d,%d,%d%s,%d", s->checkpoint, s->selective, s->offload_params, s->offload_optimizer,
+             streamed, s->slots);
     return text;
 }
 
@@ -52,22 +57,39 @@ struct gains {
 };
 
 static void budget_row(struct gains *gains, const char *name, const struct ah_partition *partition,
-                       const struct ah_profile *profile, const struct ah_budget *budget)
+                       const struct ah_profile *profile, const struct ah_budget *budget, const char *switched)
 {
     struct ah_plan without, with;
     char text[2][64], memory[32];
     ah_size_format(memory, sizeof memory, budget->device_bytes);
-    if (!search(&without, partition, profile, budget, false)) {
+    if (!search(&without, partition, profile, budget, switched)) {
         printf("%-4s %9s   does not fit\n", name, memory);
         return;
     }
-    search(&with, partition, profile, budget, true);
+    search(&with, partition, profile, budget, "nothing");
     double percent = 100 * ((double)without.step_ns / (double)with.step_ns - 1);
     gains->percent[gains->count++ % AH_LENGTH(gains->percent)] = percent;
     printf("%-4s %9s  %9.1f ms %-17s %9.1f ms %-17s %+6.2f%%\n", name, memory, (double)without.step_ns / 1e6,
            switches_text(text[0], sizeof text[0], &without.switches), (double)with.step_ns / 1e6,
            switches_text(text[1], sizeof text[1], &with.switches), percent);
     fflush(stdout);
+}
+
+/* What the gain comes from. */
+static void note(const struct ah_partition *partition, const struct ah_profile *profile, const char *without)
+{
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    const int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
+    int64_t both = ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] + ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
+    if (strcmp(without, "selective") == 0)
+        printf("     of a block's saved bytes %.1f%% are made again, in %.2f%% of its forward and backward\n",
+               100 * (double)(block->saved_bytes - block->kept_bytes) / (double)block->saved_bytes,
+               100 * (double)profile->costs.selective_ns[AH_CLASS_BLOCK] / (double)both);
+    else
+        printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
+               (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
+               (double)ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] / 1e6,
+               (double)ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] / 1e6);
 }
 
 static void model_rows(struct gains *gains, const char *name, const struct settings *s,
@@ -91,14 +113,9 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
     while (bench_word(word, sizeof word, &budgets)) {
         struct ah_budget budget = {.device_bytes = bench_bytes(word), .host_bytes = info.host_bytes};
         budget.device_bytes = budget.device_bytes < info.device_bytes ? budget.device_bytes : info.device_bytes;
-        budget_row(gains, name, partition, profile, &budget);
+        budget_row(gains, name, partition, profile, &budget, s->without);
     }
-    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    printf("     of a block's saved bytes %.1f%% are made again, in %.2f%% of its forward and backward\n",
-           100 * (double)(block->saved_bytes - block->kept_bytes) / (double)block->saved_bytes,
-           100 * (double)profile->costs.selective_ns[AH_CLASS_BLOCK] /
-               (double)(profile->costs.ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] +
-                        profile->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK]));
+    note(partition, profile, s->without);
     ah_profile_free(profile);
     ah_partition_free(partition);
     ah_graph_free(graph);
@@ -108,13 +125,13 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
 static int simulated(const struct settings *s)
 {
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
-    static const char *const optimizers[] = {"autohete", "deepspeed"};
+    static const char *const optimizers[] = {"autohete", "deepspeed", "pytorch"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, s->hardware));
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
-        printf("%s, bf16, batch %d of %d tokens, clipping, host Adam: %s; c+selective,p,o,slots\n", s->hardware,
-               s->batch, s->seq, optimizers[i]);
+        printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; c+selective,p,o/streamed,slots\n",
+               s->hardware, s->batch, s->seq, optimizers[i], s->without);
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; m < AH_LENGTH(models); m++)
             if (!s->model || strcmp(s->model, models[m]) == 0)
@@ -150,7 +167,7 @@ static int trained_row(const struct bench *bench, const struct settings *s, int6
     struct ah_budget budget = {.device_bytes = device_bytes};
     char text[2][64];
     for (int i = 0; i < 2; i++)
-        if (!search(&sides[i].plan, bench->partition, bench->profile, &budget, i == 1))
+        if (!search(&sides[i].plan, bench->partition, bench->profile, &budget, i == 1 ? "nothing" : s->without))
             return 0;
     for (int r = 0; r < s->rounds; r++)
         for (int i = 0; i < 2; i++) {
@@ -214,19 +231,24 @@ static int trained(const struct settings *s)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .batch = 8, .seq = 1024,
+    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective", .batch = 8, .seq = 1024,
                          .rounds = 5, .steps = 16};
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one, like 4b"},
+        {"without", BENCH_TEXT, &s.without, "the switch: selective or streams"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
         {"trained", BENCH_FLAG, &s.trained, "trains for real on the CPU device instead"},
         {"rounds", BENCH_COUNT, &s.rounds, "trainings under each plan, 16 at most"},
         {"steps", BENCH_COUNT, &s.steps, "of a training, of which the first three do not count"},
     };
-    BENCH_OPTIONS(argc, argv, "What selective recomputation gains: the best plan with it and without it.", options);
+    BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
+    if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0) {
+        fprintf(stderr, "--without: found \"%s\", expected selective or streams\n", s.without);
+        return 2;
+    }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);
     s.steps = bench_least(s.steps, MOST_STEPS);
     return s.trained ? trained(&s) : simulated(&s);

@@ -314,6 +314,14 @@ static void stale_and_unknown_are_refused(void **state)
                  "at least 4");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3", partition, &world.profile, &budget, "resident"), AH_EINPUT,
                  "resident");
+    world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 5;
+    const char *streamed = "c=1,p=0,o=3,streamed=1";
+    assert_ok(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "stronghold"));
+    assert_fails(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "zero-offload-dpu"), AH_EINPUT,
+                 "streamed=1: found policy zero-offload-dpu, expected a synchronous one");
+    world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 0;
+    assert_fails(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "streamed=1: found a profile without times of 'states in'");
     world.profile.partition_signature++;
     assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_ESTALE, "profile");
     ah__predictor_fini(&world.predictor);

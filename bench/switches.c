@@ -1,5 +1,5 @@
-/* What a switch of the plan gains, selective recomputation or states that stream: the best plan with it against the best
- * plan without it, everything else alike.
+/* What a switch of the plan gains, selective recomputation or states that stream: the best plan with it against the
+ * best plan without it, everything else alike.
  * Simulated for the paper's models on a machine of public figures within several budgets of device memory:
  *     switches [--without streams] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
  * or trained for real on the CPU device with a throttled link, where memory binds:
@@ -130,7 +130,8 @@ static int simulated(const struct settings *s)
     BENCH(ah_hardware_load(&hardware, s->hardware));
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
-        printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; c+selective,p,o/streamed,slots\n",
+        printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
+               "c+selective,p,o/streamed,slots\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without);
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; m < AH_LENGTH(models); m++)
@@ -231,7 +232,8 @@ static int trained(const struct settings *s)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective", .batch = 8, .seq = 1024,
+    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective",
+                         .batch = 8, .seq = 1024,
                          .rounds = 5, .steps = 16};
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},

@@ -65,6 +65,8 @@ AH_API int ah_size_parse(int64_t *bytes, const char *text);
 AH_API int ah_rate_parse(int64_t *bytes_per_s, const char *text);
 /* 67108864 -> "64.0 MiB" into text[size]; returns text. */
 AH_API char *ah_size_format(char *text, size_t size, int64_t bytes);
+/* A count in `text`, which is returned: "812", "10.8 M", "1.20 G". */
+AH_API char *ah_count_format(char *text, size_t size, int64_t count);
 
 #ifdef __cplusplus
 }

@@ -120,3 +120,17 @@ char *ah_size_format(char *text, size_t size, int64_t bytes)
     ah__snprintf(text, size, "%.1f %s", value, names[i]);
     return text;
 }
+
+char *ah_count_format(char *text, size_t size, int64_t count)
+{
+    static const char units[] = " KMGT";
+    double value = (double)count;
+    int unit = 0;
+    for (; units[unit + 1] && value >= 999.95; unit++)
+        value /= 1000;
+    if (unit == 0)
+        snprintf(text, size, "%lld", (long long)count);
+    else
+        ah__snprintf(text, size, value < 10 ? "%.2f %c" : "%.1f %c", value, units[unit]);
+    return text;
+}

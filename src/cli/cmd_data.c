@@ -55,11 +55,11 @@ static double epochs_of(const struct data_args *args, const struct ah_data_resul
 static void print_text(FILE *to, const struct data_args *args, const struct ah_data_result *result)
 {
     char count[32], other[32], read[32], written[32];
-    fprintf(to, "documents: %s, %s of them for validation\n", ah__count_text(count, result->documents),
-            ah__count_text(other, result->val_documents));
-    fprintf(to, "tokens: %s (%s), %s of them for validation\n", ah__count_text(count, result->tokens),
-            result->tokenizer, ah__count_text(other, result->val_tokens));
-    fprintf(to, "model: %s parameters, %.3g tokens for each\n", ah__count_text(count, result->params),
+    fprintf(to, "documents: %s, %s of them for validation\n", ah_count_format(count, sizeof count, result->documents),
+            ah_count_format(other, sizeof other, result->val_documents));
+    fprintf(to, "tokens: %s (%s), %s of them for validation\n", ah_count_format(count, sizeof count, result->tokens),
+            result->tokenizer, ah_count_format(other, sizeof other, result->val_tokens));
+    fprintf(to, "model: %s parameters, %.3g tokens for each\n", ah_count_format(count, sizeof count, result->params),
             (double)result->tokens / (double)result->params);
     if (args->steps)
         fprintf(to, "steps: %lld of %lld x %lld tokens are %.3g epochs\n", (long long)args->steps,

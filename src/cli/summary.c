@@ -5,28 +5,16 @@
 
 #include "cli/out.h"
 
-const char *ah__count_text(char text[32], int64_t count)
-{
-    static const char units[] = " KMGT";
-    double value = (double)count;
-    int unit = 0;
-    for (; units[unit + 1] && value >= 999.95; unit++)
-        value /= 1000;
-    if (unit == 0)
-        snprintf(text, 32, "%lld", (long long)count);
-    else
-        snprintf(text, 32, value < 10 ? "%.2f %c" : "%.1f %c", value, units[unit]);
-    return text;
-}
-
 void ah__facts_print(FILE *to, const struct ah_train_facts *facts)
 {
     char all[32], train[32], val[32];
     const char *token = facts->text && facts->vocab_size <= 256 ? "byte" : "token";
     fprintf(to, "model: %s, %d block%s, %s parameters, %lld %ss in its vocabulary\n", facts->model, facts->layers,
-            facts->layers == 1 ? "" : "s", ah__count_text(all, facts->params), (long long)facts->vocab_size, token);
-    fprintf(to, "data: %s %ss: %s to train on, %s%s\n", ah__count_text(all, facts->tokens), token,
-            ah__count_text(train, facts->train_tokens), ah__count_text(val, facts->val_tokens),
+            facts->layers == 1 ? "" : "s", ah_count_format(all, sizeof all, facts->params),
+            (long long)facts->vocab_size, token);
+    fprintf(to, "data: %s %ss: %s to train on, %s%s\n", ah_count_format(all, sizeof all, facts->tokens), token,
+            ah_count_format(train, sizeof train, facts->train_tokens),
+            ah_count_format(val, sizeof val, facts->val_tokens),
             facts->held_out ? " held back for validation" : " of the same for validation: too few to hold back");
     fprintf(to, "steps: %lld to %lld of %lld x %lld %ss, %.3g epoch%s in all\n", (long long)facts->first_step,
             (long long)facts->steps, (long long)facts->batch, (long long)facts->seq, token, facts->epochs,

@@ -4,8 +4,6 @@
 
 #include "autohete.h"
 
-/* "10.8 M", "812", "1.2 G" in `text`, which is returned. */
-const char *ah__count_text(char text[32], int64_t count);
 /* Model, data and steps in two lines. */
 void ah__facts_print(FILE *to, const struct ah_train_facts *facts);
 /* Loss, step time, memory and where things lie; `unit` is what a token is. */

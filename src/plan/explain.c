@@ -14,8 +14,9 @@ struct row {
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
-    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %5d %5d  %-6s %-6s", what, switches->checkpoint, switches->selective,
-            switches->offload_params, switches->offload_optimizer, switches->streamed, switches->slots, switches->refetch_ahead,
+    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %5d %5d  %-6s %-6s", what, switches->checkpoint,
+            switches->selective, switches->offload_params, switches->offload_optimizer, switches->streamed,
+            switches->slots, switches->refetch_ahead,
             switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
 }
 
@@ -126,8 +127,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
                     (double)report.open_bound_ns / 1e6);
     else
         fprintf(to, "        no other candidate can be faster, by its lower bound\n");
-    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o", "str.", "slots",
-            "ahead", "embed.", "head", "step");
+    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o", "str.",
+            "slots", "ahead", "embed.", "head", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

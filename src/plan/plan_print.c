@@ -6,7 +6,7 @@
 
 /* What a table line says of one partition. */
 struct line {
-    bool block, recompute, selective, on_host, released, streams;
+    bool block, recompute, selective, on_host, released;
 };
 
 static struct line line_of(const struct ah_switches *switches, int partition)
@@ -17,14 +17,13 @@ static struct line line_of(const struct ah_switches *switches, int partition)
         .selective = ah__recomputes_selectively(switches, partition),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
-        .streams = ah__streams(switches, partition),
     };
 }
 
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released && a.streams == b.streams;
+           a.released == b.released;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
@@ -35,7 +34,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                                               : "keep";
     const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
-                   line.streams ? "streamed" : line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
+                   line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
 }
 
 static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
@@ -86,6 +85,10 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
 {
     ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
                    switches->slots);
+    if (switches->streamed > 0)
+        ah__buf_printf(buf,
+                       "  %-14s  of the %d block%s on the host %d, evenly spread, visit%s the device for updates\n", "streamed",
+                       switches->offload_optimizer, switches->offload_optimizer == 1 ? "" : "s", switches->streamed, switches->streamed == 1 ? "s" : "");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
                        switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");
@@ -128,8 +131,6 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
-    if (switches->streamed > 0)
-        ah__buf_printf(buf, "  streamed: optimizer states stay on the host, visit the device to be updated\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }

@@ -257,8 +257,8 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
     }
     /* Where parameters may lack updates, a cycle leads to a later iteration than the next. */
     plan->bound_cycle_ns = ah__offloads(switches)
-                               ? max_ns(max_ns(host_cycle_ns(switches, predictor), stream_cycle_ns(switches, predictor)),
-                                        round_ns(switches, predictor)) /
+                               ? max_ns(max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)),
+                                        stream_cycle_ns(switches, predictor)) /
                                      (1 + predictor->policy->delay)
                                : plan->bound_lane_ns;
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
@@ -359,9 +359,11 @@ static void caption_make(char text[200], const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
     int micro_batches = ah__micro_batches(partition);
-    ah__snprintf(text, 200, "%d blocks, %.3g M parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
-             (double)ah__partition_params(partition) * 1e-6, (long long)(micro_batches * partition->batch),
-             (long long)partition->seq, ah__dtype_word(partition->compute), predictor->profile->device);
+    char params[32];
+    ah_count_format(params, sizeof params, ah__partition_params(partition));
+    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
+             params, (long long)(micro_batches * partition->batch), (long long)partition->seq,
+             ah__dtype_word(partition->compute), predictor->profile->device);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,

@@ -205,10 +205,12 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
-/* One device has no collectives; a provisional update takes as long as any. */
+/* One device has no collectives; a provisional update takes as long as any; what has no time does not stream. */
 static bool may_be_missing(int item)
 {
-    return item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STREAMED || item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
+    bool ranks = item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
+    bool streams = item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STREAMED;
+    return ranks || streams || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)

@@ -534,7 +534,8 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
     if (result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
         streamed_next(sched, next))
         return true;
-    return sched->config.switches.streamed == 0 && (offload_next(sched, next, false) || result_next(sched, next, false));
+    return sched->config.switches.streamed == 0 &&
+           (offload_next(sched, next, false) || result_next(sched, next, false));
 }
 
 /* Blocks that are updated on the device take the other way. */

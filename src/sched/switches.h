@@ -24,8 +24,8 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
     return group > switches->layers ? switches->head_on_host : group >= ah__first_on_host(switches);
 }
 
-/* A block whose states are on the host and visit the device for their update: every so many-th of those on the host, the
- * last one among them, so that host and stages both get gradients from the start of backward to its end. */
+/* A block whose states are on the host and visit the device for their update: every so many-th of those on the host,
+ * the last one among them, so that host and stages both get gradients from the start of backward to its end. */
 static inline bool ah__streams(const struct ah_switches *switches, int group)
 {
     int64_t index = group - ah__first_on_host(switches), on_host = switches->offload_optimizer;

@@ -12,16 +12,17 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
 {
     struct ah_dev_info info;
     const struct ah_settings *settings = &session->settings;
-    char link[32] = "", micro[48] = "";
+    char link[32] = "", micro[48] = "", params[32];
     session->dev->ops->info(session->dev, &info);
     if (info.link_bytes_per_s)
         ah__snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
     if (settings->micro_batch != settings->batch)
         ah__snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
     ah__snprintf(text, CAPTION_SIZE,
-             "%s, %d blocks, %.3g M parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
+             "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
              ah_model_get(session->model)->name, session->partition->layers,
-             (double)ah__partition_params(session->partition) * 1e-6, (long long)settings->batch, micro,
+             ah_count_format(params, sizeof params, ah__partition_params(session->partition)),
+             (long long)settings->batch, micro,
              (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "",
              info.model, info.threads,
              info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);

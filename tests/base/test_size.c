@@ -70,6 +70,9 @@ static void formats(void **state)
     (void)state;
     char text[32];
     assert_string_equal(ah_size_format(text, sizeof text, 67108864), "64.0 MiB");
+    assert_string_equal(ah_count_format(text, sizeof text, 812), "812");
+    assert_string_equal(ah_count_format(text, sizeof text, 10800000), "10.8 M");
+    assert_string_equal(ah_count_format(text, sizeof text, 11555000000), "11.6 G");
     assert_string_equal(ah_size_format(text, sizeof text, 0), "0 B");
     assert_string_equal(ah_size_format(text, sizeof text, 1023), "1023 B");
     assert_string_equal(ah_size_format(text, sizeof text, 1536), "1.5 KiB");

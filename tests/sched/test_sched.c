@@ -101,7 +101,8 @@ static void drive_ok(const struct ah_drive *drive, const struct ah_sched_config 
 {
     const struct ah_switches *s = &config->switches;
     if (ah__drive(drive) != AH_OK)
-        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, tiles %d, ranks %d, casts %d, clips %d",
+        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, tiles %d, ranks %d, casts %d, "
+                 "clips %d",
                  ah_error(),
                  config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer, s->slots,
                  s->spares, s->streamed, s->tiles, s->ranks, config->casts, config->clips);

@@ -454,6 +454,7 @@ FUNCTIONS = {
     "ah_size_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_rate_parse": (c_int, [POINTER(c_int64), c_char_p]),
     "ah_size_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
+    "ah_count_format": (c_char_p, [c_char_p, c_size_t, c_int64]),
     "ah_data_options_init": (None, [POINTER(ah_data_options)]),
     "ah_data_prepare": (c_int, [POINTER(ah_data_result), POINTER(ah_data_options)]),
     "ah_tokenizer_open": (c_int, [POINTER(c_void_p), c_char_p]),

@@ -2,10 +2,12 @@
  * do not block, so that waiting can sleep, give up and see that another rank is gone. */
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "comm/mpi/beat.h"
 
@@ -119,11 +121,30 @@ static bool mpi_exchange(void *context, enum ah_channel channel, const struct ah
     }
 }
 
+static volatile sig_atomic_t abort_status;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    _exit(abort_status);
+}
+
+/* Does not return. The launcher may be on a machine that cannot be reached any more: it has a few seconds. */
+static void abort_all(int status)
+{
+    const unsigned patience_s = 3;
+    abort_status = status;
+    signal(SIGALRM, on_alarm);
+    alarm(patience_s);
+    MPI_Abort(MPI_COMM_WORLD, status);
+    _exit(status);
+}
+
 static void mpi_end(void *context, int status, bool together)
 {
     (void)context;
     if (!together)
-        MPI_Abort(MPI_COMM_WORLD, status);
+        abort_all(status);
     ah__beat_stop();
     if (mpi.started)
         MPI_Finalize();

@@ -33,6 +33,7 @@ libmpich-dev     package
 mpich            command:mpirun.mpich
 libopenmpi-dev   package
 openmpi-bin      command:mpirun.openmpi
+iproute2         command:ip
 '
 packages_quickstart='
 bible-kjv        command:bible

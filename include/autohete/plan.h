@@ -169,7 +169,7 @@ AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition
 /* Special sizes of micro-batches where one is asked for: the batch as a whole, and the fastest within the budget. */
 enum { AH_MICRO_BATCH_WHOLE = 0, AH_MICRO_BATCH_AUTO = -1 };
 
-/* A step of `batch` sequences that may be run in micro-batches. */
+/* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.ranks) each has so many. */
 struct ah_micro_batch_options {
     const struct ah_model *model;
     int64_t batch, seq;
@@ -195,7 +195,8 @@ struct ah_micro_batch {
 
 /* The size with the shortest predicted step within the budget: tries divisors of the batch from the smallest on, until
  * one does not fit. The first is profiled as ever, of the others only the programs. AH_EBUDGET: not even the smallest
- * fits. The caller frees graph, partition and profile. */
+ * fits. Several ranks all call it; they are profiled together and what rank 0 chooses is everybody's. The caller frees
+ * graph, partition and profile. */
 AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
 /* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size that has a plan
  * within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not tell. */

@@ -196,10 +196,10 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
 {
     return (struct ah_micro_batch_options){
         .model = artefacts->model,
-        .batch = inputs->batch,
+        .batch = inputs->batch / artefacts->ranks.ranks,
         .seq = seq_of(artefacts, inputs),
         .compute = artefacts->dtype,
-        .step = {.clips = inputs->clip > 0},
+        .step = {.clips = inputs->clip > 0, .ranks = artefacts->ranks.ranks},
         .dev = artefacts->dev,
         .budget = artefacts->budget,
         .plan = inputs->plan,
@@ -211,13 +211,13 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
 static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     struct ah_micro_batch chosen;
-    struct ah_ranks ranks;
-    if (ah_ranks_open(&ranks) == AH_OK && ranks.ranks > 1)
-        return ah__out_fault("--micro-batch: found auto, expected a size: not with several ranks yet");
+    int64_t batch;
     if (inputs->profile || inputs->hardware)
         return ah__out_fault("--micro-batch: found auto beside --%s, expected a size",
                              inputs->profile ? "profile" : "hardware");
     int status = ah__artefacts_dtype(&artefacts->dtype, "dtype", inputs->dtype);
+    if (status == AH_OK)
+        status = rank_batch(&batch, artefacts, inputs);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status == AH_OK)
@@ -237,7 +237,7 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
         ah__profile_age_print(artefacts->text, chosen.profile_kept_s);
     artefacts->plan = chosen.plan;
     artefacts->micro_batch = chosen.size;
-    artefacts->micro_batches = (int)(inputs->batch / chosen.size);
+    artefacts->micro_batches = (int)(batch / chosen.size);
     return AH_OK;
 }
 
@@ -252,7 +252,7 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
     else
         status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
                                &artefacts->budget, inputs->policy);
-    if (status != AH_EBUDGET || !artefacts->dev || artefacts->ranks.ranks > 1)
+    if (status != AH_EBUDGET || !artefacts->dev)
         return status;
     struct ah_micro_batch_options options = micro_batch_options(artefacts, inputs);
     return ah_micro_batch_advise(&options, artefacts->micro_batch);

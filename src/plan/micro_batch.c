@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/bind.h"
+#include "comm/comm.h"
 #include "plan/search.h"
 
 enum { SIZES_ALL = 12 }; /* of a batch with more divisors, each that is tried is twice the one before, or more */
@@ -31,12 +32,18 @@ static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_
     return status;
 }
 
+/* Those that try together. */
+static struct ah_comm *ranks_of(const struct ah_micro_batch_options *options)
+{
+    return options->step.ranks > 1 ? ah__comm() : ah__comm_self();
+}
+
 static bool searches(const struct ah_micro_batch_options *options)
 {
     return !options->plan || strcmp(options->plan, "auto") == 0;
 }
 
-static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
+static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
     if (searches(options))
         return ah_plan_search(&choice->plan, choice->partition, choice->profile, &options->budget, options->policy);
@@ -44,12 +51,22 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
                          options->policy);
 }
 
+/* Rank 0's, for all of them. */
+static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
+{
+    struct ah_comm *comm = ranks_of(options);
+    AH_TRY(ah__comm_agree(comm, comm->rank == 0 ? plan_make(choice, options) : AH_OK));
+    return comm->ops->move(comm, &choice->plan, sizeof choice->plan, 0, AH_ALL_RANKS);
+}
+
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
 
 /* Memory does not depend on times. */
 static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
-    *profile = (struct ah_profile){.costs.layers = partition->layers, .partition_signature = partition->signature};
+    *profile = (struct ah_profile){.costs.layers = partition->layers,
+                                    .ranks = ah__step_ranks(partition),
+                                    .partition_signature = partition->signature};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class++)
             profile->costs.ns[kind][class] = 1;
@@ -132,18 +149,28 @@ static int64_t size_after(int64_t size, int64_t batch)
     return next;
 }
 
-/* AH_EBUDGET when no plan fits; `like` is null for the first. */
+/* AH_EBUDGET: no. Rank 0's word counts. */
+static int choice_fits(const struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
+{
+    bool fits = true;
+    struct ah_comm *comm = ranks_of(options);
+    int status = comm->rank == 0 ? partition_fits(&fits, choice->partition, options) : AH_OK;
+    if (status == AH_OK && !fits)
+        status = ah__fail(AH_EBUDGET, "micro-batches of %lld do not fit", (long long)choice->size);
+    return ah__comm_agree(comm, status);
+}
+
+/* AH_EBUDGET when no plan fits; `like` is null for the first. Of several ranks each has the same status. */
 static int try_size(struct ah_micro_batch *out, const struct ah_micro_batch_options *options, int64_t size,
                     const struct ah_profile *like)
 {
-    bool fits = true;
-    AH_TRY(choice_begin(out, options, size));
-    int status = like ? partition_fits(&fits, out->partition, options) : AH_OK;
-    if (status == AH_OK && !fits)
-        status = ah__fail(AH_EBUDGET, "micro-batches of %lld do not fit", (long long)size);
+    struct ah_comm *comm = ranks_of(options);
+    int status = ah__comm_agree(comm, choice_begin(out, options, size));
+    if (status == AH_OK && like)
+        status = choice_fits(out, options);
     if (status == AH_OK)
-        status = ah__profile_measure_kept(&out->profile, &out->profile_kept_s, out->partition, options->dev, like,
-                                          &options->profile);
+        status = ah__comm_agree(comm, ah__profile_measure_kept(&out->profile, &out->profile_kept_s, out->partition,
+                                                               options->dev, like, &options->profile));
     if (status == AH_OK)
         status = plan_for(out, options);
     if (status != AH_OK)

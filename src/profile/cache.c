@@ -42,7 +42,7 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *context)
 static uint64_t hash_environment(void)
 {
     static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "MALLOC_", "GLIBC_", "CUDA_",
-                                           "CUBLAS", "CUDNN_"};
+                                           "CUBLAS", "CUDNN_", "UCX_", "FI_"};
     uint64_t sum = 0;
     for (char **each = environ; each && *each; each++)
         for (size_t i = 0; i < AH_LENGTH(prefixes); i++)
@@ -138,22 +138,33 @@ static int profile_share(struct ah_profile **profile, struct ah_comm *comm)
     return status;
 }
 
-/* Rank 0 looks for a kept one; where there is none, all measure together. */
-static int measure_together(struct ah_profile **out, int64_t *kept_s, const char *path,
-                            const struct ah_partition *partition, struct ah_dev *dev, const struct ah_profile *like,
-                            const struct ah_profile_options *options)
+/* The keys of all ranks as one: collectives are those of these machines and of the link between them. */
+static int key_join(uint64_t *key, struct ah_comm *comm)
+{
+    uint64_t all = 0;
+    for (int rank = 0; rank < comm->ranks; rank++) {
+        uint64_t each = *key;
+        AH_TRY(comm->ops->move(comm, &each, sizeof each, rank, AH_ALL_RANKS));
+        all = ah__hash_int(each, all);
+    }
+    *key = all;
+    return AH_OK;
+}
+
+static int measure_with_path(struct ah_profile **out, int64_t *kept_s, const char *path,
+                             const struct ah_partition *partition, struct ah_dev *dev, const struct ah_profile *like,
+                             const struct ah_profile_options *options)
 {
     struct ah_comm *comm = ah__comm();
     struct ah_dev_info info;
     struct ah_profile *profile = NULL;
     dev->ops->info(dev, &info);
-    AH_TRY(ah__comm_agree(comm, ah__profile_fits(partition, dev)));
-    if (comm->rank == 0 && path && !options->renew)
+    if (path && !options->renew)
         entry_load(&profile, kept_s, path, partition, &info);
     int status = profile_share(&profile, comm);
     if (status == AH_OK && !profile) {
         status = ah__comm_agree(comm, ah__profile_measure_like(&profile, partition, dev, like, NULL));
-        if (status == AH_OK && comm->rank == 0 && path)
+        if (status == AH_OK && path)
             entry_save(profile, options->cache, path);
         if (status == AH_OK)
             status = profile_share(&profile, comm);
@@ -165,6 +176,24 @@ static int measure_together(struct ah_profile **out, int64_t *kept_s, const char
     return status;
 }
 
+/* Rank 0 looks for a kept one; where there is none, all measure together. */
+static int measure_together(struct ah_profile **out, int64_t *kept_s, uint64_t key,
+                            const struct ah_partition *partition, struct ah_dev *dev, const struct ah_profile *like,
+                            const struct ah_profile_options *options)
+{
+    struct ah_comm *comm = ah__comm();
+    char *path = NULL; /* rank 0's */
+    AH_TRY(key_join(&key, comm));
+    int status = comm->rank == 0 && options->cache ? entry_path(&path, options->cache, key) : AH_OK;
+    if (status == AH_OK)
+        status = ah__profile_fits(partition, dev);
+    status = ah__comm_agree(comm, status);
+    if (status == AH_OK)
+        status = measure_with_path(out, kept_s, path, partition, dev, like, options);
+    ah__free(path);
+    return status;
+}
+
 int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
                              struct ah_dev *dev, const struct ah_profile *like,
                              const struct ah_profile_options *options)
@@ -173,13 +202,11 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
     char *path = NULL;
     dev->ops->info(dev, &info);
     *kept_s = -1;
+    const uint64_t key = key_make(partition, &info);
+    if (ah__step_ranks(partition) > 1)
+        return measure_together(out, kept_s, key, partition, dev, like, options);
     if (options->cache)
-        AH_TRY(entry_path(&path, options->cache, key_make(partition, &info)));
-    if (ah__step_ranks(partition) > 1) {
-        int together = measure_together(out, kept_s, path, partition, dev, like, options);
-        ah__free(path);
-        return together;
-    }
+        AH_TRY(entry_path(&path, options->cache, key));
     int status = ah__profile_fits(partition, dev);
     if (status == AH_OK && path && !options->renew && entry_load(out, kept_s, path, partition, &info)) {
         ah__free(path);

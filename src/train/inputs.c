@@ -148,7 +148,7 @@ static int resolve_ranks(struct ah_session *session)
         return ah__fail(AH_EINPUT, "batch: found %" PRId64 ", expected a multiple of %" PRId64 ", the ranks: it is "
                         "that of all of them", batch, ranks);
     if (size == AH_MICRO_BATCH_AUTO)
-        return ah__fail(AH_EINPUT, "micro_batch: found auto, expected a size: not with several ranks yet");
+        return AH_OK;
     session->micro_batch = size < batch / ranks ? size : batch / ranks;
     if (batch / ranks % session->micro_batch != 0)
         return ah__fail(AH_EINPUT, "micro_batch: found %" PRId64 ", expected a divisor of %" PRId64 ", the sequences "
@@ -314,7 +314,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
 {
     return (struct ah_micro_batch_options){
         .model = session->model,
-        .batch = session->settings.batch,
+        .batch = session->settings.batch / session->comm->ranks,
         .seq = session->settings.seq,
         .compute = session->settings.dtype,
         .packed = session->settings.pack,
@@ -338,9 +338,8 @@ static int plan_make(struct ah_session *session)
     else
         status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &session->budget,
                                policy_of(session));
-    /* What a checkpoint says stays; and several ranks would have to try together. */
-    bool fixed = session->resumed.folder != NULL || session->comm->ranks > 1;
-    return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->settings.micro_batch) : status;
+    bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
+    return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->micro_batch) : status;
 }
 
 /* A plan is plain data, and all ranks are of one version. */

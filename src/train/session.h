@@ -60,7 +60,8 @@ int ah__session_open_device(struct ah_session *session);
 int ah__session_profile(struct ah_session *session);
 /* Searched for, or given; of several ranks all take rank 0's. A refused budget names the micro-batch that would do. */
 int ah__session_plan(struct ah_session *session);
-/* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. */
+/* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. Of several ranks all
+ * take rank 0's. */
 int ah__session_choose(struct ah_session *session);
 /* Tells on_facts; the partition stands. */
 void ah__session_facts(const struct ah_session *session);

@@ -30,7 +30,7 @@ static int session_run(struct ah_session *session)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
     AH_TRY(all(session, ah__session_open_device(session)));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
-        AH_TRY(ah__session_choose(session));
+        AH_TRY(all(session, ah__session_choose(session)));
         ah__session_facts(session);
     } else {
         const struct ah_settings *settings = &session->settings;

@@ -2,20 +2,25 @@
  * do not block, so that waiting can sleep, give up and see that another rank is gone. */
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "comm/mpi/beat.h"
 
-enum { PIECE_BYTES = 1 << 30, ALARM = 1 }; /* MPI counts in int; the tag of what alarms */
+/* MPI counts in int. Between machines a beat waits behind the pieces that are under way to all peers, which must not
+ * take seconds over a slow link. ALARM: the tag of what alarms. */
+enum { PIECE_BYTES = 1 << 30, FAR_BYTES = 1 << 20, FAR_LEAST_BYTES = 256 << 10, SETS = 2, ALARM = 1 };
 
 static struct {
     struct ah_transport transport;
     MPI_Comm channel[AH_CHANNEL_COUNT];
-    MPI_Request *requests[AH_CHANNEL_COUNT]; /* two for each rank */
-    bool started;                            /* MPI by us */
+    MPI_Request *requests[AH_CHANNEL_COUNT][SETS]; /* two for each rank; of the pieces that are under way and next */
+    int64_t piece_bytes;                           /* the same on all ranks */
+    bool started;                                  /* MPI by us */
 } mpi;
 
 static double now_s(void)
@@ -39,7 +44,7 @@ static bool refused(int error, const char *what, char why[AH_TRANSPORT_WHY])
 }
 
 /* The piece of each message that begins at byte `first`; how many there are. -1: refused. */
-static int pieces_start(enum ah_channel channel, const struct ah_transfer *transfers, int count, int64_t first,
+static int pieces_start(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count, int64_t first,
                         char why[AH_TRANSPORT_WHY])
 {
     int started = 0;
@@ -48,9 +53,9 @@ static int pieces_start(enum ah_channel channel, const struct ah_transfer *trans
         int64_t left = t->bytes - first;
         if (left <= 0 && (first > 0 || t->bytes < 0))
             continue;
-        int bytes = (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
+        int bytes = (int)(left < mpi.piece_bytes ? left : mpi.piece_bytes);
         char *at = (char *)t->buffer + first;
-        MPI_Request *request = &mpi.requests[channel][started++];
+        MPI_Request *request = &mpi.requests[channel][set][started++];
         int tag = t->receives ? MPI_ANY_TAG : t->alarms ? ALARM : 0;
         int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request)
                                 : MPI_Isend(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request);
@@ -80,14 +85,14 @@ static bool hopeless(enum ah_channel channel, double until_s, double now, char w
 }
 
 /* Looks again and again, at first without a pause, then with longer and longer ones: the cores have other work. */
-static bool pieces_wait(enum ah_channel channel, int count, double until_s, char why[AH_TRANSPORT_WHY])
+static bool pieces_wait(enum ah_channel channel, int set, int count, double until_s, char why[AH_TRANSPORT_WHY])
 {
     const double eager_s = 100e-6;
     const long pause_most_ns = 500000;
     struct timespec pause = {.tv_nsec = 20000};
     double start_s = now_s();
     for (int done = 0;;) {
-        if (refused(MPI_Testall(count, mpi.requests[channel], &done, MPI_STATUSES_IGNORE), "transfer", why))
+        if (refused(MPI_Testall(count, mpi.requests[channel][set], &done, MPI_STATUSES_IGNORE), "transfer", why))
             return false;
         if (done)
             return true;
@@ -108,25 +113,50 @@ static bool mpi_exchange(void *context, enum ah_channel channel, const struct ah
 {
     (void)context;
     double until_s = patience_s > 0 ? now_s() + patience_s : 0;
-    for (int64_t first = 0;; first += PIECE_BYTES) {
-        int started = pieces_start(channel, transfers, count, first, why);
-        if (started < 0)
+    int64_t first = 0;
+    int set = 0, under_way = pieces_start(channel, set, transfers, count, first, why);
+    while (under_way > 0) {
+        first += mpi.piece_bytes;
+        int next = pieces_start(channel, !set, transfers, count, first, why);
+        if (next < 0 || !pieces_wait(channel, set, under_way, until_s, why))
             return false;
-        if (started == 0)
-            return true;
-        if (!pieces_wait(channel, started, until_s, why))
-            return false;
+        under_way = next;
+        set = !set;
     }
+    return under_way == 0;
+}
+
+static volatile sig_atomic_t exit_status;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    _exit(exit_status);
+}
+
+/* Ends this process when it has not ended by itself in a few seconds: the launcher of a rank that failed may be on a
+ * machine that cannot be reached any more; and over TCP, MPICH 4.0 at times waits in MPI_Finalize for ever. */
+static void end_soon(int status)
+{
+    const unsigned patience_s = 4;
+    fflush(NULL);
+    exit_status = status;
+    signal(SIGALRM, on_alarm);
+    alarm(patience_s);
 }
 
 static void mpi_end(void *context, int status, bool together)
 {
     (void)context;
-    if (!together)
+    end_soon(status);
+    if (!together) {
         MPI_Abort(MPI_COMM_WORLD, status);
+        _exit(status);
+    }
     ah__beat_stop();
     if (mpi.started)
         MPI_Finalize();
+    alarm(0);
 }
 
 /* ---- the start --------------------------------------------------------------------------------------------------- */
@@ -158,9 +188,17 @@ static bool find_shares(struct ah_transport *transport)
 
 static bool channels_open(const struct ah_transport *transport)
 {
+    int64_t far = FAR_BYTES / (transport->ranks > 1 ? transport->ranks - 1 : 1);
+    mpi.piece_bytes = far > FAR_LEAST_BYTES ? far : FAR_LEAST_BYTES;
+    if (transport->neighbours == transport->ranks)
+        mpi.piece_bytes = PIECE_BYTES;
     for (int i = 0; i < AH_CHANNEL_COUNT; i++) {
-        mpi.requests[i] = calloc(2 * (size_t)transport->ranks, sizeof *mpi.requests[i]);
-        if (!mpi.requests[i] || MPI_Comm_dup(MPI_COMM_WORLD, &mpi.channel[i]) != MPI_SUCCESS)
+        for (int set = 0; set < SETS; set++) {
+            mpi.requests[i][set] = calloc(2 * (size_t)transport->ranks, sizeof *mpi.requests[i][set]);
+            if (!mpi.requests[i][set])
+                return false;
+        }
+        if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi.channel[i]) != MPI_SUCCESS)
             return false;
         MPI_Comm_set_errhandler(mpi.channel[i], MPI_ERRORS_RETURN);
     }

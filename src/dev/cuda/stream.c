@@ -342,15 +342,31 @@ void ah__cuda_host_passed(void *context, struct ah_event event)
     __atomic_store_n(cuda->host_passed, event.sequence, __ATOMIC_RELEASE);
 }
 
-/* While the driver waits in vain: a GPU that has failed may owe callbacks. */
+/* What waits for other ranks ends by itself when NCCL is given up. */
+static void look_at_ranks(struct ah_cuda *cuda)
+{
+    struct ah_cuda_stream *stream = &cuda->stream[AH_LANE_COMM];
+    int status = ah__cuda_group_look(cuda);
+    if (status == AH_OK)
+        return;
+    pthread_mutex_lock(&cuda->mutex);
+    if (stream->finished < stream->submitted)
+        label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label);
+    failure_keep(cuda, status);
+    pthread_mutex_unlock(&cuda->mutex);
+}
+
+/* While the driver waits in vain: a GPU that has failed may owe callbacks, and other ranks an answer. */
 void ah__cuda_look(void *context)
 {
     struct ah_cuda *cuda = context;
     cudaError_t error = cudaSuccess;
     EACH_STREAM (stream, cuda)
         error = error == cudaSuccess ? fault_of(stream) : error;
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
+        look_at_ranks(cuda);
         return;
+    }
     pthread_mutex_lock(&cuda->mutex);
     failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));
     cuda->lost = true;
@@ -371,7 +387,7 @@ static int stream_open(struct ah_cuda_stream *stream)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].start, cudaEventDefault));
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].end, cudaEventDefault));
     }
-    if (stream->lane == AH_LANE_COMPUTE)
+    if (stream->lane == AH_LANE_COMPUTE || (stream->lane == AH_LANE_COMM && stream->cuda->comm->ranks > 1))
         AH_CUDA_TRY(cudaMalloc((void **)&stream->partials, AH_CUDA_PARTIALS * sizeof(double)));
     return AH_OK;
 }

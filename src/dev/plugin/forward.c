@@ -9,10 +9,11 @@
 
 static const struct ah_plugin_host *host;
 
+/* A second device of a plugin finds the first at work; ranks as threads open theirs at the same time. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
-    if (host != given) /* a second device of a plugin finds the first at work */
-        host = given;
+    const struct ah_plugin_host *none = NULL;
+    __atomic_compare_exchange_n(&host, &none, given, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* ---- base/ ------------------------------------------------------------------------------------------------------- */

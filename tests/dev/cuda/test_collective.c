@@ -9,22 +9,33 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "comm/threads.h"
 #include "dev/cuda/collective.h"
 #include "op/bf16.h"
+#include "run/joint.h"
 
 enum { DEVICES = 4 };
 
 /* Threads must not change the environment: it is as wanted before they start. */
-static void ranks_run(int ranks, int devices, void (*work)(int rank, void *context), void *context)
+static void gpus_begin(int devices)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", devices);
     setenv("AUTOHETE_EMULATION_DEVICES", text, 1);
     emulated_begin();
-    threads_run(ranks, work, context);
+    emulation_reset();
+}
+
+static void gpus_end(void)
+{
     emulated_end();
     unsetenv("AUTOHETE_EMULATION_DEVICES");
+}
+
+static void ranks_run(int ranks, int devices, void (*work)(int rank, void *context), void *context)
+{
+    gpus_begin(devices);
+    threads_run(ranks, work, context);
+    gpus_end();
 }
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
@@ -158,7 +169,6 @@ static void collectives_have_the_hosts_bits(void **state)
     static const int64_t parts[] = {1, 1000, 65537};
     for (int ranks = 2; ranks <= DEVICES; ranks++)
         for (size_t i = 0; i < AH_LENGTH(parts); i++) {
-            emulation_reset();
             ranks_run(ranks, DEVICES, as_on_the_host, &(struct sizes){ranks, parts[i]});
             emulated_assert_clean();
         }
@@ -166,4 +176,268 @@ static void collectives_have_the_hosts_bits(void **state)
     emulated_assert_clean();
 }
 
-AH_TEST_SUITE("dev/cuda/collective", cmocka_unit_test(collectives_have_the_hosts_bits))
+/* ---- which GPU whose rank has -------------------------------------------------------------------------------------- */
+
+struct choice {
+    const char *device;
+    int status;
+    const char *words; /* of the name, or of the message; "%d": the rank */
+    const char *why;   /* another was passed over */
+};
+
+static void choose_one(int rank, void *context)
+{
+    const struct choice *choice = context;
+    struct ah_device device;
+    struct ah_dev *dev;
+    char words[160];
+    snprintf(words, sizeof words, choice->words, rank);
+    int status = ah_dev_open(&dev, choice->device, &(struct ah_dev_options){.host_threads = 1});
+    if (choice->status != AH_OK) {
+        assert_fails(status, choice->status, words);
+        return;
+    }
+    assert_ok(status);
+    ah_dev_get(&device, dev);
+    assert_string_equal(device.name, words);
+    assert_true(choice->why ? strstr(device.why, choice->why) != NULL : !*device.why);
+    ah_dev_close(dev);
+}
+
+static void each_rank_has_a_gpu_of_its_own(void **state)
+{
+    (void)state;
+    static const char few[] = "found 2 ranks on this machine, expected at most 1: its GPUs from number 2 on";
+    static const char one[] = "found one GPU for ranks 0 and 1, expected one for each";
+    static const struct {
+        int devices;
+        struct choice choice;
+    } cases[] = {
+        {4, {"cuda", AH_OK, "cuda:%d", NULL}},
+        {2, {"auto", AH_OK, "cuda:%d", NULL}},
+        {3, {"cuda:2", AH_EINPUT, few, NULL}},
+        {1, {"cuda", AH_EINPUT, one, NULL}},
+        {1, {"auto", AH_OK, "cpu", one}},
+    };
+    for (size_t i = 0; i < AH_LENGTH(cases); i++) {
+        struct choice choice = cases[i].choice;
+        ranks_run(2, cases[i].devices, choose_one, &choice);
+        emulated_assert_clean();
+    }
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 3, COUNT = 2000 };
+
+/* What every rank says in the end. */
+struct team {
+    int ranks, status[DEVICES];
+    char message[DEVICES][512];
+};
+
+/* Opens, some collectives of each kind, closes. */
+static int life(int rank)
+{
+    struct scene scene;
+    int status = scene_open(&scene, 4 * COUNT * (int64_t)sizeof(double), (uint64_t)rank + 1);
+    for (int step = 0; step < STEPS && status == AH_OK; step++)
+        for (size_t i = 0; i < AH_LENGTH(kinds) && status == AH_OK; i++) {
+            fill(scene.host, kinds[i].form, rank, kinds[i].parts ? 2 * COUNT : COUNT);
+            status = there_and_back(&scene, kinds[i].kind, COUNT, kinds[i].dtype);
+        }
+    if (scene.dev && status == AH_OK)
+        status = scene.dev->ops->memory_release(scene.dev);
+    ah_dev_close(scene.dev);
+    return status;
+}
+
+/* As the program does it: closes, then says so to the others. */
+static void life_one(int rank, void *context)
+{
+    struct team *team = context;
+    bool together = false;
+    team->status[rank] = ah__comm()->ops->end(ah__comm(), life(rank), &together);
+    assert_true(together);
+    snprintf(team->message[rank], sizeof team->message[rank], "%s", ah_error());
+}
+
+/* Whether the fault came. Then it is every rank's. */
+static bool life_fails(const char *function, long nth, int error, const char *words)
+{
+    struct team team = {.ranks = 2};
+    gpus_begin(DEVICES);
+    emulation_fail(function, nth, error);
+    threads_run(2, life_one, &team);
+    gpus_end();
+    assert_int_equal(emulation_alive(), 0);
+    assert_int_equal(team.status[0], team.status[1]);
+    for (int rank = 0; rank < 2 && team.status[0] != AH_OK; rank++) {
+        assert_null(strchr(team.message[rank], '\n'));
+        if (!strstr(team.message[rank], words))
+            fail_msg("%s, call %ld: rank %d says \"%s\", expected \"%s\"", function, nth, rank, team.message[rank],
+                     words);
+    }
+    return team.status[0] != AH_OK;
+}
+
+/* Each function of NCCL's when it is first called, and later. */
+static void whatever_fails_in_nccl_ends_all_ranks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *function;
+        int error;
+        const char *words;
+        long most; /* calls that may fail */
+    } faults[] = {
+        {"ncclGetUniqueId", ncclSystemError, "ncclGetUniqueId: unhandled system error", 1},
+        {"ncclCommInitRankConfig", ncclInvalidUsage, "ncclCommInitRankConfig: invalid usage", 2},
+        {"ncclGroupStart", ncclInternalError, "ncclGroupStart: internal error", 14},
+        {"ncclSend", ncclInvalidArgument, "ncclSend, ncclRecv: invalid argument", 14},
+        {"ncclRecv", ncclInvalidArgument, "ncclSend, ncclRecv: invalid argument", 14},
+        {"ncclGroupEnd", ncclUnhandledCudaError, "ncclGroupEnd: unhandled cuda error", 14},
+        {"ncclAllGather", ncclUnhandledCudaError, "ncclAllGather: unhandled cuda error", 26},
+        {"ncclCommGetAsyncError", ncclInternalError, "internal error", 40},
+        {"nccl", ncclSystemError, "unhandled system error: something", 40}, /* behind a call */
+    };
+    for (size_t i = 0; i < AH_LENGTH(faults); i++)
+        for (long nth = 1; nth <= faults[i].most; nth += nth < 3 || ah_test_soaks() ? 1 : 11)
+            assert_true(life_fails(faults[i].function, nth, faults[i].error, faults[i].words));
+    assert_true(life_fails("nccl", 9, ncclRemoteError, "remote process exited")); /* after some time, for want of more */
+}
+
+static void whatever_fails_in_cuda_ends_all_ranks(void **state)
+{
+    (void)state;
+    assert_true(life_fails("cudaMalloc", 1, cudaErrorMemoryAllocation, "cudaMalloc: out of memory"));
+    assert_true(life_fails("kernel", 1, cudaErrorIllegalAddress, "an illegal memory access was encountered"));
+    assert_true(life_fails("cudaLaunchKernelEx", 3, cudaErrorLaunchOutOfResources, "sum of ranks: "));
+    assert_true(life_fails("cudaMemsetAsync", 1, cudaErrorUnknown, "cudaMemsetAsync: unknown error"));
+}
+
+/* Nobody is asked to leave who fails to: all is done. */
+static void leaving_cannot_fail(void **state)
+{
+    (void)state;
+    assert_false(life_fails("ncclCommFinalize", 1, ncclInternalError, ""));
+    assert_false(life_fails("ncclCommDestroy", 1, ncclInternalError, ""));
+    assert_false(life_fails("ncclCommAbort", 1, ncclInternalError, ""));
+}
+
+/* Rank 1 goes without a word to NCCL: the others wait on their GPUs until they hear of it. */
+static void gone_one(int rank, void *context)
+{
+    struct scene scene;
+    bool together;
+    (void)context;
+    assert_ok(scene_open(&scene, 4 * COUNT * (int64_t)sizeof(float), 0));
+    if (rank == 1) {
+        int status = ah__fail(AH_ENOMEM, "this rank has had enough");
+        ah_dev_close(scene.dev);
+        assert_string_equal(ah_error(), "this rank has had enough");
+        assert_int_equal(ah__comm()->ops->end(ah__comm(), status, &together), AH_ENOMEM);
+        return;
+    }
+    assert_fails(there_and_back(&scene, AH_REDUCE_SCATTER, COUNT, AH_F32), AH_EDEVICE,
+                 "lane comm: gather, partition 3, iteration 4: ");
+    assert_non_null(strstr(ah_error(), "rank 1 has failed"));
+    int status = ah__fail(AH_EDEVICE, "what this rank says");
+    assert_ok(scene.dev->ops->memory_release(scene.dev));
+    assert_ok(scene.dev->ops->device_memory(scene.dev, scene.bytes, &scene.device));
+    assert_ok(scene.dev->ops->host_memory(scene.dev, scene.bytes, &scene.host));
+    assert_fails(there_and_back(&scene, AH_ALL_GATHER, COUNT, AH_F32), AH_EDEVICE, "NCCL has failed");
+    ah_dev_close(scene.dev);
+    assert_int_equal(ah__comm()->ops->end(ah__comm(), status, &together), AH_ENOMEM);
+    assert_string_equal(ah_error(), "rank 1: this rank has had enough");
+}
+
+static void a_rank_that_is_gone_is_noticed(void **state)
+{
+    (void)state;
+    ranks_run(3, DEVICES, gone_one, NULL);
+    emulated_assert_clean();
+}
+
+/* Closes while a collective waits for a rank that never comes. */
+static void close_one(int rank, void *context)
+{
+    struct scene scene;
+    struct ah_event event;
+    (void)context;
+    assert_ok(scene_open(&scene, 4 * COUNT * (int64_t)sizeof(float), 0));
+    struct ah_work work = collective_work(AH_REDUCE_SCATTER, scene.device, COUNT, AH_F32);
+    if (rank == 0)
+        assert_ok(scene.dev->ops->submit(scene.dev, &work, &event));
+    ah_dev_close(scene.dev);
+}
+
+static void closing_waits_for_nobody(void **state)
+{
+    (void)state;
+    ranks_run(2, DEVICES, close_one, NULL);
+    emulated_assert_clean();
+}
+
+/* ---- trainings --------------------------------------------------------------------------------------------------- */
+
+static const double CLIP = 1.45;
+
+static void every_plan(struct joint joint, int of)
+{
+    joint.device = "cuda";
+    gpus_begin(DEVICES);
+    joint_every_plan(joint, joint.clip > 0 ? "autohete" : "autohete-fifo", of);
+    gpus_end();
+    emulated_assert_clean();
+}
+
+/* Two ranks take their time: of all plans some, more in the long run. */
+static void two_ranks_equal_resident(void **state)
+{
+    (void)state;
+    every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
+               ah_test_soaks() ? 2 : 19);
+}
+
+static void three_ranks_in_bf16_equal_resident(void **state)
+{
+    (void)state;
+    every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 2, .batch = 1},
+               ah_test_soaks() ? 3 : 37);
+}
+
+static void nearly(double found, double expected, double bound)
+{
+    if (!(fabs(found - expected) <= bound * fabs(expected)))
+        fail_msg("found %.9g, expected %.9g to within %g of it", found, expected, bound);
+}
+
+/* The same ranks, the same sequences: rounding is all that tells the devices apart. */
+static void losses_are_nearly_those_of_cpu_ranks(void **state)
+{
+    (void)state;
+    struct joint joint = {.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP,
+                          .plan = joint_resident(2), .options = {.host_threads = 1}, .steps = TINY_STEPS};
+    struct team_run expected, found;
+    joint_train(&expected, &joint);
+    joint.device = "cuda";
+    gpus_begin(DEVICES);
+    joint_train(&found, &joint);
+    gpus_end();
+    for (int i = 0; i < TINY_STEPS; i++) {
+        nearly(found.rank[0].outcome.loss[i], expected.rank[0].outcome.loss[i], 1e-5);
+        nearly(found.rank[0].outcome.norm[i], expected.rank[0].outcome.norm[i], 1e-5);
+    }
+    joint_free(&expected);
+    joint_free(&found);
+    emulated_assert_clean();
+}
+
+AH_TEST_SUITE("dev/cuda/collective", cmocka_unit_test(collectives_have_the_hosts_bits),
+              cmocka_unit_test(each_rank_has_a_gpu_of_its_own),
+              cmocka_unit_test(whatever_fails_in_nccl_ends_all_ranks),
+              cmocka_unit_test(whatever_fails_in_cuda_ends_all_ranks), cmocka_unit_test(leaving_cannot_fail),
+              cmocka_unit_test(a_rank_that_is_gone_is_noticed), cmocka_unit_test(closing_waits_for_nobody),
+              cmocka_unit_test(losses_are_nearly_those_of_cpu_ranks), cmocka_unit_test(two_ranks_equal_resident),
+              cmocka_unit_test(three_ranks_in_bf16_equal_resident))

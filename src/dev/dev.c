@@ -87,8 +87,8 @@ static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_
     return open_plugin(out, &joins, kind, options);
 }
 
-/* An accelerator when there is one, of several ranks where each has one. What only the CPU device has asks for the CPU device; a machine without a plugin or
- * without a GPU (AH_EINPUT) is an ordinary one. */
+/* An accelerator when there is one, of several ranks one for each. What only the CPU device has asks for the CPU
+ * device; a machine without a plugin or without a GPU (AH_EINPUT) is an ordinary one. */
 static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
 {
     char why[sizeof (*out)->passed_over] = "";

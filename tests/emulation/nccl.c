@@ -1,5 +1,5 @@
-/* NCCL as far as the CUDA plugin uses it, in a library of its own (libnccl.so.2). Ranks are threads of one process, each
- * on an emulated GPU of its own.
+/* NCCL as far as the CUDA plugin uses it, in a library of its own (libnccl.so.2). Ranks are threads of one process,
+ * each on an emulated GPU of its own.
  *
  * Communicators are of the kind that does not block: a call leaves its communicator in progress, and what it enqueues
  * comes onto the stream only when ncclCommGetAsyncError has been asked a few times. Who records an event before that,
@@ -392,9 +392,10 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     for (int peer = 0; peer < ranks && result == ncclSuccess; peer++) {
         if (peer == comm->rank)
             continue;
+        char *place = (char *)to + (size_t)peer * count;
         result = part_add("ncclAllGather", from, count, type, peer, comm, stream, false);
         if (result == ncclSuccess)
-            result = part_add("ncclAllGather", (char *)to + (size_t)peer * count, count, type, peer, comm, stream, true);
+            result = part_add("ncclAllGather", place, count, type, peer, comm, stream, true);
     }
     if (result != ncclSuccess)
         group.operation.parts = 0;

@@ -18,7 +18,8 @@ static void two_ranks_equal_resident(void **state)
 static void three_ranks_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1}, "autohete-fifo", 2);
+    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1},
+                     "autohete-fifo", 2);
 }
 
 static void four_ranks_in_bf16_equal_resident(void **state)

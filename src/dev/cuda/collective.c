@@ -68,7 +68,7 @@ static int nccl_fail(struct ah_cuda *cuda, const char *call, ncclResult_t result
     return result == ncclRemoteError ? reason(cuda, status) : status;
 }
 
-/* Until a call that does not block is done: not before is there anything on a stream. NCCL is given up when it fails. */
+/* Until a call that does not block is done: before, nothing is on a stream. NCCL is given up when it fails. */
 static int finished(struct ah_cuda *cuda, const char *call, ncclResult_t result, int64_t patience_ns)
 {
     struct wait wait = wait_begin(patience_ns);
@@ -103,19 +103,25 @@ static int stream_wait(struct ah_cuda *cuda, cudaStream_t stream, int64_t patien
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */
 
+/* Within a group nothing has begun yet. */
+static bool is_posted(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
 static int exchange_post(struct ah_cuda *cuda, const char *send, int64_t step, int64_t bytes, cudaStream_t stream)
 {
     const struct ah_cuda_library *library = &cuda->library;
     ncclResult_t result = ncclSuccess;
-    for (int peer = 0; peer < cuda->comm->ranks && result == ncclSuccess; peer++) {
+    for (int peer = 0; peer < cuda->comm->ranks && is_posted(result); peer++) {
         char *place = cuda->group.scratch + (int64_t)peer * AH_CUDA_PIECE_BYTES;
         if (peer == cuda->comm->rank)
             continue;
         result = library->ncclSend(send + peer * step, (size_t)bytes, ncclUint8, peer, cuda->group.nccl, stream);
-        if (result == ncclSuccess)
+        if (is_posted(result))
             result = library->ncclRecv(place, (size_t)bytes, ncclUint8, peer, cuda->group.nccl, stream);
     }
-    return result == ncclSuccess ? AH_OK : nccl_fail(cuda, "ncclSend, ncclRecv", result);
+    return is_posted(result) ? AH_OK : nccl_fail(cuda, "ncclSend, ncclRecv", result);
 }
 
 /* With every other rank: its piece of `send`, which lie `step` apart, goes to it; what it brings goes to its place of
@@ -255,7 +261,8 @@ static int communicator_make(struct ah_cuda *cuda)
     return AH_OK;
 }
 
-/* One piece each way, so that memory and connections are there before anybody counts what memory is left. */
+/* One piece each way, for NCCL makes connections when they are first used: better before anybody counts what memory is
+ * left. */
 static int connect_all(struct ah_cuda *cuda)
 {
     cudaStream_t stream = cuda->stream[AH_LANE_COMM].work;

@@ -1,9 +1,9 @@
 /* Inside the CUDA device: collectives between ranks, on the comm lane's stream.
  *
- * NCCL carries bytes and adds nothing up: sums are kernels of the device's own, in order of ranks, so that they have the
- * bits that comm/group.c gives (comm/comm.h). One communicator for each device of several ranks, one that never blocks:
- * whoever waits here looks whether the other ranks are still there, and gives it up when they are not. All calls come
- * from the driver's thread. */
+ * NCCL carries bytes and adds nothing up: sums are kernels of the device's own, in order of ranks, so that they have
+ * the bits that comm/group.c gives (comm/comm.h). One communicator for each device of several ranks, one that never
+ * blocks: whoever waits here looks whether the other ranks are still there, and gives it up when they are not. All
+ * calls come from the driver's thread. */
 #ifndef AH_DEV_CUDA_COLLECTIVE_H
 #define AH_DEV_CUDA_COLLECTIVE_H
 
@@ -22,7 +22,7 @@ struct ah_cuda;
 
 /* This rank's own part: NCCL and scratch. AH_EDEVICE, AH_ENOMEM; what was made is given back by close. */
 int ah__cuda_group_open(struct ah_cuda *cuda);
-/* As `join` of struct ah_dev_ops. All connections are made here. */
+/* As `join` of struct ah_dev_ops. */
 int ah__cuda_group_join(struct ah_cuda *cuda);
 /* Enqueues a collective task, its buffer checked. Waits for the other ranks' programs at most where NCCL does, and for
  * no work of theirs. AH_EDEVICE; NCCL is then given up, or was before. */

@@ -23,8 +23,8 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task);
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials);
 cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
 
-/* to[i] is the sum of what each rank has for it, in order of ranks: this one's from `own`, which may be `to`, the others'
- * from step_bytes * rank bytes into the scratch. In fp32, rounded once; `_doubles`: in double. */
+/* to[i] is the sum of what each rank has for it, in order of ranks: this one's from `own`, which may be `to`, the
+ * others' from step_bytes * rank bytes into the scratch. In fp32, rounded once; `_doubles`: in double. */
 struct ah_cuda_rank_sum {
     void *to;
     const void *own;

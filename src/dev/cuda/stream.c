@@ -241,8 +241,7 @@ static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
     return true;
 }
 
-/* Records an event on a stream that is as good as always idle, and looks for it for a moment: a busy GPU is asked again
- * later. */
+/* Records an event and looks for it for a moment: a busy GPU is asked again later. */
 static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
 {
     uint64_t number = cuda->epoch_last + 1;
@@ -250,7 +249,7 @@ static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
     cuda->epoch_next_ns = now_ns + EPOCH_NS;
     if (!epoch_is_free(cuda, number))
         return AH_OK;
-    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work));
+    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->clock));
     cudaError_t error;
     do {
         error = cudaEventQuery(epoch->event);
@@ -415,9 +414,10 @@ int ah__cuda_streams_open(struct ah_cuda *cuda)
             AH_TRY(stream_open(&cuda->stream[i]));
     }
     AH_TRY(wait_value_check(cuda));
+    AH_CUDA_TRY(cudaStreamCreateWithFlags(&cuda->clock, cudaStreamNonBlocking));
     for (int i = 0; i < AH_CUDA_EPOCHS; i++)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&cuda->epoch[i].event, cudaEventDefault));
-    AH_CUDA_TRY(cudaEventRecord(cuda->epoch[0].event, cuda->stream[AH_LANE_COMM].work));
+    AH_CUDA_TRY(cudaEventRecord(cuda->epoch[0].event, cuda->clock));
     AH_CUDA_TRY(cudaEventSynchronize(cuda->epoch[0].event));
     cuda->epoch[0].ns = ah__host_now_ns();
     cuda->epoch_next_ns = cuda->epoch[0].ns + EPOCH_NS;
@@ -467,6 +467,8 @@ void ah__cuda_streams_close(struct ah_cuda *cuda)
             (void)cudaEventDestroy(cuda->epoch[i].event);
     for (int i = 0; i < AH_LANE_COUNT; i++)
         stream_close(&cuda->stream[i]);
+    if (cuda->clock)
+        (void)cudaStreamDestroy(cuda->clock);
     if (cuda->host_passed)
         (void)cudaFreeHost(cuda->host_passed);
 }

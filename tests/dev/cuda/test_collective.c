@@ -176,7 +176,7 @@ static void collectives_have_the_hosts_bits(void **state)
     emulated_assert_clean();
 }
 
-/* ---- which GPU whose rank has -------------------------------------------------------------------------------------- */
+/* ---- which rank has which GPU ------------------------------------------------------------------------------------ */
 
 struct choice {
     const char *device;
@@ -304,7 +304,8 @@ static void whatever_fails_in_nccl_ends_all_ranks(void **state)
     for (size_t i = 0; i < AH_LENGTH(faults); i++)
         for (long nth = 1; nth <= faults[i].most; nth += nth < 3 || ah_test_soaks() ? 1 : 11)
             assert_true(life_fails(faults[i].function, nth, faults[i].error, faults[i].words));
-    assert_true(life_fails("nccl", 9, ncclRemoteError, "remote process exited")); /* after some time, for want of more */
+    /* for some seconds nobody says which */
+    assert_true(life_fails("nccl", 9, ncclRemoteError, "remote process exited"));
 }
 
 static void whatever_fails_in_cuda_ends_all_ranks(void **state)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plan/predict.h"
+#include "run/internal.h"
 #include "run/joint.h"
 
 static const double CLIP = 1.45;

@@ -14,10 +14,16 @@ static const int64_t for_ever_ns = INT64_MAX, reason_ns = 3000000000, close_ns =
 
 static int give_up(struct ah_cuda *cuda, int status)
 {
-    if (cuda->group.nccl)
-        (void)cuda->library.ncclCommAbort(cuda->group.nccl);
-    cuda->group.nccl = NULL;
+    cuda->group.broken = true;
     return status;
+}
+
+void ah__cuda_group_abandon(struct ah_cuda *cuda)
+{
+    if (cuda->group.broken && cuda->group.nccl) {
+        (void)cuda->library.ncclCommAbort(cuda->group.nccl);
+        cuda->group.nccl = NULL;
+    }
 }
 
 struct wait {
@@ -190,8 +196,8 @@ static int collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah
     int64_t bytes = task->as.collective.part_count * element;
     char *buffer = task->as.collective.buffer;
     if (dtype == AH_BF16 && kind == AH_SUM_FLOATS)
-        return ah__fail(AH_EINTERNAL, "collective: a sum of floats in BF16");
-    if (!cuda->group.nccl)
+        return ah__fail(AH_EINTERNAL, "collective: a sum of floats in bf16");
+    if (!cuda->group.nccl || cuda->group.broken)
         return ah__fail(AH_EDEVICE, "NCCL has failed and joins no ranks in this process any more");
     if (bytes == 0)
         return AH_OK;
@@ -277,8 +283,11 @@ static int connect_all(struct ah_cuda *cuda)
 int ah__cuda_group_join(struct ah_cuda *cuda)
 {
     AH_TRY(gpus_compare(cuda));
-    AH_TRY(communicator_make(cuda));
-    return connect_all(cuda);
+    int status = communicator_make(cuda);
+    if (status == AH_OK)
+        status = connect_all(cuda);
+    ah__cuda_group_abandon(cuda);
+    return status;
 }
 
 /* ---- later ------------------------------------------------------------------------------------------------------- */
@@ -286,7 +295,7 @@ int ah__cuda_group_join(struct ah_cuda *cuda)
 int ah__cuda_group_look(struct ah_cuda *cuda)
 {
     ncclResult_t result = ncclSuccess;
-    if (!cuda->group.nccl)
+    if (!cuda->group.nccl || cuda->group.broken)
         return AH_OK;
     ncclResult_t asked = cuda->library.ncclCommGetAsyncError(cuda->group.nccl, &result);
     if (asked != ncclSuccess || result != ncclSuccess)
@@ -301,6 +310,7 @@ void ah__cuda_group_settle(struct ah_cuda *cuda)
     snprintf(why, sizeof why, "%s", ah_error());
     if (cuda->group.nccl && stream_wait(cuda, cuda->stream[AH_LANE_COMM].work, for_ever_ns) != AH_OK)
         (void)ah__fail(AH_EDEVICE, "%s", why);
+    ah__cuda_group_abandon(cuda);
 }
 
 /* Only where all is well does NCCL say goodbye to the other ranks. */
@@ -316,11 +326,13 @@ void ah__cuda_group_leave(struct ah_cuda *cuda)
     if (!cuda->group.nccl)
         return;
     snprintf(why, sizeof why, "%s", ah_error());
-    if (finalize(cuda) == AH_OK)
+    if (finalize(cuda) == AH_OK) {
         (void)cuda->library.ncclCommDestroy(cuda->group.nccl);
-    else
-        (void)ah__fail(AH_EDEVICE, "%s", why);
-    cuda->group.nccl = NULL;
+        cuda->group.nccl = NULL;
+        return;
+    }
+    (void)ah__fail(AH_EDEVICE, "%s", why);
+    ah__cuda_group_abandon(cuda);
 }
 
 void ah__cuda_group_close(struct ah_cuda *cuda)

@@ -216,6 +216,7 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     stream->submitted++; /* not before the failure is known: a callback may end it at once */
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
+    ah__cuda_group_abandon(cuda);
 }
 
 int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
@@ -341,7 +342,7 @@ void ah__cuda_host_passed(void *context, struct ah_event event)
     __atomic_store_n(cuda->host_passed, event.sequence, __ATOMIC_RELEASE);
 }
 
-/* What waits for other ranks ends by itself when NCCL is given up. */
+/* What waits for other ranks ends by itself when they are given up. */
 static void look_at_ranks(struct ah_cuda *cuda)
 {
     struct ah_cuda_stream *stream = &cuda->stream[AH_LANE_COMM];
@@ -353,6 +354,7 @@ static void look_at_ranks(struct ah_cuda *cuda)
         label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label);
     failure_keep(cuda, status);
     pthread_mutex_unlock(&cuda->mutex);
+    ah__cuda_group_abandon(cuda);
 }
 
 /* While the driver waits in vain: a GPU that has failed may owe callbacks, and other ranks an answer. */

@@ -1,6 +1,7 @@
 /* Compiled into plugins, never into the library. */
 #include "dev/plugin/forward.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 
 #include "base/alloc.h"
@@ -12,8 +13,11 @@ static const struct ah_plugin_host *host;
 /* A second device of a plugin finds the first at work; ranks as threads open theirs at the same time. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
-    const struct ah_plugin_host *none = NULL;
-    __atomic_compare_exchange_n(&host, &none, given, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    if (host != given)
+        host = given;
+    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- base/ ------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -380,6 +381,49 @@ static void closing_waits_for_nobody(void **state)
     emulated_assert_clean();
 }
 
+/* Told before NCCL is asked: it goes on. */
+static void refused_one(int rank, void *context)
+{
+    struct scene scene;
+    (void)rank, (void)context;
+    assert_ok(scene_open(&scene, COUNT * (int64_t)sizeof(float), 0));
+    assert_fails(there_and_back(&scene, AH_SUM_FLOATS, COUNT, AH_BF16), AH_EINTERNAL, "a sum of floats in bf16");
+    assert_ok(scene.dev->ops->memory_release(scene.dev));
+    assert_ok(scene.dev->ops->device_memory(scene.dev, scene.bytes, &scene.device));
+    assert_ok(scene.dev->ops->host_memory(scene.dev, scene.bytes, &scene.host));
+    assert_ok(there_and_back(&scene, AH_ALL_GATHER, 0, AH_F32));
+    assert_ok(there_and_back(&scene, AH_SUM_FLOATS, COUNT, AH_F32));
+    ah_dev_close(scene.dev);
+}
+
+static void what_is_no_collective_is_refused(void **state)
+{
+    (void)state;
+    ranks_run(2, DEVICES, refused_one, NULL);
+    emulated_assert_clean();
+}
+
+static void without_nccl_one(int rank, void *context)
+{
+    struct scene scene;
+    (void)rank, (void)context;
+    assert_fails(scene_open(&scene, COUNT, 0), AH_EDEVICE, "libnccl.so.2 does not load");
+}
+
+static void a_missing_nccl_is_named(void **state)
+{
+    (void)state;
+    char folder[400], path[512];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(path, sizeof path, "%s/libcublasLt.so.13", folder);
+    assert_int_equal(symlink(AH_TEST_EMULATION "/libraries/libcublasLt.so.13", path), 0);
+    gpus_begin(DEVICES);
+    setenv("AUTOHETE_CUDA_LIBRARIES", folder, 1);
+    threads_run(2, without_nccl_one, NULL);
+    gpus_end();
+    emulated_assert_clean();
+}
+
 /* ---- trainings --------------------------------------------------------------------------------------------------- */
 
 static const double CLIP = 1.45;
@@ -440,5 +484,6 @@ AH_TEST_SUITE("dev/cuda/collective", cmocka_unit_test(collectives_have_the_hosts
               cmocka_unit_test(whatever_fails_in_nccl_ends_all_ranks),
               cmocka_unit_test(whatever_fails_in_cuda_ends_all_ranks), cmocka_unit_test(leaving_cannot_fail),
               cmocka_unit_test(a_rank_that_is_gone_is_noticed), cmocka_unit_test(closing_waits_for_nobody),
+              cmocka_unit_test(what_is_no_collective_is_refused), cmocka_unit_test(a_missing_nccl_is_named),
               cmocka_unit_test(losses_are_nearly_those_of_cpu_ranks), cmocka_unit_test(two_ranks_equal_resident),
               cmocka_unit_test(three_ranks_in_bf16_equal_resident))

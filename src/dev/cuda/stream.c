@@ -405,8 +405,18 @@ static int wait_value_check(struct ah_cuda *cuda)
                     (int)error);
 }
 
+/* Else it readies itself when it is first called, by whichever device's thread. */
+static void ranges_ready(void)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    nvtxInitialize(NULL);
+    pthread_mutex_unlock(&mutex);
+}
+
 int ah__cuda_streams_open(struct ah_cuda *cuda)
 {
+    ranges_ready();
     AH_CUDA_TRY(cudaHostAlloc((void **)&cuda->host_passed, sizeof *cuda->host_passed, cudaHostAllocMapped));
     *cuda->host_passed = 0;
     for (int i = 0; i < AH_LANE_COUNT; i++) {

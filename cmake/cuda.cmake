@@ -3,12 +3,13 @@
 file(GLOB AH_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dev/cuda/*.c)
 file(GLOB AH_CUDA_KERNELS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dev/cuda/*.cu)
 
-# ---- headers: cuBLASLt's and cuDNN's may lie elsewhere, as in Python's packages ----
+# ---- headers: cuBLASLt's, cuDNN's and NCCL's may lie elsewhere, as in Python's packages ----
 set(AH_CUDA_HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda)
 find_path(AH_CUDA_INCLUDE cuda_runtime_api.h HINTS ${AH_CUDA_HINTS} PATH_SUFFIXES include)
 find_path(AH_CUBLASLT_INCLUDE cublasLt.h HINTS ${AH_CUDA_INCLUDE})
 find_path(AH_CUDNN_INCLUDE cudnn.h HINTS ${AH_CUDA_INCLUDE})
-mark_as_advanced(AH_CUDA_INCLUDE AH_CUBLASLT_INCLUDE AH_CUDNN_INCLUDE)
+find_path(AH_NCCL_INCLUDE nccl.h HINTS ${AH_CUDA_INCLUDE})
+mark_as_advanced(AH_CUDA_INCLUDE AH_CUBLASLT_INCLUDE AH_CUDNN_INCLUDE AH_NCCL_INCLUDE)
 set(AH_CUDA_MISSING "")
 if(NOT AH_CUDA_INCLUDE)
   list(APPEND AH_CUDA_MISSING cuda_runtime_api.h)
@@ -19,8 +20,11 @@ endif()
 if(NOT AH_CUDNN_INCLUDE)
   list(APPEND AH_CUDA_MISSING cudnn.h)
 endif()
+if(NOT AH_NCCL_INCLUDE)
+  list(APPEND AH_CUDA_MISSING nccl.h)
+endif()
 list(JOIN AH_CUDA_MISSING ", " AH_CUDA_MISSING)
-set(AH_CUDA_INCLUDES ${AH_CUDA_INCLUDE} ${AH_CUBLASLT_INCLUDE} ${AH_CUDNN_INCLUDE})
+set(AH_CUDA_INCLUDES ${AH_CUDA_INCLUDE} ${AH_CUBLASLT_INCLUDE} ${AH_CUDNN_INCLUDE} ${AH_NCCL_INCLUDE})
 list(REMOVE_DUPLICATES AH_CUDA_INCLUDES)
 
 # ---- the plugin ----

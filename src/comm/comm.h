@@ -14,7 +14,8 @@
 /* A buffer that is gathered or reduced is `ranks` parts of part_count elements, in order of ranks. */
 enum ah_collective {
     AH_ALL_GATHER,     /* each rank brings its part, in place, and has all parts afterwards */
-    AH_REDUCE_SCATTER, /* each rank brings all parts and has the sum of its own, in place, in fp32 in order of ranks */
+    /* Each rank brings all parts and has the sum of its own, in place, in fp32 in order of ranks; the others stay. */
+    AH_REDUCE_SCATTER,
     AH_SUM_FLOATS,     /* part_count floats of each rank become their sum, element by element; dtype AH_F32 */
     AH_SUM_DOUBLES     /* the same of doubles, whatever dtype says */
 };
@@ -27,6 +28,9 @@ struct ah_comm_ops {
     /* `bytes` of rank `from` to rank `to`, or to all others for AH_ALL_RANKS; at once for ranks that have no part in
      * it. AH_EDEVICE. */
     int (*move)(struct ah_comm *comm, void *buffer, int64_t bytes, int from, int to);
+    /* Whether the other ranks are still there, for those that wait for them elsewhere; waits for nothing. AH_EDEVICE:
+     * one has failed or is silent, and this rank, which goes no further, has only lost it. */
+    int (*look)(struct ah_comm *comm);
     /* This rank is done, or has failed: waits for the others to say so, too, after a failure for a few seconds at most.
      * Gives the status of all: its own failure, or another rank's with its message, where that came first. *together:
      * all have said it. Nothing follows but close. */
@@ -40,6 +44,7 @@ struct ah_comm {
     const struct ah_comm_ops *ops;
     int rank, ranks;
     int neighbours;    /* this machine's memory is divided among so many ranks */
+    int local;         /* which of these this one is: each has an accelerator of its own */
     int share, shares; /* and these cores among so many; which of them this one is */
 };
 

@@ -30,14 +30,19 @@ static struct group *group_of(struct ah_comm *comm)
     return (struct group *)comm;
 }
 
+static int lose(struct group *group, const char *why)
+{
+    group->lost = true;
+    return ah__fail(AH_EDEVICE, "rank %d of %d: %s", group->comm.rank, group->comm.ranks, why);
+}
+
 static int exchange(struct group *group, int count)
 {
     char why[AH_TRANSPORT_WHY] = "";
     const struct ah_transport *transport = group->transport;
     if (transport->exchange(transport->context, AH_CHANNEL_WORK, group->transfers, count, 0, why))
         return AH_OK;
-    group->lost = true;
-    return ah__fail(AH_EDEVICE, "rank %d of %d: %s", group->comm.rank, group->comm.ranks, why);
+    return lose(group, why);
 }
 
 /* With every other rank: `send` goes to it, `receive` comes from it, each the peer's own place. */
@@ -164,6 +169,13 @@ static int group_move(struct ah_comm *comm, void *buffer, int64_t bytes, int fro
     return count ? exchange(group, count) : AH_OK;
 }
 
+static int group_look(struct ah_comm *comm)
+{
+    char why[AH_TRANSPORT_WHY] = "";
+    struct group *group = group_of(comm);
+    return group->transport->look(group->transport->context, why) ? AH_OK : lose(group, why);
+}
+
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 static bool last_words_exchange(struct group *group, double patience_s)
@@ -226,13 +238,14 @@ static void group_close(struct ah_comm *comm)
 
 int ah__comm_group(struct ah_comm **out, const struct ah_transport *transport)
 {
-    static const struct ah_comm_ops ops = {group_collective, group_move, group_end, group_close};
+    static const struct ah_comm_ops ops = {group_collective, group_move, group_look, group_end, group_close};
     struct group *group;
     AH_TRY(ah__new(&group, 1, sizeof *group));
     group->comm = (struct ah_comm){&ops,
                                    transport->rank,
                                    transport->ranks,
                                    transport->neighbours,
+                                   transport->local,
                                    transport->share,
                                    transport->shares};
     group->transport = transport;

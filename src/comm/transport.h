@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AH_TRANSPORT_ABI = 2, AH_TRANSPORT_WHY = 256 };
+enum { AH_TRANSPORT_ABI = 3, AH_TRANSPORT_WHY = 256 };
 
 /* One message between this rank and another. */
 struct ah_transfer {
@@ -27,12 +27,15 @@ struct ah_transport {
     unsigned abi, size;
     int rank, ranks;
     int neighbours;    /* ranks on this machine, this one among them: they share its memory */
+    int local;         /* which of them this one is, from 0 */
     int share, shares; /* of those as many may run on the same cores as this one; which of them it is */
     void *context;
     /* Does all of them and returns when they are done. Messages between two ranks on one channel arrive in the order in
      * which they are given. `patience_s`: gives up after so long; 0: never. False: why not, one line. */
     bool (*exchange)(void *context, enum ah_channel channel, const struct ah_transfer *transfers, int count,
                      double patience_s, char why[AH_TRANSPORT_WHY]);
+    /* Waits for nothing. False: exchange would be hopeless, for a rank has failed or is silent; why, one line. */
+    bool (*look)(void *context, char why[AH_TRANSPORT_WHY]);
     /* The program is about to end, with this exit status. Not `together`: the other ranks are ended, too, and the call
      * may not return. */
     void (*end)(void *context, int status, bool together);

@@ -60,27 +60,44 @@ static int name_parse(char kind[NAME_BYTES], int *ordinal, const char *name)
     return AH_OK;
 }
 
+/* A loaded device, which all ranks have or none; *joins: all have it, and a failure is that of joining them. */
+static int open_plugin(struct ah_dev **out, bool *joins, const char *kind, const struct ah_dev_options *options)
+{
+    struct ah_dev *dev;
+    int opened = ah__plugin_open(&dev, kind, options), status = ah__comm_agree(ah__comm(), opened);
+    *joins = status == AH_OK && ah__comm()->ranks > 1;
+    if (*joins) {
+        status = dev->ops->join(dev);
+        if (status != AH_OK)
+            ah__fail_prefix(status, "device \"%s\"", kind);
+    }
+    if (status == AH_OK)
+        *out = dev;
+    else if (opened == AH_OK)
+        ah_dev_close(dev);
+    return status;
+}
+
 static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_options *options)
 {
+    bool joins;
     for (size_t i = 0; i < AH_LENGTH(device_table); i++)
         if (strcmp(device_table[i].name, kind) == 0)
             return device_table[i].open(out, options);
-    return ah__plugin_open(out, kind, options);
+    return open_plugin(out, &joins, kind, options);
 }
 
-/* An accelerator when there is one. What only the CPU device has asks for the CPU device; a machine without a plugin or
- * without a GPU (AH_EINPUT) is an ordinary one. */
+/* An accelerator when there is one, of several ranks one for each. What only the CPU device has asks for the CPU
+ * device; a machine without a plugin or without a GPU (AH_EINPUT) is an ordinary one. */
 static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
 {
-    char why[sizeof (*out)->passed_over] = "", path[AH_PLUGIN_PATH_BYTES];
-    if (ah__comm()->ranks > 1) {
-        if (ah__plugin_find(path, "cuda"))
-            snprintf(why, sizeof why, "several ranks train on cpu devices so far");
-    } else if (!options->threads && !options->link_bytes_per_s) {
-        int status = ah__plugin_open(out, "cuda", options);
-        if (status == AH_OK)
-            return AH_OK;
-        if (status != AH_EINPUT)
+    char why[sizeof (*out)->passed_over] = "";
+    if (!options->threads && !options->link_bytes_per_s) {
+        bool joins;
+        int status = open_plugin(out, &joins, "cuda", options);
+        if (status == AH_OK || (joins && status != AH_EINPUT)) /* which is this rank's alone */
+            return status;
+        if (joins || status != AH_EINPUT)
             snprintf(why, sizeof why, "%s", ah_error());
     }
     AH_TRY(ah__dev_cpu_open(out, options));

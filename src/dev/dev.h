@@ -160,6 +160,10 @@ struct ah_dev_info {
 
 /* Every member is required. All calls come from one thread (the driver's); lanes run on their own. */
 struct ah_dev_ops {
+    /* What collectives of several ranks need beside ah__comm(). Called once, before all else, by all ranks together,
+     * when each has opened its device. AH_EINPUT: these devices cannot work together, said by every rank alike; any
+     * other failure is this rank's own. */
+    int (*join)(struct ah_dev *dev);
     /* The one bounded device region, zeroed. Called at most once per device between two calls of memory_release. */
     int (*device_memory)(struct ah_dev *dev, int64_t bytes, char **base);
     /* Host memory as the device wants it (pinned, pre-faulted, zeroed). Freed by memory_release. */

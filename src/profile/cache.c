@@ -42,7 +42,7 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *context)
 static uint64_t hash_environment(void)
 {
     static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "MALLOC_", "GLIBC_", "CUDA_",
-                                           "CUBLAS", "CUDNN_", "UCX_", "FI_"};
+                                           "CUBLAS", "CUDNN_", "NCCL_", "UCX_", "FI_"};
     uint64_t sum = 0;
     for (char **each = environ; each && *each; each++)
         for (size_t i = 0; i < AH_LENGTH(prefixes); i++)

@@ -10,6 +10,7 @@
 struct message {
     const void *data; /* null: none */
     int64_t bytes;
+    bool alarms;
 };
 
 struct team {
@@ -48,7 +49,7 @@ static bool send_all(struct member *member, enum ah_channel channel, const struc
         while (box->data)
             if (!changed(member->team, patience_s))
                 return false;
-        *box = (struct message){t[i].buffer, t[i].bytes};
+        *box = (struct message){t[i].buffer, t[i].bytes, t[i].alarms};
     }
     return true;
 }
@@ -96,6 +97,20 @@ static bool exchange(void *context, enum ah_channel channel, const struct ah_tra
     return done;
 }
 
+static bool look(void *context, char why[AH_TRANSPORT_WHY])
+{
+    struct member *member = context;
+    int failed = -1;
+    pthread_mutex_lock(&member->team->mutex);
+    for (int from = 0; from < member->team->ranks; from++)
+        if (member->team->box[AH_CHANNEL_END][from][member->transport.rank].alarms)
+            failed = from;
+    pthread_mutex_unlock(&member->team->mutex);
+    if (failed >= 0)
+        snprintf(why, AH_TRANSPORT_WHY, "rank %d has failed", failed);
+    return failed < 0;
+}
+
 static void *member_main(void *argument)
 {
     struct member *member = argument;
@@ -123,7 +138,8 @@ void threads_run(int ranks, void (*work)(int rank, void *context), void *context
         member[i] = (struct member){.team = &team};
         member[i].transport = (struct ah_transport){
             .abi = AH_TRANSPORT_ABI, .size = sizeof member[i].transport, .rank = i, .ranks = ranks,
-            .neighbours = ranks, .share = i, .shares = ranks, .context = &member[i], .exchange = exchange};
+            .neighbours = ranks, .local = i, .share = i, .shares = ranks, .context = &member[i], .exchange = exchange,
+            .look = look};
         assert_int_equal(pthread_create(&member[i].thread, NULL, member_main, &member[i]), 0);
     }
     for (int i = 0; i < ranks; i++)

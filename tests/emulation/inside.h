@@ -147,7 +147,7 @@ struct operation {
 struct operation *operation_new(enum operation_kind kind, const char *what, size_t bytes);
 /* Hands it to the stream. cudaErrorInvalidResourceHandle, and it is freed, when that is none. */
 cudaError_t operation_push(cudaStream_t stream, struct operation *operation);
-/* Waits until all streams of all devices are idle. */
+/* Waits until all streams of the calling thread's device are idle. */
 void emulation_drain(void);
 
 /* ---- event.c */

@@ -220,9 +220,10 @@ static void stream_await(struct CUstream_st *stream)
 
 void emulation_drain(void)
 {
+    int device = emulation_device();
     emulation_lock();
     for (int i = 0; i < STREAMS_MOST; i++)
-        if (streams[i]) {
+        if (streams[i] && streams[i]->device == device) {
             stream_await(streams[i]);
             ORDER_ACQUIRE(streams[i]);
         }

@@ -145,6 +145,12 @@ static void end_soon(int status)
     alarm(patience_s);
 }
 
+static bool mpi_look(void *context, char why[AH_TRANSPORT_WHY])
+{
+    (void)context;
+    return !hopeless(AH_CHANNEL_WORK, 0, 0, why);
+}
+
 static void mpi_end(void *context, int status, bool together)
 {
     (void)context;
@@ -176,6 +182,7 @@ static bool find_shares(struct ah_transport *transport)
     all = calloc((size_t)ranks, sizeof *all);
     bool known = all && MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, machine) == MPI_SUCCESS;
     transport->neighbours = ranks;
+    transport->local = rank;
     for (int i = 0; known && i < ranks; i++)
         if (CPU_EQUAL(&all[i], &own)) {
             transport->share += i < rank;
@@ -211,7 +218,8 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
 {
     struct ah_transport *transport = &mpi.transport;
     int level = MPI_THREAD_SINGLE, running = 0;
-    *transport = (struct ah_transport){AH_TRANSPORT_ABI, sizeof *transport, 0, 1, 1, 0, 0, NULL, mpi_exchange, mpi_end};
+    *transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI, .size = sizeof *transport, .ranks = 1, .neighbours = 1,
+                                       .exchange = mpi_exchange, .look = mpi_look, .end = mpi_end};
     MPI_Initialized(&running);
     if (running)
         MPI_Query_thread(&level);

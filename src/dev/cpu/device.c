@@ -12,6 +12,13 @@ static struct ah_cpu *cpu_of(struct ah_dev *dev)
     return (struct ah_cpu *)dev;
 }
 
+/* Ranks exchange through the host. */
+static int cpu_join(struct ah_dev *dev)
+{
+    (void)dev;
+    return AH_OK;
+}
+
 /* ---- memory */
 
 static int cpu_device_memory(struct ah_dev *dev, int64_t bytes, char **base)
@@ -163,6 +170,7 @@ static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *option
 }
 
 const struct ah_dev_ops ah__dev_cpu_ops = {
+    .join = cpu_join,
     .device_memory = cpu_device_memory,
     .host_memory = cpu_host_memory,
     .memory_release = cpu_memory_release,

@@ -6,6 +6,7 @@
 #include "dev/host/clock.h"
 #include "dev/host/isa.h"
 #include "dev/host/machine.h"
+#include "dev/ranks.h"
 
 static struct ah_cuda *cuda_of(struct ah_dev *dev)
 {
@@ -124,6 +125,7 @@ static int cuda_memory_release(struct ah_dev *dev)
     struct ah_cuda *cuda = cuda_of(dev);
     AH_TRY(ah__lanes_settle(cuda->lanes));
     enter_to_free(cuda);
+    ah__cuda_group_settle(cuda);
     if (ah__cuda_streams_drain(cuda) != cudaSuccess)
         cuda->lost = true;
     memory_free(cuda);
@@ -288,7 +290,9 @@ static void cuda_close(struct ah_dev *dev)
 {
     struct ah_cuda *cuda = cuda_of(dev);
     enter_to_free(cuda);
+    ah__cuda_group_leave(cuda);
     (void)ah__cuda_streams_drain(cuda);
+    ah__cuda_group_close(cuda);
     ah__lanes_free(cuda->lanes);
     ah__pool_free(cuda->pool);
     libraries_close(cuda);
@@ -298,9 +302,18 @@ static void cuda_close(struct ah_dev *dev)
     ah__free(cuda);
 }
 
-static int gpu_open(struct ah_cuda *cuda)
+static int room_measure(struct ah_cuda *cuda)
 {
     size_t available, total;
+    AH_CUDA_TRY(cudaMemGetInfo(&available, &total));
+    int64_t host = ah__pages_available();
+    cuda->free_bytes = (int64_t)available;
+    cuda->machine_bytes = host == INT64_MAX ? 0 : cuda->free_bytes + ah__ranks_memory(cuda->comm, host);
+    return AH_OK;
+}
+
+static int gpu_open(struct ah_cuda *cuda)
+{
     AH_CUDA_TRY(cudaGetDeviceProperties(&cuda->properties, cuda->ordinal));
     AH_TRY(enter(cuda));
     link_find(cuda);
@@ -309,11 +322,18 @@ static int gpu_open(struct ah_cuda *cuda)
     AH_TRY(signature_make(cuda));
     AH_TRY(ah__cuda_streams_open(cuda));
     AH_TRY(lanes_open(cuda));
-    AH_CUDA_TRY(cudaMemGetInfo(&available, &total));
-    int64_t host = ah__pages_available();
-    cuda->free_bytes = (int64_t)available;
-    cuda->machine_bytes = host == INT64_MAX ? 0 : cuda->free_bytes + host;
-    return AH_OK;
+    if (cuda->comm->ranks > 1)
+        AH_TRY(ah__cuda_group_open(cuda));
+    return room_measure(cuda);
+}
+
+/* What NCCL takes is no longer free. */
+static int cuda_join(struct ah_dev *dev)
+{
+    struct ah_cuda *cuda = cuda_of(dev);
+    AH_TRY(enter(cuda));
+    AH_TRY(ah__cuda_group_join(cuda));
+    return room_measure(cuda);
 }
 
 /* How many GPUs there are. A machine without one has no such device, which is no failure of it. */
@@ -326,10 +346,22 @@ static int gpu_count(int *out)
     return ah__cuda_status("cudaGetDeviceCount", error);
 }
 
-static int options_check(const struct ah_dev_options *options, int count)
+/* The ranks of a machine have one after the other, from the one that was named on; but where a launcher shows each rank
+ * its own alone. */
+static int ordinal_find(int *out, const struct ah_dev_options *options, int count)
 {
+    const struct ah_comm *comm = ah__comm();
+    *out = options->ordinal + (comm->ranks > 1 && count > 1 ? comm->local : 0);
     if (options->ordinal < 0 || options->ordinal >= count)
         return ah__fail(AH_EINPUT, "found GPU %d, expected 0 to %d", options->ordinal, count - 1);
+    if (*out >= count)
+        return ah__fail(AH_EINPUT, "found %d ranks on this machine, expected at most %d: its GPUs from number %d on",
+                        comm->neighbours, count - options->ordinal, options->ordinal);
+    return AH_OK;
+}
+
+static int options_check(const struct ah_dev_options *options)
+{
     if (options->threads)
         return ah__fail(AH_EINPUT, "found %d device threads, expected none: a GPU computes with all it has",
                         options->threads);
@@ -340,6 +372,7 @@ static int options_check(const struct ah_dev_options *options, int count)
 }
 
 const struct ah_dev_ops ah__dev_cuda_ops = {
+    .join = cuda_join,
     .device_memory = cuda_device_memory,
     .host_memory = cuda_host_memory,
     .memory_release = cuda_memory_release,
@@ -355,15 +388,13 @@ const struct ah_dev_ops ah__dev_cuda_ops = {
 int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
     struct ah_cuda *cuda;
-    int count = 0, cores = ah__host_cores(NULL);
-    if (ah__comm()->ranks > 1)
-        return ah__fail(AH_EINPUT, "found %d ranks, expected one: several train on cpu devices so far",
-                        ah__comm()->ranks);
+    int count = 0, ordinal, cores = ah__ranks_cores(ah__comm(), ah__host_cores(NULL));
     AH_TRY(gpu_count(&count));
-    AH_TRY(options_check(options, count));
+    AH_TRY(ordinal_find(&ordinal, options, count));
+    AH_TRY(options_check(options));
     AH_TRY(ah__new(&cuda, 1, sizeof *cuda));
     cuda->dev.ops = &ah__dev_cuda_ops;
-    cuda->ordinal = options->ordinal;
+    cuda->ordinal = ordinal;
     cuda->count = count;
     cuda->host_threads = options->host_threads ? options->host_threads : cores > 1 ? cores - 1 : 1;
     cuda->jitter_seed = options->jitter_seed;

@@ -13,7 +13,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "dev/cuda/library.h"
+#include "dev/cuda/collective.h"
 #include "dev/host/lanes.h"
 #include "dev/host/pages.h"
 #include "dev/host/regions.h"
@@ -42,7 +42,9 @@ struct ah_cuda_stream {
     uint64_t reported;    /* works given back by wait_any; the driver's */
     uint64_t jitter_count;
     int64_t last_end_ns;  /* of what was reported */
-    double *partials;     /* AH_CUDA_PARTIALS doubles of device memory, beside the region; of the compute lane */
+    /* AH_CUDA_PARTIALS doubles of device memory, beside the region: of the compute lane, and of several ranks' comm
+     * lane, where sums are squared. */
+    double *partials;
     /* Under the device's mutex. Works up to `finished` are over, those up to `started` are on the stream and will call
      * back, those up to `submitted` are not on it: a failure came first, and they end as it did. */
     uint64_t finished, started, submitted;
@@ -68,9 +70,11 @@ struct ah_cuda {
     char *region;          /* the device's memory; null when none is handed out */
     struct ah_pages host_pages[AH_REGIONS_HOST];
     struct ah_comm *comm;
+    struct ah_cuda_group group;
     struct ah_pool *pool;  /* of the host lane */
     struct ah_lanes *lanes;
     struct ah_cuda_stream stream[AH_LANE_COUNT];
+    cudaStream_t clock;    /* as good as always idle: epochs are recorded there */
     /* Event times are floats of milliseconds, and clocks drift: what they are counted from moves along. */
     struct ah_cuda_epoch epoch[AH_CUDA_EPOCHS];
     uint64_t epoch_last;   /* its number, epoch[number % AH_CUDA_EPOCHS] */

@@ -23,6 +23,18 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task);
 cudaError_t ah__cuda_sqnorm(cudaStream_t stream, const struct ah_task *task, double *partials);
 cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task);
 
+/* to[i] is the sum of what each rank has for it, in order of ranks: this one's from `own`, which may be `to`, the
+ * others' from step_bytes * rank bytes into the scratch. In fp32, rounded once; `_doubles`: in double. */
+struct ah_cuda_rank_sum {
+    void *to;
+    const void *own;
+    const char *scratch;
+    int64_t step_bytes, count;
+    int rank, ranks;
+};
+cudaError_t ah__cuda_rank_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_rank_sum *sum);
+cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct ah_cuda_rank_sum *sum);
+
 /* ---- kernels_elementwise.cu */
 
 /* gelu, gelu_erf, relu, silu_mul, their gradients and add: operands as in the operator's row, n elements each, in

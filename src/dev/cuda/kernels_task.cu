@@ -376,3 +376,46 @@ cudaError_t ah__cuda_clip(cudaStream_t stream, const struct ah_task *task)
     const auto &t = task->as.clip;
     return launch(clip_scale, 1, 1, 0, stream, t.squares, t.count, t.limit, t.scale);
 }
+
+/* ---- sums in order of ranks: as comm/group.c has them. What a link brings is little beside what memory gives. ---- */
+
+template <typename T> static __device__ inline const T *brought(const struct ah_cuda_rank_sum &sum, int rank)
+{
+    return static_cast<const T *>(rank == sum.rank ? sum.own : sum.scratch + rank * sum.step_bytes);
+}
+
+static __device__ inline void sum_store(float *to, float sum) { *to = sum; }
+static __device__ inline void sum_store(unsigned short *to, float sum) { *to = narrowed(sum); }
+
+template <typename T> static __global__ void __launch_bounds__(THREADS) rank_sum(struct ah_cuda_rank_sum given)
+{
+    int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= given.count)
+        return;
+    float sum = value_of(brought<T>(given, 0)[i]);
+    for (int rank = 1; rank < given.ranks; rank++)
+        sum = __fadd_rn(sum, value_of(brought<T>(given, rank)[i]));
+    sum_store(static_cast<T *>(given.to) + i, sum);
+}
+
+static __global__ void __launch_bounds__(THREADS) rank_sum_doubles(struct ah_cuda_rank_sum given)
+{
+    int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= given.count)
+        return;
+    double sum = 0;
+    for (int rank = 0; rank < given.ranks; rank++)
+        sum = __dadd_rn(sum, brought<double>(given, rank)[i]);
+    static_cast<double *>(given.to)[i] = sum;
+}
+
+cudaError_t ah__cuda_rank_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_rank_sum *sum)
+{
+    return launch(dtype == AH_BF16 ? rank_sum<unsigned short> : rank_sum<float>, blocks_of(sum->count, THREADS),
+                  THREADS, 0, stream, *sum);
+}
+
+cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct ah_cuda_rank_sum *sum)
+{
+    return launch(rank_sum_doubles, blocks_of(sum->count, THREADS), THREADS, 0, stream, *sum);
+}

@@ -12,6 +12,7 @@
 #define TEXT(x) TEXT_OF(x)
 
 static const char cublaslt_name[] = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR);
+static const char nccl_name[] = "libnccl.so." TEXT(NCCL_MAJOR);
 static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
@@ -50,13 +51,17 @@ static int symbol_find(void *out, void *library, const char *library_name, const
     return AH_OK;
 }
 
-static int cublaslt_open(struct ah_cuda_library *library, const char *named)
+static int library_need(void **out, const char *named, const char *name)
 {
     const char *why;
-    library->cublaslt_library = library_find(&why, named, cublaslt_name);
-    if (!library->cublaslt_library)
-        return ah__fail(AH_EDEVICE, "%s does not load (AUTOHETE_CUDA_LIBRARIES is \"%s\"): %s", cublaslt_name, named,
-                        why);
+    *out = library_find(&why, named, name);
+    return *out ? AH_OK
+                : ah__fail(AH_EDEVICE, "%s does not load (AUTOHETE_CUDA_LIBRARIES is \"%s\"): %s", name, named, why);
+}
+
+static int cublaslt_open(struct ah_cuda_library *library, const char *named)
+{
+    AH_TRY(library_need(&library->cublaslt_library, named, cublaslt_name));
 #define FIND(name) AH_TRY(symbol_find(&library->name, library->cublaslt_library, cublaslt_name, #name));
     AH_CUBLASLT_LIST(FIND)
 #undef FIND
@@ -101,17 +106,23 @@ static int driver_open(struct ah_cuda_library *library)
     return AH_OK;
 }
 
+static const char *folders_named(void)
+{
+    const char *named = secure_getenv("AUTOHETE_CUDA_LIBRARIES");
+    return named ? named : "";
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 int ah__cuda_library_open(struct ah_cuda_library *out)
 {
-    const char *named = secure_getenv("AUTOHETE_CUDA_LIBRARIES");
+    const char *named = folders_named();
     struct ah_cuda_library library = {0};
     int status = driver_open(&library);
     if (status == AH_OK)
-        status = cublaslt_open(&library, named ? named : "");
+        status = cublaslt_open(&library, named);
     if (status == AH_OK)
-        status = cudnn_open(&library, named ? named : "");
+        status = cudnn_open(&library, named);
     if (status != AH_OK) {
         ah__cuda_library_close(&library);
         return status;
@@ -120,8 +131,18 @@ int ah__cuda_library_open(struct ah_cuda_library *out)
     return AH_OK;
 }
 
+int ah__cuda_library_open_nccl(struct ah_cuda_library *library)
+{
+    AH_TRY(library_need(&library->nccl_library, folders_named(), nccl_name));
+#define FIND(name) AH_TRY(symbol_find(&library->name, library->nccl_library, nccl_name, #name));
+    AH_NCCL_LIST(FIND)
+#undef FIND
+    return AH_OK;
+}
+
 void ah__cuda_library_close(struct ah_cuda_library *library)
 {
+    /* NCCL stays loaded: threads of a communicator that was given up may be on their way out. */
     if (library->cudnn_library)
         dlclose(library->cudnn_library);
     if (library->cublaslt_library)

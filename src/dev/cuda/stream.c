@@ -216,6 +216,7 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     stream->submitted++; /* not before the failure is known: a callback may end it at once */
     skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
+    ah__cuda_group_abandon(cuda);
 }
 
 int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done)
@@ -241,8 +242,7 @@ static bool epoch_is_free(const struct ah_cuda *cuda, uint64_t number)
     return true;
 }
 
-/* Records an event on a stream that is as good as always idle, and looks for it for a moment: a busy GPU is asked again
- * later. */
+/* Records an event and looks for it for a moment: a busy GPU is asked again later. */
 static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
 {
     uint64_t number = cuda->epoch_last + 1;
@@ -250,7 +250,7 @@ static int epoch_renew(struct ah_cuda *cuda, int64_t now_ns)
     cuda->epoch_next_ns = now_ns + EPOCH_NS;
     if (!epoch_is_free(cuda, number))
         return AH_OK;
-    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->stream[AH_LANE_COMM].work));
+    AH_CUDA_TRY(cudaEventRecord(epoch->event, cuda->clock));
     cudaError_t error;
     do {
         error = cudaEventQuery(epoch->event);
@@ -342,15 +342,32 @@ void ah__cuda_host_passed(void *context, struct ah_event event)
     __atomic_store_n(cuda->host_passed, event.sequence, __ATOMIC_RELEASE);
 }
 
-/* While the driver waits in vain: a GPU that has failed may owe callbacks. */
+/* What waits for other ranks ends by itself when they are given up. */
+static void look_at_ranks(struct ah_cuda *cuda)
+{
+    struct ah_cuda_stream *stream = &cuda->stream[AH_LANE_COMM];
+    int status = ah__cuda_group_look(cuda);
+    if (status == AH_OK)
+        return;
+    pthread_mutex_lock(&cuda->mutex);
+    if (stream->finished < stream->submitted)
+        label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label);
+    failure_keep(cuda, status);
+    pthread_mutex_unlock(&cuda->mutex);
+    ah__cuda_group_abandon(cuda);
+}
+
+/* While the driver waits in vain: a GPU that has failed may owe callbacks, and other ranks an answer. */
 void ah__cuda_look(void *context)
 {
     struct ah_cuda *cuda = context;
     cudaError_t error = cudaSuccess;
     EACH_STREAM (stream, cuda)
         error = error == cudaSuccess ? fault_of(stream) : error;
-    if (error == cudaSuccess)
+    if (error == cudaSuccess) {
+        look_at_ranks(cuda);
         return;
+    }
     pthread_mutex_lock(&cuda->mutex);
     failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));
     cuda->lost = true;
@@ -371,7 +388,7 @@ static int stream_open(struct ah_cuda_stream *stream)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].start, cudaEventDefault));
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].end, cudaEventDefault));
     }
-    if (stream->lane == AH_LANE_COMPUTE)
+    if (stream->lane == AH_LANE_COMPUTE || (stream->lane == AH_LANE_COMM && stream->cuda->comm->ranks > 1))
         AH_CUDA_TRY(cudaMalloc((void **)&stream->partials, AH_CUDA_PARTIALS * sizeof(double)));
     return AH_OK;
 }
@@ -388,8 +405,18 @@ static int wait_value_check(struct ah_cuda *cuda)
                     (int)error);
 }
 
+/* Else it readies itself when it is first called, by whichever device's thread. */
+static void ranges_ready(void)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    nvtxInitialize(NULL);
+    pthread_mutex_unlock(&mutex);
+}
+
 int ah__cuda_streams_open(struct ah_cuda *cuda)
 {
+    ranges_ready();
     AH_CUDA_TRY(cudaHostAlloc((void **)&cuda->host_passed, sizeof *cuda->host_passed, cudaHostAllocMapped));
     *cuda->host_passed = 0;
     for (int i = 0; i < AH_LANE_COUNT; i++) {
@@ -399,9 +426,10 @@ int ah__cuda_streams_open(struct ah_cuda *cuda)
             AH_TRY(stream_open(&cuda->stream[i]));
     }
     AH_TRY(wait_value_check(cuda));
+    AH_CUDA_TRY(cudaStreamCreateWithFlags(&cuda->clock, cudaStreamNonBlocking));
     for (int i = 0; i < AH_CUDA_EPOCHS; i++)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&cuda->epoch[i].event, cudaEventDefault));
-    AH_CUDA_TRY(cudaEventRecord(cuda->epoch[0].event, cuda->stream[AH_LANE_COMM].work));
+    AH_CUDA_TRY(cudaEventRecord(cuda->epoch[0].event, cuda->clock));
     AH_CUDA_TRY(cudaEventSynchronize(cuda->epoch[0].event));
     cuda->epoch[0].ns = ah__host_now_ns();
     cuda->epoch_next_ns = cuda->epoch[0].ns + EPOCH_NS;
@@ -451,6 +479,8 @@ void ah__cuda_streams_close(struct ah_cuda *cuda)
             (void)cudaEventDestroy(cuda->epoch[i].event);
     for (int i = 0; i < AH_LANE_COUNT; i++)
         stream_close(&cuda->stream[i]);
+    if (cuda->clock)
+        (void)cudaStreamDestroy(cuda->clock);
     if (cuda->host_passed)
         (void)cudaFreeHost(cuda->host_passed);
 }

@@ -38,13 +38,6 @@ static int copy_enqueue(cudaStream_t stream, enum ah_lane lane, const struct ah_
     return AH_OK;
 }
 
-/* Of one rank alone they are done before they begin; several ranks bring a library that enqueues. */
-static int collective_enqueue(struct ah_comm *comm, const struct ah_task *task)
-{
-    return comm->ops->collective(comm, task->as.collective.kind, task->as.collective.buffer,
-                                 task->as.collective.part_count, task->as.collective.dtype);
-}
-
 int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task *task)
 {
     struct ah_cuda_stream *stream = &cuda->stream[lane];
@@ -65,7 +58,7 @@ int ah__cuda_task(struct ah_cuda *cuda, enum ah_lane lane, const struct ah_task 
     case AH_TASK_COLLECTIVE:
         break;
     }
-    return collective_enqueue(cuda->comm, task);
+    return ah__cuda_collective(cuda, stream->work, task);
 }
 
 /* ---- the host lane ----------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Compiled into plugins, never into the library. */
 #include "dev/plugin/forward.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 
 #include "base/alloc.h"
@@ -9,10 +10,14 @@
 
 static const struct ah_plugin_host *host;
 
+/* A second device of a plugin finds the first at work; ranks as threads open theirs at the same time. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
-    if (host != given) /* a second device of a plugin finds the first at work */
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    if (host != given)
         host = given;
+    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- base/ ------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ enum { ABI = AH_PLUGIN_ABI };
 
 /* None of them is ever called. */
 static const struct ah_dev_ops ops = {
+    .join = (int (*)(struct ah_dev *))1,
     .device_memory = (int (*)(struct ah_dev *, int64_t, char **))1,
     .host_memory = (int (*)(struct ah_dev *, int64_t, char **))1,
     .memory_release = (int (*)(struct ah_dev *))1,

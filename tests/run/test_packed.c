@@ -178,7 +178,8 @@ static void packing_is_tight(void **state)
     assert_memory_equal(pack.members, again.members, COUNT * sizeof *pack.members);
     ah__pack_free(&pack);
     ah__pack_free(&again);
-    static const struct ah_example equal[5] = {{.length = 3}, {.length = 4}, {.length = 4}, {.length = 4}, {.length = 4}};
+    static const struct ah_example equal[5] = {
+        {.length = 3}, {.length = 4}, {.length = 4}, {.length = 4}, {.length = 4}};
     static const int64_t in_order_of_data[5] = {1, 2, 3, 4, 0};
     assert_ok(ah__pack_make(&pack, equal, 0, 5, 6));
     assert_int_equal(pack.count, 3);

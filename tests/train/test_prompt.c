@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "io/safetensors.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "train/tiny.h"
 
 /* Rows of the head, and the ids that the tokenizer knows, which alone are drawn. */

@@ -1,6 +1,6 @@
 /* Tokens one by one behind kept keys and values, by GPT-2s of random parameters.
  *
- *     generate [--models LIST] [--dtype bf16|fp32] [--prompt N] [--tokens N] [--rounds N] [--threads N]
+ *     generate [--models LIST] [--prompt N] [--tokens N] [--rounds N] [--threads N]
  *
  * Prints for each model the median over all tokens of several rounds, and below it the time that one in ten is faster
  * than, which a busy machine disturbs less: the time of a token beside the time that reading all parameters takes,
@@ -92,7 +92,7 @@ static void program_make(struct program *program, const struct subject *s, struc
 {
     const struct ah_step_options step = {.infers = true, .logits = logits};
     record.batch = 1;
-    record.compute = s->sizes.dtype;
+    record.compute = AH_F32;
     BENCH(ah_model_record_with(&program->graph, s->sizes.model, &record));
     BENCH(ah_partition_new(&program->partition, program->graph, &step));
 }
@@ -179,7 +179,7 @@ static void round_measure(struct times *times, const struct subject *s, struct a
     size_t round = times->rounds++;
     for (int i = 0; i < most; i++)
         ids[i] = (int32_t)((int64_t)i * 7919 % s->sizes.vocab);
-    int64_t floats = (int64_t)params_read(s) * ah__dtype_bytes(s->sizes.dtype) / (int64_t)sizeof(float);
+    int64_t floats = (int64_t)params_read(s);
     times->product[round] = product_time(memory, s->sizes.dev.threads);
     double start = bench_seconds();
     BENCH(ah__run_prefill(s->run, ids));
@@ -201,7 +201,7 @@ static void subject_print(const char *name, struct times *times, const struct su
     double token = bench_quantile(times->token, times->tokens, q), read = bench_quantile(times->read, times->tokens, q);
     double forward = bench_quantile(times->forward, rounds, q), prefill = bench_quantile(times->prefill, rounds, q);
     double product = 2.0 * SIDE * SIDE * SIDE / bench_quantile(times->product, rounds, q);
-    double bytes = params_read(s) * (double)ah__dtype_bytes(s->sizes.dtype), flops = prefill_flops(s) / prefill;
+    double bytes = params_read(s) * (double)sizeof(float), flops = prefill_flops(s) / prefill;
     printf("%-5s %8.1f %9.3f %9.3f %7.2f %7.1f %9.3f %7.1fx %10.0f %9.1f %9.1f %6.2f\n", name, bytes * 1e-6,
            token * 1e3, read * 1e3, read / token, bytes / read * 1e-9, forward * 1e3, forward / token,
            s->prompt / prefill, flops * 1e-9, product * 1e-9, flops / product);
@@ -236,10 +236,9 @@ static void model_measure(const char *name, struct subject *s, int rounds, struc
 
 int main(int argc, char **argv)
 {
-    const char *models = "10M,25M,124M", *dtype = "fp32";
+    const char *models = "10M,25M,124M";
     int prompt = 128, tokens = 64, rounds = 9, threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     const struct bench_option options[] = {{"models", BENCH_TEXT, &models, "names"},
-                                           {"dtype", BENCH_TEXT, &dtype, "bf16 or fp32"},
                                            {"prompt", BENCH_COUNT, &prompt, "tokens at once, 2048 at most"},
                                            {"tokens", BENCH_COUNT, &tokens, "tokens one by one, 2048 at most"},
                                            {"rounds", BENCH_COUNT, &rounds, "63 at most"},
@@ -253,14 +252,14 @@ int main(int argc, char **argv)
     BENCH(ah__pool_new(&pool, threads, -1));
     ah__pool_enter(pool);
     bench_machine(stdout);
-    printf("%s, %d threads, %d tokens one by one behind a prompt of %d, %d rounds\n\n", dtype, threads,
-           tokens, prompt, rounds);
+    printf("fp32, %d threads, %d tokens one by one behind a prompt of %d, %d rounds\n\n", threads, tokens, prompt,
+           rounds);
     printf("%-5s %8s %9s %9s %7s %7s %9s %8s %10s %9s %9s %6s\n", "", "params", "token", "floor", "floor/", "read",
            "forward", "forward/", "prompt", "products", "library", "");
     printf("%-5s %8s %9s %9s %7s %7s %9s %8s %10s %9s %9s %6s\n", "model", "MB", "ms", "ms", "token", "GB/s", "ms",
            "token", "tokens/s", "GFLOP/s", "GFLOP/s", "share");
     while (bench_word(name, sizeof name, &models)) {
-        struct subject s = {.sizes = {.dtype = bench_dtype(dtype), .dev = {.threads = threads}},
+        struct subject s = {.sizes = {.dev = {.threads = threads}},
                             .prompt = prompt, .tokens = tokens};
         bench_model(&s.sizes, name);
         model_measure(name, &s, rounds, pool);

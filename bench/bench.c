@@ -127,7 +127,7 @@ double bench_scale_rate(struct ah_pool *pool, float *x, int64_t count, int round
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
-static void model_open(struct bench *bench)
+void bench_model_open(struct bench *bench)
 {
     char path[] = "/tmp/autohete-bench-XXXXXX";
     int file = mkstemp(path);
@@ -161,7 +161,7 @@ void bench_profile(struct bench *bench)
 
 void bench_open_unprofiled(struct bench *bench)
 {
-    model_open(bench);
+    bench_model_open(bench);
     BENCH(ah_model_record(&bench->graph, bench->model, bench->batch, bench->seq, bench->dtype));
     struct ah_step_options step = {.clips = bench->clip > 0, .micro_batches = bench->micro_batches};
     BENCH(ah_partition_new(&bench->partition, bench->graph, &step));
@@ -187,8 +187,9 @@ void bench_close(struct bench *bench)
 static const struct {
     const char *name;
     int layers, width, heads, vocab;
-} models[] = {{"tiny", 2, 64, 2, 256},         {"124M", 12, 768, 12, 50257},  {"355M", 24, 1024, 16, 50257},
-              {"774M", 36, 1280, 20, 50257},   {"1.5B", 48, 1600, 25, 50257}, {"2B", 42, 2048, 16, 50257},
+} models[] = {{"tiny", 2, 64, 2, 256},         {"10M", 8, 320, 5, 256},        {"25M", 8, 512, 8, 256},
+              {"124M", 12, 768, 12, 50257},   {"355M", 24, 1024, 16, 50257},  {"774M", 36, 1280, 20, 50257},
+                {"1.5B", 48, 1600, 25, 50257}, {"2B", 42, 2048, 16, 50257},
               {"4B", 21, 4096, 32, 50257},     {"6B", 32, 4096, 32, 50257}};
 
 static void word_refuse(const char *what, const char *found, const char *expected)
@@ -207,7 +208,7 @@ void bench_model(struct bench *out, const char *name)
             out->vocab = models[i].vocab;
             return;
         }
-    word_refuse("model", name, "tiny, 124M, 355M, 774M, 1.5B, 2B, 4B or 6B");
+    word_refuse("model", name, "tiny, 10M, 25M, 124M, 355M, 774M, 1.5B, 2B, 4B or 6B");
 }
 
 bool bench_word(char *out, size_t size, const char **list)
@@ -285,9 +286,7 @@ static int note(const struct ah_run_result *result, void *context)
     return 0;
 }
 
-/* Random numbers of the usual size, the same ones again and again: enough for a GPU's clock and for losses that tell
- * plans apart. */
-static void parameters_fill(struct ah_run *run, const struct ah_partition *partition)
+void bench_parameters_fill(struct ah_run *run, const struct ah_partition *partition)
 {
     enum { COUNT = 1 << 20 };
     int64_t most = ah__partition_largest(partition);
@@ -317,7 +316,7 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
     BENCH(ah_dev_open(&dev, device_of(bench), &bench->dev));
     BENCH(ah__run_new(&run, bench->partition, plan, dev, &hooks));
     if (bench->device && strcmp(bench->device, "cpu") != 0)
-        parameters_fill(run, bench->partition);
+        bench_parameters_fill(run, bench->partition);
     else if (random)
         BENCH(ah__run_init(run, 1));
     BENCH(ah__run_steps(run, steps, &done));

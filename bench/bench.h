@@ -50,6 +50,11 @@ void bench_check(int status, const char *what);
 void bench_open(struct bench *bench);
 void bench_open_unprofiled(struct bench *bench);
 void bench_close(struct bench *bench);
+/* The model alone, by its sizes. */
+void bench_model_open(struct bench *bench);
+/* Random numbers of the usual size, the same ones again and again: enough for a GPU's clock and for losses that tell
+ * plans apart. */
+void bench_parameters_fill(struct ah_run *run, const struct ah_partition *partition);
 /* Measures the profile again (the machine drifts). */
 void bench_profile(struct bench *bench);
 /* A model's arithmetic in a step: its products forward, and twice as much backward, attention over the causal half.
@@ -57,8 +62,8 @@ void bench_profile(struct bench *bench);
 double bench_flops(const struct bench *bench);
 double bench_params(const struct bench *bench);
 
-/* GPTs of the paper's table 1 ("2B", "4B", "6B"), GPT-2s ("124M", "355M", "774M", "1.5B") and "tiny". Fills in the
- * sizes; exits when there is none of the name. */
+/* GPTs of the paper's table 1 ("2B", "4B", "6B"), GPT-2s ("124M", "355M", "774M", "1.5B"), and of bytes "25M", the
+ * quickstart's "10M" and "tiny". Fills in the sizes; exits when there is none of the name. */
 void bench_model(struct bench *out, const char *name);
 /* The next of the words that commas separate, cut at `size` - 1 characters; false behind the last one. */
 bool bench_word(char *out, size_t size, const char **list);

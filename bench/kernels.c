@@ -1,6 +1,6 @@
 /* How close the CPU kernels come to what the processor gives, on a GPT-2 124M block (768 channels, 12 heads).
  *
- *     kernels [--head] [--threads N]
+ *     kernels [--head] [--only NAME] [--threads N]
  *
  * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run
  * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one
@@ -120,6 +120,7 @@ struct measured {
     char *base[AH_SPACE_COUNT];
     double peak_flops, peak_bytes, best_gemm;
     int rounds;
+    const char *only; /* rows of operators whose names begin so; null: all, and the block */
 };
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
@@ -176,6 +177,8 @@ static double plain_time(const struct measured *b, const struct ah_call *call)
 
 static void row_print(struct measured *b, const struct block_row *row)
 {
+    if (b->only && strncmp(ah__op_table[row->op]->name, b->only, strlen(b->only)) != 0)
+        return;
     struct ah_call call = block_call(&b->block, row);
     double time = call_time(b, &call), flops = ah__call_flops(&call), bytes = call_bytes(&b->block, &call);
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
@@ -213,9 +216,9 @@ static double program_run(const struct measured *b, const struct block_row *rows
     return middle;
 }
 
-static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
+static void block_print(struct ah_pool *pool, int64_t seq, char *memory, const char *only)
 {
-    struct measured b = {.pool = pool, .rounds = seq > 256 ? 5 : 9, .base[AH_SPACE_WORK] = memory};
+    struct measured b = {.pool = pool, .only = only, .rounds = seq > 256 ? 5 : 9, .base[AH_SPACE_WORK] = memory};
     b.block = (struct block){.batch = BATCH, .seq = seq, .channels = CHANNELS, .vocabulary = VOCABULARY,
                              .loss_seq = 128, .heads = HEADS};
     block_place(&b.block);
@@ -228,6 +231,8 @@ static void block_print(struct ah_pool *pool, int64_t seq, char *memory)
         row_print(&b, &block_forward[i]);
     for (size_t i = 0; i < BLOCK_BACKWARD; i++)
         row_print(&b, &block_backward[i]);
+    if (only)
+        return;
     double floor = 0;
     double time = program_run(&b, block_forward, BLOCK_FORWARD, &floor, "forward");
     time += program_run(&b, block_backward, BLOCK_BACKWARD, &floor, "backward");
@@ -347,7 +352,9 @@ int main(int argc, char **argv)
 {
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     bool head_only = false;
+    const char *only = NULL;
     const struct bench_option options[] = {{"head", BENCH_FLAG, &head_only, "only the head"},
+                                           {"only", BENCH_TEXT, &only, "operators whose names begin so"},
                                            {"threads", BENCH_COUNT, &threads, "that compute"}};
     BENCH_OPTIONS(argc, argv, "How close the CPU kernels come to what the processor gives.", options);
     struct ah_pool *pool;
@@ -359,11 +366,13 @@ int main(int argc, char **argv)
     char *memory = pages.base;
     printf("%d threads, %s\n", threads, ah__host_isa_name());
     if (!head_only) {
-        block_print(pool, 256, memory);
-        block_print(pool, 1024, memory);
-        optimizer_print(pool, (float *)(void *)memory);
+        block_print(pool, 256, memory, only);
+        block_print(pool, 1024, memory, only);
     }
-    head_print(pool, 256, memory);
+    if (!head_only && !only)
+        optimizer_print(pool, (float *)(void *)memory);
+    if (!only)
+        head_print(pool, 256, memory);
     ah__pages_free(&pages);
     ah__pool_free(pool);
     return 0;

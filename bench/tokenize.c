@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "dev/host/clock.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 enum { PIECE_BYTES = 64 << 10, RUNS_MOST = 99 };
 

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "io/tokenizer.h"
-#include "io/utf8.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
 
 static void text_check(const struct ah_tokenizer *tokenizer, const char *text, size_t length)
 {

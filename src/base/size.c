@@ -123,14 +123,14 @@ char *ah_size_format(char *text, size_t size, int64_t bytes)
 
 char *ah_count_format(char *text, size_t size, int64_t count)
 {
-    static const char units[] = " KMGT";
+    static const char prefixes[] = " KMGT";
     double value = (double)count;
     int unit = 0;
-    for (; units[unit + 1] && value >= 999.95; unit++)
+    for (; prefixes[unit + 1] && value >= 999.95; unit++)
         value /= 1000;
     if (unit == 0)
         snprintf(text, size, "%lld", (long long)count);
     else
-        ah__snprintf(text, size, value < 10 ? "%.2f %c" : "%.1f %c", value, units[unit]);
+        ah__snprintf(text, size, value < 10 ? "%.2f %c" : "%.1f %c", value, prefixes[unit]);
     return text;
 }

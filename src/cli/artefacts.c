@@ -125,8 +125,9 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
         status = ah_plan_check(inputs->plan, ah_model_get(artefacts->model)->layers);
     if (status != AH_OK)
         return status;
-    return ah_model_record(&artefacts->graph, artefacts->model, artefacts->micro_batch, seq_of(artefacts, inputs),
-                           artefacts->dtype);
+    const struct ah_record_options record = {.batch = artefacts->micro_batch, .seq = seq_of(artefacts, inputs),
+                                             .compute = artefacts->dtype, .packed = inputs->pack};
+    return ah_model_record_with(&artefacts->graph, artefacts->model, &record);
 }
 
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
@@ -199,6 +200,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
         .batch = inputs->batch / artefacts->ranks.ranks,
         .seq = seq_of(artefacts, inputs),
         .compute = artefacts->dtype,
+        .packed = inputs->pack,
         .step = {.clips = inputs->clip > 0, .ranks = artefacts->ranks.ranks},
         .dev = artefacts->dev,
         .budget = artefacts->budget,

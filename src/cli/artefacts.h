@@ -13,6 +13,7 @@ struct ah_artefact_inputs {
     int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
     double clip;        /* limit of the global gradient norm; 0: none */
     const char *dtype;  /* "bf16" or "fp32"; null: fp32 */
+    bool pack;          /* sequences hold several documents: times and plans for a training with --pack */
     bool renew;         /* measure even where a profile is kept */
 };
 
@@ -82,11 +83,12 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
 #define AH_ARG_DTYPE(at_dtype, help) {"dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false}
-#define AH_ARGS_STEP(at_batch, at_seq, at_clip)                                                                        \
+#define AH_ARGS_STEP(at_batch, at_seq, at_clip, at_pack)                                                               \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
     {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
      16777216, false},                                                                                                 \
-    {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false}
+    {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false},            \
+    {"pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false}
 _Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO, "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
 #define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \

@@ -15,7 +15,7 @@ static const struct ah_arg options[] = {
      "the model: JSON, or a folder with config.json", 0, 0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL,
      "instead of --model: a folder written by 'autohete train'", 0, 0, false},
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},

@@ -12,7 +12,7 @@ struct plan_args {
 
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),

@@ -17,7 +17,7 @@ struct simulate_args {
 
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
-    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip)),
+    AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
      "a machine instead of a device: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},

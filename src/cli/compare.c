@@ -191,17 +191,19 @@ void ah__compare_fini(struct ah_compare *compare)
 
 static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
-    enum ah_dtype dtype;
+    struct ah_record_options record = {.seq = point->seq, .packed = compare->inputs->pack};
     struct ah_step_options step = {.clips = compare->inputs->clip > 0, .ranks = compare->ranks};
     struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
     int64_t batch = point->batch / compare->ranks;
-    int status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(compare->inputs, compare->args));
+    int status = ah__artefacts_dtype(&record.compute, "dtype", dtype_word(compare->inputs, compare->args));
     if (status == AH_OK)
         status = ah__micro_batch_count(&step.micro_batches, batch, compare->inputs->micro_batch);
     if (status == AH_OK)
         status = ah_model_load(&artefacts->model, compare->inputs->model);
-    if (status == AH_OK)
-        status = ah_model_record(&artefacts->graph, artefacts->model, batch / step.micro_batches, point->seq, dtype);
+    if (status == AH_OK) {
+        record.batch = batch / step.micro_batches;
+        status = ah_model_record_with(&artefacts->graph, artefacts->model, &record);
+    }
     if (status == AH_OK)
         status = ah_partition_new(&artefacts->partition, artefacts->graph, &step);
     if (status == AH_OK)

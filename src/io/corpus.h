@@ -9,7 +9,7 @@
 #define AH_IO_CORPUS_H
 
 #include "io/documents.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 struct ah_example {
     int64_t first;  /* of its ids in the corpus */

@@ -21,7 +21,7 @@
 
 #include "base/file.h"
 #include "io/documents.h"
-#include "io/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 #include "op/op.h"
 
 struct ah_tokens;

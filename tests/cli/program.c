@@ -83,3 +83,12 @@ const char *program_file(const char *format, ...)
     slurp(text, sizeof text, path);
     return text;
 }
+
+void assert_refused(const char *words)
+{
+    assert_ran(2);
+    assert_string_equal(ran.out, "");
+    if (strncmp(ran.err, "autohete: ", 10) != 0 || !strstr(ran.err, words) ||
+        strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
+        fail_msg("found \"%s\", expected one line with \"%s\"", ran.err, words);
+}

@@ -20,6 +20,9 @@ const char *folder(void);
 /* A whole file, in a room that the next call uses again. */
 const char *program_file(const char *format, ...) AH_PRINTF(1, 2);
 
+/* Exit status 2, one line on standard error that holds `words`, nothing on standard output. */
+void assert_refused(const char *words);
+
 #define assert_ran(expected)                                                                                           \
     do {                                                                                                               \
         if (ran.status != (expected))                                                                                  \

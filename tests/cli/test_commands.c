@@ -18,16 +18,6 @@ static const char *const commands[] = {"train",    "data",     "tokenize", "plan
                                        "simulate", "generate", "eval",     "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-/* One line on standard error that holds `words`, nothing on standard output. */
-static void assert_refused(const char *words)
-{
-    assert_ran(2);
-    assert_string_equal(ran.out, "");
-    if (strncmp(ran.err, "autohete: ", 10) != 0 || !strstr(ran.err, words) ||
-        strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
-        fail_msg("found \"%s\", expected one line with \"%s\"", ran.err, words);
-}
-
 static cJSON *last_line_object(void)
 {
     size_t length = strlen(ran.out);

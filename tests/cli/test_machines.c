@@ -12,13 +12,6 @@ static const char *a100(void)
     return path;
 }
 
-static void assert_refused(const char *words)
-{
-    assert_ran(2);
-    assert_string_equal(ran.out, "");
-    assert_says(ran.err, words);
-}
-
 /* What the last run printed, a line of JSON. */
 static cJSON *printed(void)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Golden ids of the tokenizers library, for each kind of tokenizer that src/io reads.
+"""Golden ids of the tokenizers library, for each kind of tokenizer that src/tokenizer reads.
 
 Trains a small vocabulary of each kind on tokenizers/corpus.txt and writes beside it
 
@@ -10,8 +10,9 @@ Trains a small vocabulary of each kind on tokenizers/corpus.txt and writes besid
         uint32 [IDS]                crc32 of the text that random ids decode to
         FULL times uint16 n, uint16 [n]  the ids of the first strings
 
-The strings are not stored: `string(i)` makes them from counter-based random numbers, and tests/io/tokenizer_strings.c
-does the same. They leave out what Unicode has only since 15.0, which PCRE2 may not know. Made with tokenizers 0.23.
+The strings are not stored: `string(i)` makes them from counter-based random numbers, and
+tests/tokenizer/tokenizer_strings.c does the same. They leave out what Unicode has only since 15.0, which PCRE2 may not
+know. Made with tokenizers 0.23.
 
     tests/golden/tokenizer_ids.py [KIND ...]
 """

@@ -165,6 +165,34 @@ static void examples_are_packed(void **state)
     assert_ok(ah__tokens_val_batch(tokens, 0, 1, &(struct ah_batch){ids, targets, positions}));
     expect_row(ids, "no", 2, SEQ, 0);
     ah__tokens_close(tokens);
+    open_packed(&tokens, SEQ, 0); /* nothing is held out: all of them for both */
+    info = ah__tokens_info(tokens);
+    assert_true(info->train_windows == 2 && info->val_windows == 2 && !info->held_out);
+    assert_ok(ah__tokens_val_batch(tokens, 1, 1, &(struct ah_batch){ids, targets, positions}));
+    expect_row(ids, "ijklnom", 7, SEQ, 0);
+    ah__tokens_close(tokens);
+}
+
+/* The end that the tokenizer says, else the one of byte-level tokens. */
+static void documents_end_where_the_tokenizer_says(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"text\": \"ab\"}\n{\"text\": \"cdefgh\"}\n";
+    static const int32_t ends[9] = {'a', 'b', 2, 'c', 'd', 'e', 'f', 'g', 'h'},
+                         expected[9] = {0, 1, 2, 0, 1, 2, 3, 4, 5};
+    const struct ah_tokens_options packed = {.pack = true, .seq = 9};
+    struct ah_tokenizer tokenizer = ah__tokenizer_bytes;
+    struct ah_tokens *tokens = NULL;
+    int32_t ids[9], targets[9], positions[9];
+    tokenizer.has_eos = true;
+    tokenizer.eos = 2;
+    write_as("ends.jsonl", text, sizeof text - 1);
+    assert_ok(ah__tokens_open_with(&tokens, path, &tokenizer, 256, &packed));
+    assert_ok(ah__tokens_batch(tokens, 0, 1, 1, &(struct ah_batch){ids, targets, positions}));
+    assert_memory_equal(ids, ends, sizeof ends);
+    assert_memory_equal(positions, expected, sizeof expected);
+    assert_int_equal(targets[2], AH_TARGET_IGNORED);
+    ah__tokens_close(tokens);
 }
 
 static void packed_documents_keep_apart(void **state)
@@ -225,6 +253,27 @@ static void token_file_write(int width, int count, int64_t val, int32_t vocab)
     assert_ok(ah__token_writer_close(writer, &file));
     ah__token_writer_free(writer);
     assert_int_equal(file.tokens, count);
+}
+
+/* Our files have documents that end as their tokenizer says; of others that must be known. */
+static void token_files_are_packed_where_ends_are_known(void **state)
+{
+    (void)state;
+    struct ah_tokens *tokens = NULL;
+    uint16_t ids[100];
+    token_file_write(2, 100, 30, 700);
+    const struct ah_tokens_options packed = {.pack = true, .seq = 8, .val_fraction = 0.1};
+    assert_ok(ah__tokens_open_with(&tokens, path, &ah__tokenizer_bytes, 700, &packed));
+    ah__tokens_close(tokens);
+    for (size_t i = 0; i < AH_LENGTH(ids); i++)
+        ids[i] = (uint16_t)(i * 13 % 600);
+    write_as("packed.bin", ids, sizeof ids);
+    assert_fails(ah__tokens_open_with(&tokens, path, &ah__tokenizer_bytes, 600, &packed), AH_EINPUT,
+                 "packed.bin: found no tokenizer beside the model, expected one to pack by");
+    struct ah_tokenizer knowing = ah__tokenizer_bytes;
+    knowing.has_bos = true;
+    assert_ok(ah__tokens_open_with(&tokens, path, &knowing, 600, &packed));
+    ah__tokens_close(tokens);
 }
 
 static void written_token_files_are_read(void **state)
@@ -313,6 +362,8 @@ static void nanogpt_files_are_read(void **state)
 
 AH_TEST_SUITE("io/examples", cmocka_unit_test(examples_are_sequences),
               cmocka_unit_test(examples_begin_and_end_as_the_tokenizer_says), cmocka_unit_test(examples_are_packed),
-              cmocka_unit_test(packed_documents_keep_apart), cmocka_unit_test(documents_follow_one_another),
+              cmocka_unit_test(packed_documents_keep_apart),
+              cmocka_unit_test(documents_end_where_the_tokenizer_says), cmocka_unit_test(documents_follow_one_another),
+              cmocka_unit_test(token_files_are_packed_where_ends_are_known),
               cmocka_unit_test(written_token_files_are_read), cmocka_unit_test(damaged_token_files_are_refused),
               cmocka_unit_test(nanogpt_files_are_read))

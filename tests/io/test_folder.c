@@ -244,30 +244,36 @@ static void the_one_before(void **state)
     assert_null(before);
 }
 
-/* As on a file system that knows no symbolic links: the kernel refuses them. */
-static bool links_forbid(void)
+/* The calls of one function by their numbers, old and new, of which a machine may have only the new one. */
+#ifdef SYS_symlink
+static const unsigned link_calls[2] = {SYS_symlink, SYS_symlinkat}, access_calls[2] = {SYS_access, SYS_faccessat};
+#else
+static const unsigned link_calls[2] = {SYS_symlinkat, SYS_symlinkat}, access_calls[2] = {SYS_faccessat, SYS_faccessat};
+#endif
+
+/* From now on the kernel refuses these calls to this process. False: a kernel without filters. */
+static bool calls_refuse(const unsigned calls[2], int error)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-#ifdef SYS_symlink
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlink, 1, 0),
-#endif
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_symlinkat, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[0], 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[1], 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {AH_LENGTH(code), code};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+/* As on a file system that knows no symbolic links. */
 static void without_links_the_highest_step_counts(void **state)
 {
     (void)state;
     dir_new();
     pid_t child = fork();
     if (child == 0) {
-        if (!links_forbid())
-            _exit(77); /* a kernel without filters */
+        if (!calls_refuse(link_calls, EPERM))
+            _exit(77);
         bool refused = symlink("x", in("x")) != 0 && errno == EPERM;
         _exit(!refused || save(1, 2, "one") != AH_OK || save(2, 2, "two") != AH_OK);
     }
@@ -348,6 +354,34 @@ static void unwritable_is_refused(void **state)
     assert_int_equal(code, 0);
 }
 
+/* What the user asked for where the folder says no; a failure to read where nothing could be told. */
+static void denial_is_no_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        int error, status;
+    } causes[] = {{EACCES, AH_EINPUT}, {EPERM, AH_EINPUT}, {EROFS, AH_EINPUT}, {EIO, AH_EIO}, {ENOMEM, AH_EIO}};
+    dir_new();
+    assert_ok(ah__folder_make(dir));
+    for (size_t i = 0; i < AH_LENGTH(causes); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (!calls_refuse(access_calls, causes[i].error))
+                _exit(77);
+            bool in_it = ah__folder_check(dir) == causes[i].status && strstr(ah_error(), strerror(causes[i].error));
+            bool below = ah__folder_check(in("sub")) == causes[i].status &&
+                         strstr(ah_error(), strerror(causes[i].error));
+            _exit(!in_it || !below);
+        }
+        int code = -1;
+        assert_true(waitpid(child, &code, 0) == child && WIFEXITED(code));
+        if (WEXITSTATUS(code) == 77)
+            skip();
+        if (code != 0)
+            fail_msg("%s: found another status or message", strerror(causes[i].error));
+    }
+}
+
 static void full_disk_keeps_the_last(void **state)
 {
     (void)state;
@@ -395,4 +429,5 @@ AH_TEST_SUITE("io/folder", cmocka_unit_test(saves_and_finds), cmocka_unit_test(p
               cmocka_unit_test(remains_are_swept), cmocka_unit_test(the_one_before),
               cmocka_unit_test(without_links_the_highest_step_counts), cmocka_unit_test(find_refuses),
               cmocka_unit_test(check_refuses), cmocka_unit_test(unwritable_is_refused),
-              cmocka_unit_test(full_disk_keeps_the_last), cmocka_unit_test(every_allocation_may_fail))
+              cmocka_unit_test(denial_is_no_failure), cmocka_unit_test(full_disk_keeps_the_last),
+              cmocka_unit_test(every_allocation_may_fail))

@@ -244,11 +244,17 @@ static void caches(void **state)
         {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 6), KV, KV}, {{0}}, 0},
         {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 4), KV, X}, {{0}}, 0},
         {AH_OP_CACHE_WRITE, {.heads = 2}, {F3(2, 9, 6), X}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 5), KV, KV}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 12), F3(2, 4, 18)}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {.heads = 4}, {F3(2, 9, 12), F3(2, 4, 18)}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), X}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 3}, {F3(2, 9, 4), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), F3(2, 4, 18), IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 3, .kv_heads = 1, .window = -1}, {F3(2, 9, 4), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, {.heads = 3, .kv_heads = 2}, {F3(2, 9, 8), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, {.heads = 6, .kv_heads = 2}, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
+        {AH_OP_ATTENTION_CACHED, {.heads = 1, .kv_heads = 1}, {F3(2, 9, 2), X, IDS}, {{0}}, 0},
     };
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(wrong); i++) {
@@ -310,6 +316,8 @@ static void bytes(void **state)
     int64_t x_bytes = 2 * 4 * 6 * 4, norm_bytes = 6 * 4;
     expect_bytes(AH_OP_EMBEDDING, (struct ah_meta[AH_OP_MAX_INPUTS]){table, ids}, &x, 0, 2 * x_bytes + 2 * 4 * 4);
     expect_bytes(AH_OP_ADD_POSITION, (struct ah_meta[AH_OP_MAX_INPUTS]){x, table}, &x, 0, 3 * x_bytes);
+    expect_bytes(AH_OP_CACHE_WRITE, (struct ah_meta[AH_OP_MAX_INPUTS]){F3(2, 9, 4), KV, KV, ids},
+                 &(struct ah_meta)F3(2, 9, 4), 0, 2 * 8 * 4 * 4);
     expect_bytes(AH_OP_ADD_POSITION, (struct ah_meta[AH_OP_MAX_INPUTS]){x, f32(2, 4, 6, 0)}, &x, 0,
                  2 * x_bytes + x_bytes / 2);
     struct ah_meta in[AH_OP_MAX_INPUTS] = {x, f32(2, 6, 6, 0), absent};

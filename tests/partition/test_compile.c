@@ -424,21 +424,32 @@ static int count_op(const struct ah_program *program, enum ah_op op)
     return count;
 }
 
-static void copies_only_where_needed(void **state)
+/* Looks at two blocks of each of the models, partitioned. */
+static void models_each(void (*look)(const struct ah_partition *partition, int model))
 {
-    (void)state;
     for (int i = 0; i < model_case_count; i++) {
         struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
         struct ah_partition *partition;
         assert_ok(ah_partition_new(&partition, graph, NULL));
-        const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY);
-        int backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
-        if (forward != model_cases[i].forward_copies || backward != model_cases[i].backward_copies)
-            fail_msg("%s: %d copies forward and %d backward", model_cases[i].name, forward, backward);
+        look(partition, i);
         ah_partition_free(partition);
         ah_graph_free(graph);
     }
+}
+
+static void copies_only_where_needed_in(const struct ah_partition *partition, int model)
+{
+    const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
+    int forward = count_op(&code->program[AH_PROGRAM_FORWARD], AH_OP_COPY);
+    int backward = count_op(&code->program[AH_PROGRAM_BACKWARD], AH_OP_COPY);
+    if (forward != model_cases[model].forward_copies || backward != model_cases[model].backward_copies)
+        fail_msg("%s: %d copies forward and %d backward", model_cases[model].name, forward, backward);
+}
+
+static void copies_only_where_needed(void **state)
+{
+    (void)state;
+    models_each(copies_only_where_needed_in);
 }
 
 static bool reads(const struct ah_call *call, const struct ah_operand *operand)
@@ -460,57 +471,53 @@ static bool is_read(const struct ah_program *program, int from, const struct ah_
 
 /* Every recomputed result is read by a later recomputed operator or by backward; what is dropped is what only
  * leaves. */
+static void recompute_is_lean_in(const struct ah_partition *partition, int model)
+{
+    const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
+    for (int n = 0; n < code->program[AH_PROGRAM_RECOMPUTE].count; n++) {
+        const struct ah_call *call = &code->program[AH_PROGRAM_RECOMPUTE].calls[n];
+        assert_true(is_read(&code->program[AH_PROGRAM_RECOMPUTE], n + 1, call) ||
+                    is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
+    }
+    if (model == 0) {
+        assert_int_equal(code->program[AH_PROGRAM_FORWARD].count, 10);
+        assert_int_equal(code->program[AH_PROGRAM_RECOMPUTE].count, 8);
+    }
+    assert_int_equal(partition->code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_RECOMPUTE].count, 0);
+}
+
 static void recompute_is_lean(void **state)
 {
     (void)state;
-    for (int i = 0; i < model_case_count; i++) {
-        struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
-        struct ah_partition *partition;
-        assert_ok(ah_partition_new(&partition, graph, NULL));
-        const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        for (int n = 0; n < code->program[AH_PROGRAM_RECOMPUTE].count; n++) {
-            const struct ah_call *call = &code->program[AH_PROGRAM_RECOMPUTE].calls[n];
-            assert_true(is_read(&code->program[AH_PROGRAM_RECOMPUTE], n + 1, call) ||
-                        is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
-        }
-        if (i == 0) {
-            assert_int_equal(code->program[AH_PROGRAM_FORWARD].count, 10);
-            assert_int_equal(code->program[AH_PROGRAM_RECOMPUTE].count, 8);
-        }
-        assert_int_equal(partition->code[AH_CLASS_EMBEDDING].program[AH_PROGRAM_RECOMPUTE].count, 0);
-        ah_partition_free(partition);
-        ah_graph_free(graph);
-    }
+    models_each(recompute_is_lean_in);
 }
 
 /* Selective recomputation makes again what backward reads, without a product or attention; what is left to keep are
  * results of these, and sums with them. */
+static void selective_is_cheap_in(const struct ah_partition *partition, int model)
+{
+    const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
+    const struct ah_program *again = &code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE];
+    assert_true((again->count > 0) == (code->kept_bytes < code->saved_bytes));
+    assert_true(code->kept_bytes <= code->saved_bytes);
+    for (int n = 0; n < again->count; n++) {
+        const struct ah_call *call = &again->calls[n];
+        assert_int_equal(ah__op_table[call->op]->limit, AH_OP_LIMIT_MEMORY);
+        assert_true(is_read(again, n + 1, call) || is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
+        for (int j = 0; j < ah__op_table[call->op]->outputs; j++)
+            assert_true(call->out[j].space == AH_SPACE_CHEAP || call->out[j].space == AH_SPACE_WORK);
+    }
+    if (model == 0) { /* two norms and the activation function: 4 of 11 widths, and statistics */
+        assert_int_equal(again->count, 3);
+        assert_true(code->saved_bytes - code->kept_bytes > code->input_bytes * 4);
+        assert_true(code->saved_bytes - code->kept_bytes < code->input_bytes * 5);
+    }
+}
+
 static void selective_is_cheap(void **state)
 {
     (void)state;
-    for (int i = 0; i < model_case_count; i++) {
-        struct ah_graph *graph = model_graph(model_cases[i].block, 2, true);
-        struct ah_partition *partition;
-        assert_ok(ah_partition_new(&partition, graph, NULL));
-        const struct ah_code *code = &partition->code[AH_CLASS_BLOCK];
-        const struct ah_program *again = &code->program[AH_PROGRAM_RECOMPUTE_SELECTIVE];
-        assert_true((again->count > 0) == (code->kept_bytes < code->saved_bytes));
-        assert_true(code->kept_bytes <= code->saved_bytes);
-        for (int n = 0; n < again->count; n++) {
-            const struct ah_call *call = &again->calls[n];
-            assert_int_equal(ah__op_table[call->op]->limit, AH_OP_LIMIT_MEMORY);
-            assert_true(is_read(again, n + 1, call) || is_read(&code->program[AH_PROGRAM_BACKWARD], 0, call));
-            for (int j = 0; j < ah__op_table[call->op]->outputs; j++)
-                assert_true(call->out[j].space == AH_SPACE_CHEAP || call->out[j].space == AH_SPACE_WORK);
-        }
-        if (i == 0) { /* two norms and the activation function: 4 of 11 widths, and statistics */
-            assert_int_equal(again->count, 3);
-            assert_true(code->saved_bytes - code->kept_bytes > code->input_bytes * 4);
-            assert_true(code->saved_bytes - code->kept_bytes < code->input_bytes * 5);
-        }
-        ah_partition_free(partition);
-        ah_graph_free(graph);
-    }
+    models_each(selective_is_cheap_in);
 }
 
 static void place_is_exact(void **state)

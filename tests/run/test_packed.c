@@ -68,9 +68,10 @@ static int take_result(const struct ah_run_result *result, void *context)
     return 0;
 }
 
-static void learn(struct lesson *lesson, float *params, const char *config, int64_t rows, bool packed)
+/* `rows` sequences in so many micro-batches. */
+static void learn(struct lesson *lesson, float *params, const char *config, int64_t rows, int micro, bool packed)
 {
-    const struct ah_record_options record = {.batch = rows, .seq = SEQ, .compute = AH_F32, .packed = packed};
+    const struct ah_record_options record = {.batch = rows / micro, .seq = SEQ, .compute = AH_F32, .packed = packed};
     const struct ah_dev_options options = {.threads = 2};
     struct ah_run_hooks hooks = {
         .batch = give_batch, .adam = give_adam, .clip = 1, .result = take_result, .context = lesson};
@@ -82,7 +83,7 @@ static void learn(struct lesson *lesson, float *params, const char *config, int6
     int64_t done, at = 0;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
     assert_ok(ah_model_record_with(&graph, model, &record));
-    tiny_init_graph(&tiny, graph, 1, 1);
+    tiny_init_graph(&tiny, graph, 1, micro);
     tiny.model = model;
     assert_int_equal(tiny.partition->packed, packed);
     struct ah_plan plan = exact_resident(&tiny);
@@ -102,7 +103,7 @@ static void learn(struct lesson *lesson, float *params, const char *config, int6
     tiny_fini(&tiny);
 }
 
-static void as_if_alone(const char *config)
+static void as_if_alone(const char *config, int micro)
 {
     static float alone_params[PARAMS_MOST], packed_params[PARAMS_MOST];
     struct lesson alone = {0}, packed = {0};
@@ -110,8 +111,8 @@ static void as_if_alone(const char *config)
         packed.examples[i].length = lengths[i];
     assert_ok(ah__pack_make(&packed.pack, packed.examples, 0, EXAMPLES, SEQ));
     assert_int_equal(packed.pack.count, 3); /* 12, 7 + 4 + 1, 6 + 3 + 2 */
-    learn(&alone, alone_params, config, EXAMPLES, false);
-    learn(&packed, packed_params, config, packed.pack.count, true);
+    learn(&alone, alone_params, config, EXAMPLES, 1, false);
+    learn(&packed, packed_params, config, packed.pack.count, micro, true);
     for (int i = 0; i < STEPS; i++) {
         assert_true(isfinite(alone.losses[i]) && alone.norms[i] > 0);
         golden_expect_number("loss", packed.losses[i], alone.losses[i]);
@@ -140,7 +141,8 @@ static void examples_do_not_see_each_other(void **state)
     (void)state;
     for (size_t i = 0; i < AH_LENGTH(configs); i++) {
         print_message("%s\n", configs[i]);
-        as_if_alone(configs[i]);
+        as_if_alone(configs[i], 1);
+        as_if_alone(configs[i], 3);
     }
 }
 
@@ -178,6 +180,13 @@ static void packing_is_tight(void **state)
     assert_memory_equal(pack.members, again.members, COUNT * sizeof *pack.members);
     ah__pack_free(&pack);
     ah__pack_free(&again);
+    static const struct ah_example equal[5] = {
+        {.length = 3}, {.length = 4}, {.length = 4}, {.length = 4}, {.length = 4}};
+    static const int64_t in_order_of_data[5] = {1, 2, 3, 4, 0};
+    assert_ok(ah__pack_make(&pack, equal, 0, 5, 6));
+    assert_int_equal(pack.count, 3);
+    assert_memory_equal(pack.members, in_order_of_data, sizeof in_order_of_data);
+    ah__pack_free(&pack);
     assert_ok(ah__pack_make(&pack, examples, 5, 5, LONG));
     assert_int_equal(pack.count, 0);
     ah__pack_free(&pack);

@@ -26,6 +26,7 @@ static const struct ah_settings saved = {
     .batch = 3,
     .micro_batch = 1,
     .seq = 17,
+    .pack = true,
     .seed = 0xfedcba9876543210,
     .steps = 33,
     .schedule = {AH_DECAY_LINEAR, 0.1 + 0.2, 0, 0, 33},
@@ -90,6 +91,23 @@ static void unset_means_as_saved(void **state)
     expected.schedule = (struct ah_schedule){AH_DECAY_CONSTANT, 0.5, 0, 0, 99};
     expected.val_batches = 2;
     expect_equal(&settings, &expected);
+}
+
+/* Sequences that were not packed stay so: their order is the checkpoint's. */
+static void packing_stays(void **state)
+{
+    (void)state;
+    struct ah_train_options options;
+    struct ah_settings settings, plain = saved;
+    ah_train_options_init(&options);
+    plain.pack = false;
+    assert_ok(ah__settings_resolve(&settings, &options, &plain, true, 1024));
+    assert_false(settings.pack);
+    options.pack = true;
+    assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 1024));
+    assert_true(settings.pack);
+    assert_fails(ah__settings_resolve(&settings, &options, &plain, true, 1024), AH_ESTALE,
+                 "pack: found true, expected false as in the checkpoint");
 }
 
 /* The schedule ends with the training, unless it is said where. */
@@ -268,7 +286,7 @@ static void json_round_trip(void **state)
 }
 
 AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_unit_test(unset_means_as_saved),
-              cmocka_unit_test(the_schedule_may_end_elsewhere),
+              cmocka_unit_test(packing_stays), cmocka_unit_test(the_schedule_may_end_elsewhere),
               cmocka_unit_test(saving_by_steps_or_by_time), cmocka_unit_test(like_another_keeps_nothing_by_force),
               cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
               cmocka_unit_test(micro_batches_go_into_the_batch),

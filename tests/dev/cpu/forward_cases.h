@@ -2,7 +2,7 @@
 #ifndef AH_TESTS_DEV_CPU_FORWARD_CASES_H
 #define AH_TESTS_DEV_CPU_FORWARD_CASES_H
 
-#include "dev/cpu/cases.h"
+#include "dev/position_cases.h"
 
 static const struct op_case forward_cases[] = {
     {"embedding", AH_OP_EMBEDDING, {0}, {S2(11, 20), S2(2, 7)}, {0}, 11},
@@ -52,32 +52,7 @@ static const struct op_case forward_cases[] = {
      {S3(2, 150, 33 * 3)},
      {0},
      0},
-    {"rotary of positions", AH_OP_ROTARY, {.heads = 3, .theta = 500}, {S3(2, 77, 3 * 20), S2(2, 77)}, {0}, 0},
-    {"cache_write, apart",
-     AH_OP_CACHE_WRITE,
-     {0},
-     {S3(2, 300, 2 * 48), S3(2, 5, 48), S3(2, 5, 48), S2(2, 5)},
-     {0},
-     0},
-    {"cache_write, side by side", AH_OP_CACHE_WRITE, {.heads = 3}, {S3(2, 30, 120), S3(2, 20, 180)}, {0}, 0},
-    {"cache_write, by head",
-     AH_OP_CACHE_WRITE,
-     {.heads = 3, .by_head = true},
-     {S3(1, 30, 120), S3(1, 20, 180)},
-     {0},
-     0},
-    {"attention_cached",
-     AH_OP_ATTENTION_CACHED,
-     {.heads = 6, .kv_heads = 2},
-     {S3(2, 700, 2 * 2 * 40), S3(2, 5, 6 * 40), S2(2, 5)},
-     {0},
-     0},
-    {"attention_cached, by head, window 70",
-     AH_OP_ATTENTION_CACHED,
-     {.heads = 3, .kv_heads = 3, .by_head = true, .window = 70},
-     {S3(2, 200, 2 * 3 * 20), S3(2, 7, 3 * 3 * 20), S2(2, 7)},
-     {0},
-     0},
+    CACHE_CASES,
     {"attention of documents", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 200, 10 * 3), S2(2, 200)}, {0}, 0},
     {"attention_qkv of documents, window 9",
      AH_OP_ATTENTION_QKV,

@@ -528,8 +528,32 @@ static void program_runs_calls_in_order(void **state)
     pool_end(&p);
 }
 
+/* The caller's mistake, told before a row is touched that is not there. */
+static void rows_outside_a_cache_are_refused(void **state)
+{
+    static const struct op_case cases[] = {
+        {"cache_write", AH_OP_CACHE_WRITE, {0}, {S3(1, 9, 8), S3(1, 2, 4), S3(1, 2, 4), S2(1, 2)}, {0}, 0},
+        {"attention_cached", AH_OP_ATTENTION_CACHED, {.heads = 2, .kv_heads = 1}, {S3(1, 9, 8), S3(1, 2, 8), S2(1, 2)},
+         {0}, 0}};
+    static const int32_t wrong[] = {-1, 9, INT32_MAX, INT32_MIN};
+    struct test_pool p = pool_begin(2);
+    (void)state;
+    for (size_t i = 0; i < AH_LENGTH(cases); i++)
+        for (size_t w = 0; w < AH_LENGTH(wrong); w++) {
+            struct op_data data;
+            op_data_init(&data, &cases[i], 3);
+            int32_t *positions = operand_at(&data, &data.call.in[i == 0 ? 3 : 2]);
+            assert_ok(call_run(p.pool, &data.call, data.base));
+            positions[1] = wrong[w];
+            assert_fails(call_run(p.pool, &data.call, data.base), AH_EDEVICE, "cpu: cache: token 1 is at ");
+            op_data_fini(&data);
+        }
+    pool_end(&p);
+}
+
 AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition),
               cmocka_unit_test(gradients_match_differences), cmocka_unit_test(cross_entropy_gives_its_gradient),
               cmocka_unit_test(fused_loss_matches_definition), cmocka_unit_test(fused_loss_gives_its_gradients),
               cmocka_unit_test(fused_loss_is_the_loss_apart), cmocka_unit_test(ids_out_of_range_are_refused),
-              cmocka_unit_test(program_runs_calls_in_order))
+              cmocka_unit_test(program_runs_calls_in_order),
+              cmocka_unit_test(rows_outside_a_cache_are_refused))

@@ -1,0 +1,50 @@
+/* What byte pair encoding looks up: which two symbols merge, which two characters stand side by side in a token. Takes
+ * numbers, gives numbers. */
+#ifndef AH_TOKENIZER_BPE_TABLE_H
+#define AH_TOKENIZER_BPE_TABLE_H
+
+#include "tokenizer/bpe.h"
+
+struct ah_bpe_slot {
+    uint64_t pair; /* left and right; all ones: free */
+    uint32_t rank; /* lower merges first */
+    int32_t merged;
+};
+struct ah_bpe_table {
+    struct ah_bpe_slot *slots; /* [mask + 1] */
+    size_t mask;
+    int shift; /* which bits of a hash choose the slot */
+};
+
+/* Ranks are positions; of a pair that comes twice the later counts. AH_ENOMEM. */
+int ah__bpe_table_init(struct ah_bpe_table *table, const struct ah_bpe_merge *merges, size_t count);
+void ah__bpe_table_fini(struct ah_bpe_table *table);
+
+static inline size_t ah__bpe_table_slot(const struct ah_bpe_table *table, uint64_t pair)
+{
+    size_t slot = (size_t)(pair * UINT64_C(0x9e3779b97f4a7c15) >> table->shift);
+    while (table->slots[slot].pair != pair && table->slots[slot].pair != UINT64_MAX)
+        slot = (slot + 1) & table->mask;
+    return slot;
+}
+
+/* Null: the two do not merge. */
+static inline const struct ah_bpe_slot *ah__bpe_table_find(const struct ah_bpe_table *table, int32_t left,
+                                                           int32_t right)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    const struct ah_bpe_slot *slot = &table->slots[ah__bpe_table_slot(table, pair)];
+    return slot->pair == pair ? slot : NULL;
+}
+
+/* A set of pairs of characters; zero-initialised is empty. */
+struct ah_char_pairs {
+    uint64_t ascii[128][2]; /* bits by the second character */
+    uint64_t *slots;        /* [slot_count], all ones: free */
+    size_t slot_count, count;
+};
+int ah__char_pairs_add(struct ah_char_pairs *pairs, uint32_t left, uint32_t right);
+bool ah__char_pairs_has(const struct ah_char_pairs *pairs, uint32_t left, uint32_t right);
+void ah__char_pairs_fini(struct ah_char_pairs *pairs);
+
+#endif

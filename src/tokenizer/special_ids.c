@@ -1,0 +1,91 @@
+/* What begins and ends texts. tokenizer_config.json has texts of tokens, generation_config.json and config.json have
+ * ids: the first of them that says it counts for one token, and all of them for what ends a model's writing. */
+#include <string.h>
+#include <unistd.h>
+
+#include "tokenizer/subword.h"
+
+const char *ah__special_text(const struct ah_json *json, const char *key)
+{
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json->node, key);
+    if (cJSON_IsObject(node))
+        node = cJSON_GetObjectItemCaseSensitive(node, "content");
+    return cJSON_IsString(node) ? node->valuestring : NULL;
+}
+
+static int32_t text_id(const struct ah_subword *subword, const char *text)
+{
+    if (!text)
+        return -1;
+    int32_t id = ah__token_map_find(&subword->own, text, strlen(text));
+    return id >= 0 ? id : ah__token_map_find(&subword->vocab, text, strlen(text));
+}
+
+static int stop_add(struct ah_subword *subword, int32_t id)
+{
+    for (size_t i = 0; i < subword->stops.count; i++)
+        if (subword->stops.ids[i] == id)
+            return AH_OK;
+    return ah__ids_add(&subword->stops, &id, 1);
+}
+
+/* Takes an id as the beginning or the end of texts where none is known yet; -1 and ids without a token say nothing: a
+ * config.json often has those of the model it was written for. */
+static int id_take(struct ah_subword *subword, double value, bool end)
+{
+    struct ah_tokenizer *base = &subword->base;
+    if (!(value >= 0 && value < base->vocab_size) || value != (double)(int32_t)value)
+        return AH_OK;
+    int32_t id = (int32_t)value;
+    if (end && !base->has_eos)
+        base->eos = id;
+    if (!end && !base->has_bos)
+        base->bos = id;
+    base->has_eos = base->has_eos || end;
+    base->has_bos = base->has_bos || !end;
+    return end ? stop_add(subword, id) : AH_OK;
+}
+
+static int ids_take(struct ah_subword *subword, const struct ah_json *json, const char *key, bool end)
+{
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json->node, key);
+    if (cJSON_IsNumber(node))
+        return id_take(subword, node->valuedouble, end);
+    for (const cJSON *child = cJSON_IsArray(node) ? node->child : NULL; child; child = child->next)
+        if (cJSON_IsNumber(child))
+            AH_TRY(id_take(subword, child->valuedouble, end));
+    return AH_OK;
+}
+
+static int file_take(struct ah_subword *subword, const char *path, bool texts)
+{
+    struct ah_json json;
+    if (access(path, F_OK) != 0)
+        return AH_OK;
+    AH_TRY(ah__json_load(&json, path));
+    int status = texts ? id_take(subword, text_id(subword, ah__special_text(&json, "bos_token")), false)
+                       : ids_take(subword, &json, "bos_token_id", false);
+    if (status == AH_OK)
+        status = texts ? id_take(subword, text_id(subword, ah__special_text(&json, "eos_token")), true)
+                       : ids_take(subword, &json, "eos_token_id", true);
+    ah__json_free(&json);
+    return status;
+}
+
+int ah__special_ids_read(struct ah_subword *subword, const char *folder)
+{
+    static const struct {
+        const char *name;
+        bool texts;
+    } files[] = {{"tokenizer_config.json", true}, {"generation_config.json", false}, {"config.json", false}};
+    for (size_t i = 0; i < AH_LENGTH(files); i++) {
+        char *path;
+        AH_TRY(ah__sprintf(&path, "%s/%s", folder, files[i].name));
+        int status = file_take(subword, path, files[i].texts);
+        ah__free(path);
+        AH_TRY(status);
+    }
+    subword->base.stops = subword->stops.ids;
+    subword->base.stop_count = (int32_t)subword->stops.count;
+    return AH_OK;
+}

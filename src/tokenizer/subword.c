@@ -1,0 +1,417 @@
+#include "tokenizer/subword.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "tokenizer/utf8.h"
+
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
+
+struct encoding {
+    struct ah_subword *subword;
+    struct ah_ids ids;
+    const char *text, *normal; /* where the text, and the normalized part of it, begin */
+    bool at_start;             /* that part is where the text begins */
+    struct ah_buf buffers[2];
+};
+
+static int word_take(const char *word, size_t length, void *context)
+{
+    struct encoding *encoding = context;
+    return ah__bpe_encode(&encoding->ids, encoding->subword->bpe, word, length);
+}
+
+static int normal_part(int32_t id, const char *text, size_t length, void *context)
+{
+    struct encoding *encoding = context;
+    if (!text)
+        return ah__ids_add(&encoding->ids, &id, 1);
+    bool at_start = encoding->at_start && text == encoding->normal;
+    return ah__pretokenize(&encoding->subword->pre, text, length, at_start, word_take, encoding);
+}
+
+static int raw_part(int32_t id, const char *text, size_t length, void *context)
+{
+    struct encoding *encoding = context;
+    if (!text)
+        return ah__ids_add(&encoding->ids, &id, 1);
+    encoding->at_start = text == encoding->text;
+    AH_TRY(ah__normalize(&text, &length, encoding->buffers, &encoding->subword->normalizer));
+    encoding->normal = text;
+    return ah__added_tokens_split(encoding->subword->added, true, text, length, normal_part, encoding);
+}
+
+static int text_encode(struct encoding *encoding, const char *text, size_t length)
+{
+    struct ah_buf repaired = {0};
+    if (!ah__utf8_good(text, length)) {
+        ah__utf8_repair(&repaired, text, length);
+        text = repaired.text;
+        length = repaired.length;
+    }
+    encoding->text = text;
+    int status = repaired.status;
+    if (status == AH_OK)
+        status = ah__added_tokens_split(encoding->subword->added, false, text, length, raw_part, encoding);
+    ah__buf_free(&repaired);
+    return status;
+}
+
+static int encode_around(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                         size_t length, bool around)
+{
+    struct ah_subword *subword = (struct ah_subword *)tokenizer;
+    struct encoding encoding = {.subword = subword};
+    /* an array even of nothing */
+    int status = ah__grow(&encoding.ids.ids, &encoding.ids.room, 1 + length / 8, sizeof *encoding.ids.ids);
+    if (status == AH_OK && around)
+        status = ah__ids_add(&encoding.ids, subword->before.ids, subword->before.count);
+    if (status == AH_OK)
+        status = text_encode(&encoding, text, length);
+    if (status == AH_OK && around)
+        status = ah__ids_add(&encoding.ids, subword->behind.ids, subword->behind.count);
+    ah__buf_free(&encoding.buffers[0]);
+    ah__buf_free(&encoding.buffers[1]);
+    if (status != AH_OK) {
+        ah__free(encoding.ids.ids);
+        return status;
+    }
+    *ids = encoding.ids.ids;
+    *count = (int64_t)encoding.ids.count;
+    return AH_OK;
+}
+
+static int subword_encode(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                          size_t length)
+{
+    return encode_around(ids, count, tokenizer, text, length, false);
+}
+
+static int subword_encode_prompt(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                                 size_t length)
+{
+    return encode_around(ids, count, tokenizer, text, length, true);
+}
+
+/* ---- decoding and asking ----------------------------------------------------------------------------------------- */
+
+static int subword_decode(char **text, size_t *length, const struct ah_tokenizer *tokenizer, const int32_t *ids,
+                          int64_t count)
+{
+    const struct ah_subword *subword = (const struct ah_subword *)tokenizer;
+    struct ah_buf to = {0};
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= tokenizer->vocab_size)
+            return ah__fail(AH_EINPUT, "token %lld: found %d, expected below the tokenizer's vocabulary of %d",
+                            (long long)i, ids[i], tokenizer->vocab_size);
+    int status = ah__token_decoder_text(&to, subword->decoder, ids, count);
+    ah__buf_add(&to, "", 0); /* there is a text even of nothing */
+    if (status == AH_OK)
+        status = to.status;
+    if (status != AH_OK) {
+        ah__buf_free(&to);
+        return status;
+    }
+    to.text[to.length] = 0;
+    *text = to.text;
+    *length = to.length;
+    return AH_OK;
+}
+
+static const char *subword_piece(size_t *length, const struct ah_tokenizer *tokenizer, int32_t id, bool first)
+{
+    return ah__token_decoder_piece(length, ((const struct ah_subword *)tokenizer)->decoder, id, first);
+}
+
+static const char *subword_token(const struct ah_tokenizer *tokenizer, int32_t id)
+{
+    const struct ah_subword *subword = (const struct ah_subword *)tokenizer;
+    size_t length;
+    const char *text = ah__token_map_text(&length, &subword->own, id);
+    return text ? text : ah__token_map_text(&length, &subword->vocab, id);
+}
+
+static bool subword_special(const struct ah_tokenizer *tokenizer, int32_t id)
+{
+    return id >= 0 && id < tokenizer->vocab_size && ((const struct ah_subword *)tokenizer)->special[id];
+}
+
+static void subword_close(const struct ah_tokenizer *tokenizer)
+{
+    struct ah_subword *subword = (struct ah_subword *)tokenizer;
+    ah__token_map_fini(&subword->vocab);
+    ah__token_map_fini(&subword->own);
+    ah__token_map_fini(&subword->words);
+    ah__pretokenizer_fini(&subword->pre);
+    ah__added_tokens_free(subword->added);
+    ah__bpe_free(subword->bpe);
+    ah__token_decoder_free(subword->decoder);
+    ah__free(subword->before.ids);
+    ah__free(subword->behind.ids);
+    ah__free(subword->stops.ids);
+    ah__free(subword->special);
+    ah__arena_free(&subword->arena);
+    ah__free(subword);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+/* Which symbols bytes have: GPT-2's characters, or what byte fallback writes. */
+static void byte_ids_fill(int32_t byte_ids[256], const struct ah_subword_recipe *recipe)
+{
+    const struct ah_token_map *vocab = &recipe->subword->vocab;
+    char text[8];
+    for (int i = 0; i < 256; i++)
+        byte_ids[i] = -1;
+    for (uint32_t code = 0; code < 324 && recipe->byte_level; code++)
+        if (ah__byte_of_char(code) >= 0)
+            byte_ids[ah__byte_of_char(code)] = ah__token_map_find(vocab, text, ah__utf8_put(text, code));
+    for (int i = 0; i < 256 && !recipe->byte_level; i++) {
+        snprintf(text, sizeof text, "<0x%02X>", (unsigned)i);
+        byte_ids[i] = ah__token_map_find(vocab, text, 6);
+    }
+}
+
+static int words_fill(struct ah_subword *subword)
+{
+    struct ah_buf bytes = {0};
+    int status = AH_OK;
+    for (int32_t id = 0; id < subword->vocab.size && status == AH_OK; id++) {
+        size_t length;
+        const char *text = ah__token_map_text(&length, &subword->vocab, id);
+        bytes.length = 0;
+        if (!text || !length || !ah__bytes_of_text(&bytes, text, length))
+            continue;
+        status = bytes.status == AH_OK ? ah__token_map_add(&subword->words, id, bytes.text, bytes.length)
+                                       : bytes.status;
+    }
+    ah__buf_free(&bytes);
+    return status;
+}
+
+static int make_bpe(const struct ah_subword_recipe *recipe)
+{
+    struct ah_subword *subword = recipe->subword;
+    struct ah_bpe_options options = {
+        .vocab = &subword->vocab,
+        .bytes = recipe->byte_level,
+        .byte_fallback = recipe->byte_fallback,
+        .unknown = recipe->unknown ? ah__token_map_find(&subword->vocab, recipe->unknown, strlen(recipe->unknown)) : -1,
+        .fuse_unknown = recipe->fuse_unknown,
+        .ignore_merges = recipe->ignore_merges,
+        .words = recipe->byte_level ? &subword->words : &subword->vocab,
+        .merges = recipe->merges,
+        .merge_count = recipe->merge_count,
+    };
+    if (recipe->byte_level && recipe->byte_fallback)
+        return ah__fail(AH_EINPUT, "%s: key 'model.byte_fallback': found true beside a ByteLevel pre-tokenizer, "
+                        "expected false", recipe->path);
+    if (recipe->unknown && options.unknown < 0)
+        return ah__fail(AH_EINPUT, "%s: key 'model.unk_token': found '%.40s', which the vocabulary does not have",
+                        recipe->path, recipe->unknown);
+    byte_ids_fill(options.byte_ids, recipe);
+    if (recipe->byte_level && recipe->ignore_merges)
+        AH_TRY(words_fill(subword));
+    return ah__bpe_new(&subword->bpe, &options);
+}
+
+/* A token that is looked for in normalized text stands for its normalized content, as in the tokenizers library. */
+static int own_add(struct ah_subword *subword, const struct ah_added_token *token)
+{
+    const char *text = token->content;
+    size_t length = strlen(text);
+    struct ah_buf buffers[2] = {{0}};
+    int status = token->normalized ? ah__normalize(&text, &length, buffers, &subword->normalizer) : AH_OK;
+    if (status == AH_OK)
+        status = ah__token_map_add(&subword->own, token->id, text, length);
+    ah__buf_free(&buffers[0]);
+    ah__buf_free(&buffers[1]);
+    return status;
+}
+
+static int subword_finish(const struct ah_subword_recipe *recipe)
+{
+    struct ah_subword *subword = recipe->subword;
+    struct ah_tokenizer *base = &subword->base;
+    for (size_t i = 0; i < recipe->added_count; i++)
+        AH_TRY(own_add(subword, &recipe->added[i]));
+    base->vocab_size = subword->vocab.size > subword->own.size ? subword->vocab.size : subword->own.size;
+    if (base->vocab_size == 0)
+        return ah__fail(AH_EINPUT, "%s: found a vocabulary of no tokens, expected one at least", recipe->path);
+    AH_TRY(ah__new(&subword->special, (size_t)base->vocab_size, sizeof *subword->special));
+    for (size_t i = 0; i < recipe->added_count; i++)
+        subword->special[recipe->added[i].id] = recipe->added[i].special;
+    AH_TRY(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer));
+    AH_TRY(make_bpe(recipe));
+    return ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own);
+}
+
+static int subword_new(struct ah_subword **out)
+{
+    AH_TRY(ah__new(out, 1, sizeof **out));
+    (*out)->base = (struct ah_tokenizer){
+        .unit = "token",
+        .encode = subword_encode,
+        .encode_prompt = subword_encode_prompt,
+        .decode = subword_decode,
+        .piece = subword_piece,
+        .token = subword_token,
+        .is_special = subword_special,
+        .close = subword_close,
+    };
+    return AH_OK;
+}
+
+static int open_file(const struct ah_tokenizer **out, const char *folder, const char *path,
+                     int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path))
+{
+    struct ah_subword_recipe recipe = {.path = path};
+    AH_TRY(subword_new(&recipe.subword));
+    int status = read(&recipe, folder, path);
+    if (status == AH_OK)
+        status = subword_finish(&recipe);
+    if (status == AH_OK)
+        status = ah__special_ids_read(recipe.subword, folder);
+    ah__free(recipe.merges);
+    ah__free(recipe.added);
+    if (status == AH_OK)
+        *out = &recipe.subword->base;
+    else
+        subword_close(&recipe.subword->base);
+    return status;
+}
+
+int ah__subword_open(const struct ah_tokenizer **out, const char *folder, const char *name,
+                     int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path))
+{
+    char *path;
+    if (!folder)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
+    int status = access(path, F_OK) == 0 ? open_file(out, folder, path, read) : AH_OK;
+    ah__free(path);
+    return status;
+}
+
+/* ---- for readers ------------------------------------------------------------------------------------------------- */
+
+int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, size_t left_length, const char *right,
+                          size_t right_length, const char *where)
+{
+    const struct ah_token_map *vocab = &recipe->subword->vocab;
+    struct ah_bpe_merge merge = {ah__token_map_find(vocab, left, left_length),
+                                 ah__token_map_find(vocab, right, right_length), -1};
+    struct ah_buf text = {0};
+    ah__buf_add(&text, left, left_length);
+    ah__buf_add(&text, right, right_length);
+    int status = text.status;
+    if (status == AH_OK)
+        merge.merged = ah__token_map_find(vocab, text.text, text.length);
+    if (status == AH_OK && (merge.left < 0 || merge.right < 0 || merge.merged < 0))
+        status = ah__fail(AH_EINPUT, "%s: %s: found '%.*s' and '%.40s', expected both and what they make together in "
+                          "the vocabulary", recipe->path, where, left_length < 40 ? (int)left_length : 40, left, right);
+    ah__buf_free(&text);
+    AH_TRY(status);
+    AH_TRY(ah__grow(&recipe->merges, &recipe->merge_room, recipe->merge_count + 1, sizeof *recipe->merges));
+    recipe->merges[recipe->merge_count++] = merge;
+    return AH_OK;
+}
+
+int ah__subword_read_vocab(struct ah_subword_recipe *recipe, const struct ah_json *vocab)
+{
+    struct ah_token_map *map = &recipe->subword->vocab;
+    for (const cJSON *child = vocab->node->child; child; child = child->next) {
+        double value = cJSON_IsNumber(child) ? child->valuedouble : -1;
+        if (!(value >= 0 && value < AH_TOKEN_IDS_MOST) || value != (double)(int32_t)value)
+            return ah__fail(AH_EINPUT, "%s: the vocabulary's '%.40s': found no id from 0 to %d", recipe->path,
+                            child->string, AH_TOKEN_IDS_MOST - 1);
+        size_t length;
+        const char *before = ah__token_map_text(&length, map, (int32_t)value);
+        if (before)
+            return ah__fail(AH_EINPUT, "%s: found id %d for '%.40s' and '%.40s', expected one token of an id",
+                            recipe->path, (int)value, before, child->string);
+        AH_TRY(ah__token_map_add(map, (int32_t)value, child->string, strlen(child->string)));
+    }
+    return AH_OK;
+}
+
+int ah__subword_add_token(struct ah_subword_recipe *recipe, struct ah_added_token token, const char *where)
+{
+    size_t length = strlen(token.content), other_length;
+    const struct ah_token_map *vocab = &recipe->subword->vocab;
+    int32_t known = ah__token_map_find(vocab, token.content, length);
+    const char *other = ah__token_map_text(&other_length, vocab, token.id);
+    if (known >= 0 ? known != token.id : other != NULL)
+        return ah__fail(AH_EINPUT, "%s: %s: found '%.40s' with id %d, expected %s%.40s%s", recipe->path, where,
+                        token.content, token.id, known >= 0 ? "the vocabulary's id" : "'", known >= 0 ? "" : other,
+                        known >= 0 ? "" : "', the vocabulary's");
+    for (size_t i = 0; i < recipe->added_count; i++) {
+        if (strcmp(recipe->added[i].content, token.content) == 0)
+            return AH_OK;
+        if (recipe->added[i].id == token.id)
+            return ah__fail(AH_EINPUT, "%s: %s: found id %d for '%.40s' and '%.40s', expected one token of an id",
+                            recipe->path, where, token.id, recipe->added[i].content, token.content);
+    }
+    if (length == 0)
+        return AH_OK;
+    AH_TRY(ah__arena_strdup(&recipe->subword->arena, &token.content, token.content));
+    AH_TRY(ah__grow(&recipe->added, &recipe->added_room, recipe->added_count + 1, sizeof *recipe->added));
+    recipe->added[recipe->added_count++] = token;
+    return AH_OK;
+}
+
+int ah__subword_add_step(struct ah_subword_recipe *recipe, const struct ah_pre_step *step, const char *where)
+{
+    struct ah_pretokenizer *pre = &recipe->subword->pre;
+    if (recipe->byte_level)
+        return ah__fail(AH_EINPUT, "%s: %s: found it behind ByteLevel, expected ByteLevel last", recipe->path, where);
+    if (pre->count == AH_PRE_STEPS)
+        return ah__fail(AH_EINPUT, "%s: %s: found more than %d steps, expected fewer", recipe->path, where,
+                        AH_PRE_STEPS);
+    pre->steps[pre->count++] = *step;
+    return AH_OK;
+}
+
+int ah__subword_add_split(struct ah_subword_recipe *recipe, const char *pattern, bool literal,
+                          enum ah_split_behavior behavior, bool invert, const char *where)
+{
+    struct ah_pre_step step = {.kind = AH_PRE_SPLIT, .behavior = behavior, .invert = invert};
+    int status = ah__regex_new(&step.regex, pattern, literal);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "%s: %s", recipe->path, where);
+    status = ah__subword_add_step(recipe, &step, where);
+    if (status != AH_OK)
+        ah__regex_free(step.regex);
+    return status;
+}
+
+int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_space, bool splits, const char *where)
+{
+    static const char words[] =
+        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+    if (recipe->byte_level)
+        return ah__fail(AH_EINPUT, "%s: %s: found ByteLevel twice, expected it once", recipe->path, where);
+    if (prefix_space)
+        AH_TRY(ah__subword_add_step(recipe, &(struct ah_pre_step){.kind = AH_PRE_SPACE}, where));
+    if (splits)
+        AH_TRY(ah__subword_add_split(recipe, words, false, AH_SPLIT_ISOLATED, false, where));
+    recipe->byte_level = true;
+    return AH_OK;
+}
+
+int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from,
+                           const char *to, const char *where)
+{
+    struct ah_normalizer *normalizer = &recipe->subword->normalizer;
+    struct ah_normal_step step = {.kind = kind};
+    if (normalizer->count == AH_NORMAL_STEPS)
+        return ah__fail(AH_EINPUT, "%s: %s: found more than %d steps, expected fewer", recipe->path, where,
+                        AH_NORMAL_STEPS);
+    if (from)
+        AH_TRY(ah__arena_strdup(&recipe->subword->arena, &step.from, from));
+    if (to)
+        AH_TRY(ah__arena_strdup(&recipe->subword->arena, &step.to, to));
+    normalizer->steps[normalizer->count++] = step;
+    return AH_OK;
+}

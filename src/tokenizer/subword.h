@@ -1,0 +1,79 @@
+/* Tokenizers of subwords: normalizer, added tokens, pre-tokenizer, byte pair encoding, template and decoder put
+ * together as one struct ah_tokenizer. What they are is read from a folder by subword_json.c (tokenizer.json) and
+ * subword_merges.c (vocab.json and merges.txt). */
+#ifndef AH_TOKENIZER_SUBWORD_H
+#define AH_TOKENIZER_SUBWORD_H
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/pretokenize.h"
+#include "tokenizer/token_decode.h"
+#include "tokenizer/tokenizer.h"
+
+struct ah_subword {
+    struct ah_tokenizer base;
+    struct ah_arena arena;      /* strings of the parts */
+    struct ah_token_map vocab;  /* the model's */
+    struct ah_token_map own;    /* the added tokens' */
+    struct ah_token_map words;  /* byte-level texts as the bytes they stand for, where words are looked up */
+    struct ah_normalizer normalizer;
+    struct ah_pretokenizer pre;
+    struct ah_added_tokens *added;
+    struct ah_bpe *bpe;
+    struct ah_token_decoder *decoder;
+    struct ah_ids before, behind; /* what the template puts around a text */
+    struct ah_ids stops;
+    bool *special;              /* [vocab_size] */
+};
+
+/* What is read first and made into parts of a subword tokenizer then. */
+struct ah_subword_recipe {
+    struct ah_subword *subword;
+    const char *path;           /* of the file, for messages */
+    struct ah_bpe_merge *merges;
+    size_t merge_count, merge_room;
+    struct ah_added_token *added; /* contents in the arena */
+    size_t added_count, added_room;
+    bool byte_level;            /* the pre-tokenizer gives bytes */
+    bool byte_fallback, fuse_unknown, ignore_merges;
+    const char *unknown;        /* a text of the vocabulary; null: none */
+    struct ah_token_decoder_options decoder;
+    int decoder_stage;          /* of subword_json.c: how far the decoder's parts have come */
+    const struct ah_json *specials; /* a template's special tokens, while it is read */
+    bool template_has_text;
+};
+
+/* Leave *out null when the folder (null: there is none) does not have the file. AH_EINPUT names file, key, found and
+ * expected; AH_ENOMEM. */
+int ah__subword_open_json(const struct ah_tokenizer **out, const char *folder);
+int ah__subword_open_merges(const struct ah_tokenizer **out, const char *folder);
+
+/* Reads FOLDER/name with `read`, where there is such a file, and makes the tokenizer. */
+int ah__subword_open(const struct ah_tokenizer **out, const char *folder, const char *name,
+                     int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path));
+
+/* For readers. A merge of two texts of the vocabulary; `where` names it in messages. */
+int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, size_t left_length, const char *right,
+                          size_t right_length, const char *where);
+/* The vocabulary: an object of texts and ids. */
+int ah__subword_read_vocab(struct ah_subword_recipe *recipe, const struct ah_json *vocab);
+/* An added token, whose content is copied; one that is empty or there already is passed over. */
+int ah__subword_add_token(struct ah_subword_recipe *recipe, struct ah_added_token token, const char *where);
+/* Steps of the pre-tokenizer; `where` names them in messages. */
+int ah__subword_add_step(struct ah_subword_recipe *recipe, const struct ah_pre_step *step, const char *where);
+int ah__subword_add_split(struct ah_subword_recipe *recipe, const char *pattern, bool literal,
+                          enum ah_split_behavior behavior, bool invert, const char *where);
+/* How GPT-2 splits and how bytes come after it. */
+int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_space, bool splits, const char *where);
+int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from,
+                           const char *to, const char *where);
+
+/* What begins and ends texts, as tokenizer_config.json, generation_config.json and config.json of the folder say
+ * (special_ids.c). */
+int ah__special_ids_read(struct ah_subword *subword, const char *folder);
+/* The text in `key` of tokenizer_config.json and the like: a string, or an object with `content`. Null: neither. */
+const char *ah__special_text(const struct ah_json *json, const char *key);
+
+#endif

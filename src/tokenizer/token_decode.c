@@ -1,0 +1,247 @@
+#include "tokenizer/token_decode.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tokenizer/utf8.h"
+
+struct piece {
+    size_t at; /* in pieces.text */
+    uint32_t length;
+    bool is_byte, present;
+};
+
+struct ah_token_decoder {
+    struct ah_token_decoder_options options;
+    struct piece *pieces, *firsts; /* [size] by id; firsts: at a text's start; null: as pieces */
+    int32_t size;
+    struct ah_buf text; /* what they point to */
+};
+
+/* ---- GPT-2's bytes ----------------------------------------------------------------------------------------------- */
+
+int ah__byte_of_char(uint32_t code)
+{
+    /* the others are 256, 257, ... in order of their bytes */
+    if ((code >= 33 && code <= 126) || (code >= 161 && code <= 172) || (code >= 174 && code <= 255))
+        return (int)code;
+    if (code < 256 || code > 323)
+        return -1;
+    int nth = (int)code - 256;
+    return nth <= 32 ? nth : nth <= 66 ? nth - 33 + 127 : 173;
+}
+
+bool ah__bytes_of_text(struct ah_buf *to, const char *text, size_t length)
+{
+    size_t bytes;
+    for (size_t at = 0; at < length; at += bytes) {
+        bytes = ah__utf8_bytes(text[at]);
+        int byte = ah__byte_of_char(ah__utf8_code(text + at, bytes));
+        if (byte < 0)
+            return false;
+        ah__buf_add(to, &(char){(char)byte}, 1);
+    }
+    return true;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static void replaced_add(struct ah_buf *to, const char *text, size_t length, const struct ah_decode_replace *replace)
+{
+    size_t from_length = strlen(replace->from), done = 0;
+    for (const char *found; (found = memmem(text + done, length - done, replace->from, from_length));) {
+        size_t at = (size_t)(found - text);
+        ah__buf_add(to, text + done, at - done);
+        ah__buf_add(to, replace->to, strlen(replace->to));
+        done = at + from_length;
+    }
+    ah__buf_add(to, text + done, length - done);
+}
+
+/* The value of <0x41>; -1: the text is none. */
+static int byte_token(const char *text, size_t length)
+{
+    static const char digits[] = "0123456789abcdef";
+    int value = 0;
+    if (length != 6 || strncmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    for (int i = 3; i < 5; i++) {
+        char c = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+        const char *digit = c ? strchr(digits, c) : NULL;
+        if (!digit)
+            return -1;
+        value = value * 16 + (int)(digit - digits);
+    }
+    return value;
+}
+
+static int replace_all(struct ah_buf *text, const struct ah_token_decoder *decoder)
+{
+    for (int i = 0; i < decoder->options.replace_count; i++) {
+        struct ah_buf next = {0};
+        replaced_add(&next, text->text ? text->text : "", text->length, &decoder->options.replaces[i]);
+        ah__buf_free(text);
+        *text = next;
+    }
+    return text->status;
+}
+
+/* The mark becomes a space, or at a text's start nothing. */
+static void marked_add(struct ah_buf *to, const struct ah_token_decoder *decoder, const char *text, size_t length,
+                       bool first)
+{
+    struct ah_decode_replace replace = {decoder->options.mark, first && decoder->options.mark_drops ? "" : " "};
+    if (replace.from[0])
+        replaced_add(to, text, length, &replace);
+    else
+        ah__buf_add(to, text, length);
+}
+
+static size_t stripped_bytes(const struct ah_token_decoder *decoder, const char *text, size_t length)
+{
+    size_t bytes = strlen(decoder->options.strip), at = 0;
+    for (int i = 0; i < decoder->options.strip_most && length - at >= bytes; i++, at += bytes)
+        if (memcmp(text + at, decoder->options.strip, bytes) != 0)
+            break;
+    return at;
+}
+
+static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, const char *text, size_t length,
+                      bool first)
+{
+    struct ah_buf *to = &decoder->text, work = {0};
+    size_t at = to->length;
+    ah__buf_add(&work, text, length);
+    int status = work.status == AH_OK ? replace_all(&work, decoder) : work.status;
+    int byte = status == AH_OK && decoder->options.byte_fallback ? byte_token(work.text, work.length) : -1;
+    if (status == AH_OK && decoder->options.kind == AH_DECODE_BYTE_LEVEL && !ah__bytes_of_text(to, text, length)) {
+        to->length = at;
+        ah__buf_add(to, text, length);
+    } else if (byte >= 0) {
+        ah__buf_add(to, &(char){(char)byte}, 1);
+    } else if (status == AH_OK && decoder->options.kind != AH_DECODE_BYTE_LEVEL) {
+        marked_add(to, decoder, work.text ? work.text : "", work.length, first);
+    }
+    ah__buf_free(&work);
+    AH_TRY(status);
+    AH_TRY(to->status);
+    size_t skipped = first ? stripped_bytes(decoder, to->text + at, to->length - at) : 0;
+    *piece = (struct piece){at + skipped, (uint32_t)(to->length - at - skipped), byte >= 0, true};
+    return AH_OK;
+}
+
+static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_map *vocab,
+                       const struct ah_token_map *own)
+{
+    bool differ = decoder->options.mark_drops || decoder->options.strip_most > 0;
+    decoder->size = vocab->size > own->size ? vocab->size : own->size;
+    AH_TRY(ah__new(&decoder->pieces, (size_t)decoder->size, sizeof *decoder->pieces));
+    if (differ)
+        AH_TRY(ah__new(&decoder->firsts, (size_t)decoder->size, sizeof *decoder->firsts));
+    for (int32_t id = 0; id < decoder->size; id++) {
+        size_t length;
+        const char *text = ah__token_map_text(&length, own, id);
+        if (!text)
+            text = ah__token_map_text(&length, vocab, id);
+        if (!text)
+            continue;
+        AH_TRY(piece_init(decoder, &decoder->pieces[id], text, length, false));
+        if (differ)
+            AH_TRY(piece_init(decoder, &decoder->firsts[id], text, length, true));
+    }
+    return AH_OK;
+}
+
+int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_decoder_options *options,
+                    const struct ah_token_map *vocab, const struct ah_token_map *own)
+{
+    struct ah_token_decoder *decoder;
+    AH_TRY(ah__new(&decoder, 1, sizeof *decoder));
+    decoder->options = *options;
+    int status = pieces_init(decoder, vocab, own);
+    if (status != AH_OK) {
+        ah__token_decoder_free(decoder);
+        return status;
+    }
+    *out = decoder;
+    return AH_OK;
+}
+
+void ah__token_decoder_free(struct ah_token_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    ah__free(decoder->pieces);
+    ah__free(decoder->firsts);
+    ah__buf_free(&decoder->text);
+    ah__free(decoder);
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static const struct piece *piece_at(const struct ah_token_decoder *decoder, int32_t id, bool first)
+{
+    static const struct piece none;
+    if (id < 0 || id >= decoder->size)
+        return &none;
+    return first ? &decoder->firsts[id] : &decoder->pieces[id];
+}
+
+const char *ah__token_decoder_piece(size_t *length, const struct ah_token_decoder *decoder, int32_t id, bool first)
+{
+    const struct piece *piece = piece_at(decoder, id, first && decoder->firsts);
+    *length = piece->length;
+    return piece->length ? decoder->text.text + piece->at : "";
+}
+
+/* Bytes of byte tokens that stand in a row: a text, or nothing is known of any of them. */
+static void run_end(struct ah_buf *to, const struct ah_buf *run)
+{
+    if (run->length && ah__utf8_good(run->text, run->length))
+        ah__buf_add(to, run->text, run->length);
+    else
+        for (size_t i = 0; i < run->length; i++)
+            ah__buf_add(to, "\xef\xbf\xbd", 3);
+}
+
+static void pieces_text(struct ah_buf *to, struct ah_buf *run, const struct ah_token_decoder *decoder,
+                        const int32_t *ids, int64_t count)
+{
+    bool first = true;
+    for (int64_t i = 0; i < count; i++) {
+        const struct piece *piece = piece_at(decoder, ids[i], first && decoder->options.mark_drops);
+        if (!piece->present)
+            continue;
+        if (!piece->is_byte) {
+            run_end(to, run);
+            run->length = 0;
+        }
+        if (!first && decoder->options.kind == AH_DECODE_WORDS)
+            ah__buf_add(to, " ", 1);
+        if (piece->length)
+            ah__buf_add(piece->is_byte ? run : to, decoder->text.text + piece->at, piece->length);
+        first = false;
+    }
+    run_end(to, run);
+}
+
+int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids, int64_t count)
+{
+    struct ah_buf work = {0}; /* byte-level: all bytes; else those of byte tokens in a row */
+    size_t start = to->length;
+    if (decoder->options.kind == AH_DECODE_BYTE_LEVEL) {
+        pieces_text(&work, &(struct ah_buf){0}, decoder, ids, count);
+        if (work.status == AH_OK && work.length)
+            ah__utf8_repair(to, work.text, work.length);
+    } else {
+        pieces_text(to, &work, decoder, ids, count);
+        if (to->status == AH_OK && to->length > start) {
+            size_t skipped = stripped_bytes(decoder, to->text + start, to->length - start);
+            to->length -= skipped;
+            memmove(to->text + start, to->text + start + skipped, to->length - start);
+        }
+    }
+    int status = work.status == AH_OK ? to->status : work.status;
+    ah__buf_free(&work);
+    return status;
+}

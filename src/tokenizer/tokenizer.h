@@ -1,0 +1,64 @@
+/* Tokenizers: text to token ids and back. Takes bytes, gives ids below vocab_size; knows no models and no files of
+ * data. Which one a model has is said by its folder: tokenizer.json, or vocab.json beside merges.txt; a folder that
+ * says nothing has byte-level tokens. A new kind is one file, and its row in tokenizer.c.
+ *
+ * Text that is no UTF-8 is read as U+FFFD for each wrong part by tokenizers that know characters; byte-level tokens
+ * take every byte. A tokenizer remembers words, so it is used from one thread at a time. */
+#ifndef AH_TOKENIZER_TOKENIZER_H
+#define AH_TOKENIZER_TOKENIZER_H
+
+#include "base/buf.h"
+
+struct ah_tokenizer {
+    const char *name;   /* "byte-level" */
+    const char *unit;   /* what an id stands for in a text, for messages: "byte" */
+    int32_t vocab_size; /* ids are below it */
+    bool text_is_ids;   /* the text's bytes are its ids, so that a file of text can be used as it lies */
+    uint64_t signature; /* tells tokenizers apart on resume; 0: byte-level */
+    bool has_bos, has_eos;
+    int32_t bos, eos;      /* what begins and ends a text, where it has them */
+    const int32_t *stops;  /* [stop_count] ids that end what a model writes */
+    int32_t stop_count;
+    /* A document's text, as it is learned: no token is put around it, but special tokens that stand in it are found. A
+     * new array of ids, which the caller frees with ah__free, and how many. AH_EINPUT, AH_ENOMEM. */
+    int (*encode)(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text, size_t length);
+    /* The same with what the tokenizer's template puts around a text that is handed to a model. */
+    int (*encode_prompt)(int32_t **ids, int64_t *count, const struct ah_tokenizer *tokenizer, const char *text,
+                         size_t length);
+    /* The text of count ids, terminated, which the caller frees with ah__free; it may hold zero bytes, so its length
+     * too. AH_EINPUT names an id that is not below vocab_size. */
+    int (*decode)(char **text, size_t *length, const struct ah_tokenizer *tokenizer, const int32_t *ids, int64_t count);
+    /* The bytes of one token, `first` at the text's start; characters may go on in the next one: ah__token_stream puts
+     * them together. Of an id without a text none. Valid as long as the tokenizer. */
+    const char *(*piece)(size_t *length, const struct ah_tokenizer *tokenizer, int32_t id, bool first);
+    /* The token as the vocabulary has it, well-formed UTF-8; null: that id has none. */
+    const char *(*token)(const struct ah_tokenizer *tokenizer, int32_t id);
+    /* Whether it stands for no text but for a boundary or a role. */
+    bool (*is_special)(const struct ah_tokenizer *tokenizer, int32_t id);
+    void (*close)(const struct ah_tokenizer *tokenizer);
+};
+
+extern const struct ah_tokenizer ah__tokenizer_bytes;
+
+/* The tokenizer of the model at `model`: a folder, its config.json or null. AH_EINPUT, AH_ENOMEM. */
+int ah__tokenizer_open(const struct ah_tokenizer **out, const char *model);
+/* Null is fine. */
+void ah__tokenizer_close(const struct ah_tokenizer *tokenizer);
+
+/* Text that is told token by token: whole characters only. Zero but for the tokenizer at the start. */
+struct ah_token_stream {
+    const struct ah_tokenizer *tokenizer;
+    bool started;
+    char held[4]; /* the start of a character */
+    size_t held_bytes;
+};
+/* Appends what the token adds; what can become no character is U+FFFD. Bytes of byte-level tokens pass as they are. */
+int ah__token_stream_next(struct ah_buf *to, struct ah_token_stream *stream, int32_t id);
+/* Appends what is held back, if anything. */
+int ah__token_stream_end(struct ah_buf *to, struct ah_token_stream *stream);
+
+/* The folder in which the files of the model's tokenizer would be; null: the model is no folder and no config.json.
+ * Freed with ah__free. AH_ENOMEM. */
+int ah__tokenizer_folder(char **folder, const char *model);
+
+#endif

@@ -247,6 +247,7 @@ static void caches(void **state)
         {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 5), KV, KV}, {{0}}, 0},
         {AH_OP_CACHE_WRITE, {0}, {F3(2, 9, 12), F3(2, 4, 18)}, {{0}}, 0},
         {AH_OP_CACHE_WRITE, {.heads = 4}, {F3(2, 9, 12), F3(2, 4, 18)}, {{0}}, 0},
+        {AH_OP_CACHE_WRITE, {.heads = 2}, {F3(2, 9, 12), F3(2, 4, 12)}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 4), X}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, KV1, {F3(2, 9, 6), X, IDS}, {{0}}, 0},
         {AH_OP_ATTENTION_CACHED, {.heads = 3}, {F3(2, 9, 4), X, IDS}, {{0}}, 0},

@@ -159,17 +159,18 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* A part of what is on the host streams, in small pieces: with some more slots, fetches overtaking each other or not,
- * and as much recomputation as that leaves room for. */
+/* A part of what is on the host streams, in small pieces: with some more slots, one more block there, fetches overtaking
+ * each other or not, and as much recomputation as that leaves room for. */
 static int try_streams(struct descent *descent, const struct ah_plan *from)
 {
-    enum { PARTS = 8, PARTS_MOST = 6, WAYS = 4, MORE_SLOTS = 2 };
-    int on_host = from->switches.offload_optimizer;
+    enum { PARTS = 8, PARTS_MOST = 6, WAYS = 8, MORE_SLOTS = 2 };
     for (int tiles = TILES_MOST / 2; ah__predictor_streams(descent->predictor) && tiles <= TILES_MOST; tiles *= 2)
         for (int i = 0; i < PARTS_MOST * WAYS; i++) {
             struct ah_plan plan = *from;
             int part = 1 + i / WAYS, slots = from->switches.slots + (i & 1) * MORE_SLOTS;
-            plan.switches.streamed = (on_host * part + PARTS / 2) / PARTS;
+            if (i & 4 && plan.switches.offload_optimizer < plan.switches.layers)
+                plan.switches.offload_optimizer++;
+            plan.switches.streamed = (plan.switches.offload_optimizer * part + PARTS / 2) / PARTS;
             plan.switches.tiles = tiles;
             plan.switches.overtaking = i & 2 ? slots : 0;
             if (plan.switches.streamed > 0)

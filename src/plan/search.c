@@ -406,6 +406,31 @@ static int64_t improvements(const struct ah_partition *partition)
     return count < IMPROVE_MOST ? count : IMPROVE_MOST;
 }
 
+/* What no plan can go below, streams or not: the compute lane's work where nothing is recomputed. */
+static int64_t compute_floor_ns(const struct ah_predictor *predictor)
+{
+    struct ah_plan resident = {.switches = {.layers = predictor->partition->layers,
+                                            .ranks = ah__predictor_ranks(predictor)}};
+    ah__plan_bound(&resident, predictor);
+    return resident.bound_lane_ns;
+}
+
+/* First without streams: so they never make a plan worse than none. */
+static int improve(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
+                   const struct ah_budget *budget, int64_t floor_ns)
+{
+    struct ah_policy without = *predictor->policy;
+    struct ah_predictor still = *predictor;
+    int64_t most = improvements(predictor->partition), compute_ns = compute_floor_ns(predictor);
+    without.streams = false;
+    still.policy = &without;
+    AH_TRY(ah__plan_improve(best, &report->simulated, &still, budget, floor_ns, most));
+    if (!ah__predictor_streams(predictor))
+        return AH_OK;
+    return ah__plan_improve(best, &report->simulated, predictor, budget, floor_ns < compute_ns ? floor_ns : compute_ns,
+                            most);
+}
+
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
@@ -421,8 +446,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
     if (status == AH_OK)
         status = visit(&best, report, &candidates, predictor);
     if (status == AH_OK && !placed)
-        status = ah__plan_improve(&best, &report->simulated, predictor, budget, candidates.list[0].bound_ns,
-                                  improvements(predictor->partition));
+        status = improve(&best, report, predictor, budget, candidates.list[0].bound_ns);
     if (status == AH_OK && !placed)
         status = trim(&best, predictor);
     if (status == AH_OK)

@@ -159,8 +159,8 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* A part of what is on the host streams, in small pieces: with some more slots, one more block there, fetches overtaking
- * each other or not, and as much recomputation as that leaves room for. */
+/* A part of what is on the host streams, in small pieces: with some more slots, one more block there, fetches
+ * overtaking each other or not, and as much recomputation as that leaves room for. */
 static int try_streams(struct descent *descent, const struct ah_plan *from)
 {
     enum { PARTS = 8, PARTS_MOST = 6, WAYS = 8, MORE_SLOTS = 2 };

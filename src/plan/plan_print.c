@@ -86,7 +86,7 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
     ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
                    switches->slots);
     if (switches->streamed > 0)
-        ah__buf_printf(buf, "  %-14s  of the %d block%s on the host %d, evenly spread, visit%s the device for updates\n",
+        ah__buf_printf(buf, "  %-14s  of the %d block%s on the host %d, evenly spread, visit%s the device for update\n",
                        "streamed", switches->offload_optimizer, switches->offload_optimizer == 1 ? "" : "s",
                        switches->streamed, switches->streamed == 1 ? "s" : "");
     if (switches->offload_params > 0)

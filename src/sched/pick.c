@@ -258,12 +258,10 @@ static bool update_next(const struct ah_sched *sched, struct ah_next *next, bool
 /* States stream while nothing else is to be fetched: one piece at a time, into a stage that will be free. */
 static bool states_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    int64_t begun = sched->pieces_begun;
-    if (begun - sched->pieces_ended >= AH_STAGES)
-        return false;
-    if (begun > sched->pieces_ended && !ah__sched_passed(sched, &sched->pieces[(begun - 1) % AH_STAGES].arrived))
-        return false;
-    if (!update_next(sched, next, true))
+    int64_t begun = sched->pieces_begun, staged = begun - sched->pieces_ended;
+    const struct piece *before = &sched->pieces[(begun + AH_STAGES - 1) % AH_STAGES];
+    bool comes = staged > 0 && !ah__sched_passed(sched, &before->arrived);
+    if (staged >= AH_STAGES || comes || !update_next(sched, next, true))
         return false;
     next->item.stage = (int)(begun % AH_STAGES);
     wait_for(sched, next, &sched->stage_left[next->item.stage]);
@@ -531,11 +529,10 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
         return false;
-    if (result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
-        streamed_next(sched, next))
-        return true;
-    return sched->config.switches.streamed == 0 &&
-           (offload_next(sched, next, false) || result_next(sched, next, false));
+    bool waits = sched->config.switches.streamed == 0;
+    return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
+           streamed_next(sched, next) ||
+           (waits && (offload_next(sched, next, false) || result_next(sched, next, false)));
 }
 
 /* Blocks that are updated on the device take the other way. */

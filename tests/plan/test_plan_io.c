@@ -349,7 +349,7 @@ static void table_of_the_example(void **state)
                               "  host memory     117.7 MiB, no limit\n"
                               "  slots           5, each with room for one block's parameters or gradient\n"
                               "  streamed        of the 6 blocks on the host 2, evenly spread, visit the device for "
-                              "updates\n"
+                              "update\n"
                               "  second fetch    up to 2 backward steps before it is needed\n"
                               "  step time       123.4 ms predicted, 1.028 x what no schedule can beat:\n"
                               "                  120.0 ms, the host lane (longest cycle 98.0 ms)\n"

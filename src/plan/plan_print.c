@@ -86,9 +86,8 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
     ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
                    switches->slots);
     if (switches->streamed > 0)
-        ah__buf_printf(buf, "  %-14s  of the %d block%s on the host %d, evenly spread, visit%s the device for update\n",
-                       "streamed", switches->offload_optimizer, switches->offload_optimizer == 1 ? "" : "s",
-                       switches->streamed, switches->streamed == 1 ? "s" : "");
+        ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "streamed",
+                       switches->streamed, switches->offload_optimizer);
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
                        switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");

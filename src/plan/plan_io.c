@@ -82,7 +82,7 @@ int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partit
         return ah__fail(
             AH_ESTALE,
             "signature: found %016llx, expected %016llx: the plan is for another model, batch, micro-batch, sequence "
-            "length, dtype or clipping",
+            "length, dtype, packing or clipping",
             (unsigned long long)plan->signature, (unsigned long long)partition->signature);
     return ah__plan_switches(plan);
 }

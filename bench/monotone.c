@@ -1,0 +1,154 @@
+/* How often more is worse: the planner's step on random machines against its step on the same machine with a tenth more
+ * of one thing (device memory, host memory, speed of the link, of the host's optimizer, of the device). The search is no
+ * exhaustive one and lists of work have anomalies, so that a larger budget or a faster part may lead to a slower plan.
+ *     monotone [--machines N] [--model FILE] [--seq N] */
+#include "bench.h"
+
+#include <math.h>
+
+#include "base/hash.h"
+#include "plan/fit.h"
+#include "plan/search.h"
+
+enum { PARTS = 5, BATCH = 4, MACHINES_MOST = 10000 };
+static const char *const parts[PARTS] = {"device memory", "host memory", "link", "host optimizer", "device"};
+static const double worse_by = 0.001;
+
+struct machine {
+    struct ah_profile *profile; /* of a real one: its times are scaled */
+    const struct ah_partition *partition;
+    double speed[PARTS]; /* of link, host optimizer and device against the profile's; memories: of the least there is */
+    int64_t least_device, least_host;
+};
+
+static uint64_t drawn;
+
+/* From 0 to 1. */
+static double draw_unit(void)
+{
+    return (double)(ah__random_bits(5, drawn++) >> 11) / (double)(INT64_C(1) << 53);
+}
+
+/* Memories from what just fits to several times that, speeds from a tenth to ten times, even in their logarithms. */
+static void draw_machine(struct machine *machine)
+{
+    const double memory_most = 4, speed_most = 10;
+    for (int part = 0; part < PARTS; part++)
+        machine->speed[part] =
+            part < 2 ? exp(draw_unit() * log(memory_most)) : exp((2 * draw_unit() - 1) * log(speed_most));
+}
+
+static void scale(int64_t ns[AH_CLASS_COUNT], double speed)
+{
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        ns[class] = ns[class] ? 1 + (int64_t)((double)ns[class] / speed) : 0;
+}
+
+static void machine_make(struct ah_predictor *predictor, struct ah_budget *budget, const struct machine *machine)
+{
+    static const enum ah_item_kind of_link[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_EVICT,
+                                                AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED};
+    static const enum ah_item_kind of_host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_AHEAD};
+    static const enum ah_item_kind of_device[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
+                                                  AH_ITEM_CAST};
+    struct ah_costs *costs = &machine->profile->costs;
+    for (size_t i = 0; i < AH_LENGTH(of_link); i++)
+        scale(costs->ns[of_link[i]], machine->speed[2]);
+    for (size_t i = 0; i < AH_LENGTH(of_host); i++)
+        scale(costs->ns[of_host[i]], machine->speed[3]);
+    for (size_t i = 0; i < AH_LENGTH(of_device); i++)
+        scale(costs->ns[of_device[i]], machine->speed[4]);
+    scale(costs->recompute_ns, machine->speed[4]);
+    scale(costs->selective_ns, machine->speed[4]);
+    BENCH(ah__predictor_init(predictor, machine->partition, machine->profile, "autohete"));
+    budget->device_bytes = (int64_t)((double)machine->least_device * machine->speed[0]);
+    budget->host_bytes = (int64_t)((double)machine->least_host * machine->speed[1]);
+}
+
+/* 0: nothing fits. */
+static int64_t planned_ns(const struct machine *machine)
+{
+    struct ah_profile profile = *machine->profile;
+    struct machine copy = *machine;
+    struct ah_predictor predictor;
+    struct ah_budget budget = {0};
+    struct ah_search_report report;
+    struct ah_plan plan = {.step_ns = 0};
+    copy.profile = &profile;
+    machine_make(&predictor, &budget, &copy);
+    int status = ah__plan_search(&plan, &report, &predictor, &budget);
+    if (status != AH_EBUDGET)
+        bench_check(status, "planning");
+    ah__predictor_fini(&predictor);
+    return status == AH_OK ? plan.step_ns : 0;
+}
+
+/* What the smallest plan takes of either memory. */
+static void least_find(struct machine *machine)
+{
+    int layers = machine->partition->layers;
+    struct ah_switches on_host = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1,
+                                  .offload_optimizer = layers, .embedding_on_host = true, .head_on_host = true,
+                                  .tiles = 1};
+    on_host.slots = ah__plan_min_slots(&on_host, machine->partition);
+    ah__layout_bytes(&machine->least_device, &machine->least_host, machine->partition, &on_host, 0);
+}
+
+struct tally {
+    int tried[PARTS], worse[PARTS];
+    double worst[PARTS];
+};
+
+static void compare(struct tally *tally, struct machine *machine)
+{
+    int64_t before = planned_ns(machine);
+    for (int part = 0; part < PARTS && before > 0; part++) {
+        struct machine more = *machine;
+        more.speed[part] *= 1.1;
+        double ratio = (double)planned_ns(&more) / (double)before - 1;
+        tally->tried[part]++;
+        tally->worse[part] += ratio > worse_by;
+        tally->worst[part] = ratio > tally->worst[part] ? ratio : tally->worst[part];
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = "models/gpt2-124m.json";
+    int machines = 100, seq = 512;
+    struct tally tally = {.tried = {0}};
+    struct machine machine = {.profile = NULL};
+    struct ah_step_options step = {.clips = true};
+    struct ah_estimate_options estimate = {.ranks = 1};
+    struct ah_hardware *hardware;
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    const struct bench_option options[] = {
+        {"machines", BENCH_COUNT, &machines, "drawn at random"},
+        {"model", BENCH_TEXT, &path, "its shape"},
+        {"seq", BENCH_COUNT, &seq, "tokens in a sequence"},
+    };
+    BENCH_OPTIONS(argc, argv, "How often a tenth more of something leads to a slower plan.", options);
+    BENCH(ah_hardware_load(&hardware, "a100-40g"));
+    BENCH(ah_model_load(&model, path));
+    BENCH(ah_model_record(&graph, model, BATCH, seq, AH_BF16));
+    BENCH(ah_partition_new(&partition, graph, &step));
+    BENCH(ah_profile_estimate(&machine.profile, partition, hardware, &estimate));
+    machine.partition = partition;
+    least_find(&machine);
+    for (int i = 0; i < bench_least(machines, MACHINES_MOST); i++) {
+        draw_machine(&machine);
+        compare(&tally, &machine);
+    }
+    printf("%s, batch %d of %d tokens, clipping; a tenth more of:\n", path, BATCH, seq);
+    for (int part = 0; part < PARTS; part++)
+        printf("%-15s %5d machines, slower by more than 0.1%%: %4d, at most %+.2f%%\n", parts[part], tally.tried[part],
+               tally.worse[part], 100 * tally.worst[part]);
+    ah_profile_free(machine.profile);
+    ah_partition_free(partition);
+    ah_graph_free(graph);
+    ah_model_free(model);
+    ah_hardware_free(hardware);
+    return 0;
+}

@@ -1,6 +1,7 @@
-/* How often more is worse: the planner's step on random machines against its step on the same machine with a tenth more
- * of one thing (device memory, host memory, speed of the link, of the host's optimizer, of the device). The search is no
- * exhaustive one and lists of work have anomalies, so that a larger budget or a faster part may lead to a slower plan.
+/* How often more is worse: the planner's step on random machines against its step on the same machine with a tenth
+ * more of one thing (device memory, host memory, speed of the link, of the host's optimizer, of the device). The search
+ * is no exhaustive one and lists of work have anomalies, so that a larger budget or a faster part may lead to a slower
+ * plan.
  *     monotone [--machines N] [--model FILE] [--seq N] */
 #include "bench.h"
 

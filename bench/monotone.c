@@ -66,8 +66,8 @@ static void machine_make(struct ah_predictor *predictor, struct ah_budget *budge
     budget->host_bytes = (int64_t)((double)machine->least_host * machine->speed[1]);
 }
 
-/* 0: nothing fits. */
-static int64_t planned_ns(const struct machine *machine)
+/* step_ns 0: nothing fits. */
+static struct ah_plan planned(const struct machine *machine)
 {
     struct ah_profile profile = *machine->profile;
     struct machine copy = *machine;
@@ -81,7 +81,9 @@ static int64_t planned_ns(const struct machine *machine)
     if (status != AH_EBUDGET)
         bench_check(status, "planning");
     ah__predictor_fini(&predictor);
-    return status == AH_OK ? plan.step_ns : 0;
+    if (status != AH_OK)
+        plan.step_ns = 0;
+    return plan;
 }
 
 /* What the smallest plan takes of either memory. */
@@ -100,13 +102,29 @@ struct tally {
     double worst[PARTS];
 };
 
+static void violation_print(const char *part, const struct ah_plan *before, const struct ah_plan *after)
+{
+    const struct ah_plan *plans[] = {before, after};
+    printf("%-15s", part);
+    for (int i = 0; i < 2; i++) {
+        const struct ah_switches *s = &plans[i]->switches;
+        printf("  %.1f ms c=%d+%d p=%d o=%d/%d slots=%d tiles=%d spares=%d %d%d", (double)plans[i]->step_ns / 1e6,
+               s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed, s->slots, s->tiles,
+               s->spares, s->embedding_on_host, s->head_on_host);
+    }
+    printf("\n");
+}
+
 static void compare(struct tally *tally, struct machine *machine)
 {
-    int64_t before = planned_ns(machine);
-    for (int part = 0; part < PARTS && before > 0; part++) {
+    struct ah_plan before = planned(machine);
+    for (int part = 0; part < PARTS && before.step_ns > 0; part++) {
         struct machine more = *machine;
         more.speed[part] *= 1.1;
-        double ratio = (double)planned_ns(&more) / (double)before - 1;
+        struct ah_plan after = planned(&more);
+        double ratio = (double)after.step_ns / (double)before.step_ns - 1;
+        if (ratio > worse_by)
+            violation_print(parts[part], &before, &after);
         tally->tried[part]++;
         tally->worse[part] += ratio > worse_by;
         tally->worst[part] = ratio > tally->worst[part] ? ratio : tally->worst[part];

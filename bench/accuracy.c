@@ -31,9 +31,9 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     tally->measured[i] = (double)steps.median_ns / 1e6;
     tally->error[i] = fabs(tally->predicted[i] / tally->measured[i] - 1);
     snprintf(tally->policy[i], sizeof tally->policy[i], "%s", plan->policy);
-    snprintf(text, sizeof text, "c=%d+%d,p=%d,o=%d,slots=%d,tiles=%d", plan->switches.checkpoint,
+    snprintf(text, sizeof text, "c=%d+%d,p=%d,o=%d/%d,slots=%d,tiles=%d", plan->switches.checkpoint,
              plan->switches.selective, plan->switches.offload_params, plan->switches.offload_optimizer,
-             plan->switches.slots, plan->switches.tiles);
+             plan->switches.streamed, plan->switches.slots, plan->switches.tiles);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-30s %9.2f %9.2f %+7.1f%%  %s\n", bench->layers, bench->width,
            (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
            text, tally->predicted[i], tally->measured[i], 100 * (tally->predicted[i] / tally->measured[i] - 1),

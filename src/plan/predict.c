@@ -188,7 +188,8 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t blocks = switches->layers, bring = INT64_MAX, leave;
-    int64_t of_host = switches->offload_optimizer - switches->streamed, above = blocks - last_updated(switches, false);
+    int64_t of_host = switches->offload_optimizer - switches->streamed;
+    int64_t above = of_host ? blocks - last_updated(switches, false) : 0;
     if (host_updates_ns(switches, predictor) == 0)
         return 0;
     if (switches->head_on_host)
@@ -229,7 +230,7 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
     int64_t longest = 0, streamed = switches->streamed;
-    int64_t first = first_updated(switches, false), stream = first_updated(switches, true);
+    int64_t first = first_updated(switches, false), stream = streamed ? first_updated(switches, true) : 0;
     if (switches->embedding_on_host)
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
                   again_ns(switches, predictor, 1);

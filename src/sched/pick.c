@@ -457,8 +457,8 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     if (input_next(sched, next))
         return true;
     bool fetches = fetch_next(sched, next);
-    if (fetches && next->waits == 0)
-        return true;
+    if (sched->config.switches.streamed == 0 || (fetches && next->waits == 0))
+        return fetches;
     /* A fetch that would have to wait for its slot does so off the lane, which states can use meanwhile. */
     return update_choose(sched, true).arrived ? states_next(sched, next) : fetches;
 }

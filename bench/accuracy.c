@@ -31,8 +31,8 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     tally->measured[i] = (double)steps.median_ns / 1e6;
     tally->error[i] = fabs(tally->predicted[i] / tally->measured[i] - 1);
     snprintf(tally->policy[i], sizeof tally->policy[i], "%s", plan->policy);
-    snprintf(text, sizeof text, "c=%d+%d,p=%d,o=%d/%d,slots=%d,tiles=%d", plan->switches.checkpoint,
-             plan->switches.selective, plan->switches.offload_params, plan->switches.offload_optimizer,
+    snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,slots=%d,tiles=%d", plan->switches.checkpoint,
+             plan->switches.selective, plan->switches.offload_activations, plan->switches.offload_params, plan->switches.offload_optimizer,
              plan->switches.streamed, plan->switches.slots, plan->switches.tiles);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-30s %9.2f %9.2f %+7.1f%%  %s\n", bench->layers, bench->width,
            (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
@@ -88,6 +88,8 @@ static void one_machine(struct tally *tally, const struct bench *bench)
     given(tally, bench, "c=2,p=2,o=4,selective=4", "autohete");
     given(tally, bench, "c=0,p=0,o=8,streamed=8,tiles=4", "autohete");
     given(tally, bench, "c=8,p=4,o=8,streamed=3,tiles=2", "autohete");
+    given(tally, bench, "c=0,p=0,o=8,a=4", "autohete");
+    given(tally, bench, "c=8,p=4,o=8,a=6", "autohete");
     chosen(tally, bench, 0.6, "autohete");
     for (int i = 0; ah__policies[i]; i++)
         if (ah__policy_is_placed(ah__policies[i]) && ah__policies[i] != &ah__policy_resident)

@@ -43,6 +43,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
         switches->offload_params = draw(0, switches->offload_optimizer);
     if (draw(1, rarely) == 1 || switches->streamed > switches->offload_optimizer)
         switches->streamed = draw(0, 1) ? 0 : draw(0, switches->offload_optimizer);
+    if (draw(1, rarely) == 1 && layers > AH_ACTIVATION_STAGES)
+        switches->offload_activations = draw(0, 1) ? 0 : draw(0, layers - AH_ACTIVATION_STAGES);
     if (draw(1, rarely) == 1)
         switches->embedding_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
@@ -104,10 +106,10 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,"
+    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,"
            "head=%s",
-           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed, s->slots,
-           s->refetch_ahead, s->tiles,
+           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
+           s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
            s->overtaking, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device");
 }

@@ -1,9 +1,9 @@
-/* What a switch of the plan gains, selective recomputation or states that stream: the best plan with it against the
+/* What a switch of the plan gains, selective recomputation, states that stream or activations on the host: the best plan with it against the
  * best plan without it, everything else alike.
  * Simulated for the paper's models on a machine of public figures within several budgets of device memory:
- *     switches [--without streams] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
+ *     switches [--without streams|activations] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without streams] [--rounds N] [--steps N]
+ *     switches --trained [--without streams|activations] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -31,6 +31,7 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     BENCH(ah__predictor_init(&predictor, partition, profile, policy.name));
     policy.selective &= strcmp(without, "selective") != 0;
     policy.streams &= strcmp(without, "streams") != 0;
+    policy.activations &= strcmp(without, "activations") != 0;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
     if (status != AH_EBUDGET)
@@ -41,11 +42,13 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
-    char streamed[16] = "";
+    char streamed[16] = "", leaving[16] = "";
     if (s->streamed > 0)
         snprintf(streamed, sizeof streamed, "/%d", s->streamed);
-    snprintf(text, size, "%d+%d,%d,%d%s,%d", s->checkpoint, s->selective, s->offload_params, s->offload_optimizer,
-             streamed, s->slots);
+    if (s->offload_activations > 0)
+        snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
+    snprintf(text, size, "%d+%d%s,%d,%d%s,%d", s->checkpoint, s->selective, leaving, s->offload_params,
+             s->offload_optimizer, streamed, s->slots);
     return text;
 }
 
@@ -81,15 +84,23 @@ static void note(const struct ah_partition *partition, const struct ah_profile *
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     const int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
     int64_t both = ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] + ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
+    struct ah_predictor predictor;
+    BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
     if (strcmp(without, "selective") == 0)
         printf("     of a block's saved bytes %.1f%% are made again, in %.2f%% of its forward and backward\n",
                100 * (double)(block->saved_bytes - block->kept_bytes) / (double)block->saved_bytes,
                100 * (double)profile->costs.selective_ns[AH_CLASS_BLOCK] / (double)both);
+    else if (strcmp(without, "activations") == 0)
+        printf("     a block: forward and backward %.1f ms, recomputation %.1f, activations out %.1f, in %.1f\n",
+               (double)both / 1e6, (double)profile->costs.recompute_ns[AH_CLASS_BLOCK] / 1e6,
+               (double)predictor.costs.out_ns[AH_KEEPS_ALL] / 1e6,
+               (double)predictor.costs.in_ns[AH_KEEPS_ALL] / 1e6);
     else
         printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
                (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
                (double)ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] / 1e6,
                (double)ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] / 1e6);
+    ah__predictor_fini(&predictor);
 }
 
 static void model_rows(struct gains *gains, const char *name, const struct settings *s,
@@ -131,7 +142,7 @@ static int simulated(const struct settings *s)
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective,p,o/streamed,slots\n",
+               "c+selective-a,p,o/streamed,slots\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without);
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; m < AH_LENGTH(models); m++)
@@ -239,7 +250,7 @@ int main(int argc, char **argv)
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one, like 4b"},
-        {"without", BENCH_TEXT, &s.without, "the switch: selective or streams"},
+        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams or activations"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
         {"trained", BENCH_FLAG, &s.trained, "trains for real on the CPU device instead"},
@@ -247,8 +258,9 @@ int main(int argc, char **argv)
         {"steps", BENCH_COUNT, &s.steps, "of a training, of which the first three do not count"},
     };
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
-    if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0) {
-        fprintf(stderr, "--without: found \"%s\", expected selective or streams\n", s.without);
+    if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0 &&
+        strcmp(s.without, "activations") != 0) {
+        fprintf(stderr, "--without: found \"%s\", expected selective, streams or activations\n", s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -103,9 +103,11 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
  * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
- * which they keep; blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
+ * which they keep. Blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
  * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). Of
- * them `streamed`, evenly spread, are updated on the device all the same: their states visit it piece by piece. */
+ * them `streamed`, evenly spread, are updated on the device all the same: their states visit it piece by piece.
+ * What offload_activations blocks, evenly spread from the first on, keep for backward waits for it on the host; these
+ * and the two such blocks that would be the next, which stay, come last in the order in which blocks recompute. */
 struct ah_switches {
     int layers;
     int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
@@ -121,6 +123,7 @@ struct ah_switches {
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
     int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
+    int offload_activations; /* a: what so many blocks, evenly spread, keep for backward waits on the host; <= layers-2 */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
@@ -154,7 +157,7 @@ struct ah_budget {
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
- * selective=N,streamed=N,embedding=host|device,head=host|device]", or a JSON file): completed, checked against the
+ * selective=N,streamed=N,a=N,embedding=host|device,head=host|device]", or a JSON file): completed, checked against the
  * budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);

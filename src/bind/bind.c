@@ -416,6 +416,17 @@ static void evict(const struct bind *bind)
     tile_copy_add(bind, bind->at->host_param, bind->at->param);
 }
 
+/* A block's input, and what it keeps, lie in its stage one behind the other. */
+static void activations_out(const struct bind *bind)
+{
+    copy_add(bind, bind->at->host_activations, bind->at->input, bind->at->activation_bytes);
+}
+
+static void activations_in(const struct bind *bind)
+{
+    copy_add(bind, bind->at->input, bind->at->host_activations, bind->at->activation_bytes);
+}
+
 static void states_in(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
@@ -480,6 +491,8 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_UPDATE_AHEAD] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
         [AH_ITEM_EVICT] = evict,       [AH_ITEM_STATES_IN] = states_in,   [AH_ITEM_UPDATE_STREAMED] = update_streamed,
+        [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
+        [AH_ITEM_ACTIVATIONS_IN] = activations_in,
         [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
     };
     struct bind bind = {work, item, binding, at};

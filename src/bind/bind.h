@@ -57,6 +57,8 @@ struct ah_addresses {
     const char *update_grad;           /* the gradient, on that side */
     char *update_half, *spare_half;    /* the copy of the master in the compute dtype that an update writes along, on
                                         * that side and beside spare_states; null: the master serves, or none is kept */
+    char *host_activations;            /* on the host: where input and what is kept behind it wait for backward */
+    int64_t activation_bytes;
     char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
     char *stage[3], *stage_grad;       /* on the device: a tile of states of the host, and of the gradient */
 };

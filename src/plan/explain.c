@@ -7,16 +7,16 @@
 
 struct row {
     const char *what;
-    int c, p, o, slots, spares, ahead, selective, streamed;
+    int c, p, o, slots, spares, ahead, selective, streamed, a;
     bool embedding, head;
 };
 
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
-    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %5d %5d  %-6s %-6s", what, switches->checkpoint,
+    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d  %-6s %-6s", what, switches->checkpoint,
             switches->selective, switches->offload_params, switches->offload_optimizer, switches->streamed,
-            switches->slots, switches->refetch_ahead,
+            switches->offload_activations, switches->slots, switches->refetch_ahead,
             switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
 }
 
@@ -58,6 +58,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
         {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
         {.what = "one more streamed", .streamed = 1},   {.what = "one fewer streamed", .streamed = -1},
+        {.what = "one more waits there", .a = 1},       {.what = "one fewer waits there", .a = -1},
         {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
         {.what = "one more spare set", .spares = 1},
         {.what = "one spare set fewer", .spares = -1},
@@ -74,6 +75,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         plan.switches.offload_params += move->p;
         plan.switches.offload_optimizer += move->o;
         plan.switches.streamed += move->streamed;
+        plan.switches.offload_activations += move->a;
         plan.switches.slots += move->slots;
         plan.switches.spares += move->spares;
         plan.switches.refetch_ahead += move->ahead;
@@ -104,7 +106,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.checkpoint = cpo.c;
     plan.switches.offload_params = cpo.p;
     plan.switches.offload_optimizer = cpo.o;
-    plan.switches.selective = plan.switches.streamed = 0;
+    plan.switches.selective = plan.switches.streamed = plan.switches.offload_activations = 0;
     plan.switches.embedding_on_host = plan.switches.head_on_host = false;
     plan.switches.refetch_ahead = 1;
     ah__plan_fit(&plan, predictor, budget);
@@ -127,8 +129,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
                     (double)report.open_bound_ns / 1e6);
     else
         fprintf(to, "        no other candidate can be faster, by its lower bound\n");
-    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o", "str.",
-            "slots", "ahead", "embed.", "head", "step");
+    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o", "str.",
+            "a", "slots", "ahead", "embed.", "head", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

@@ -19,6 +19,12 @@ int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_parti
     return most > least ? most : least;
 }
 
+int ah__plan_most_leaving(const struct ah_predictor *predictor)
+{
+    int most = predictor->partition->layers - AH_ACTIVATION_STAGES;
+    return predictor->policy->activations && most > 0 ? most : 0;
+}
+
 int ah__plan_farthest_refetch(const struct ah_switches *switches)
 {
     return switches->offload_params ? switches->offload_optimizer + 1 : 1;

@@ -18,6 +18,9 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
  * slots, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
+/* The most blocks whose activations the policy lets wait on the host. */
+int ah__plan_most_leaving(const struct ah_predictor *predictor);
+
 /* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that
  * refetches. */
 int ah__plan_farthest_refetch(const struct ah_switches *switches);

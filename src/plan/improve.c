@@ -92,6 +92,13 @@ static void settle_streamed(struct ah_switches *switches, const struct descent *
     switches->streamed = switches->streamed < 0 ? 0 : switches->streamed;
 }
 
+static void settle_activations(struct ah_switches *switches, const struct descent *descent)
+{
+    int most = ah__plan_most_leaving(descent->predictor);
+    switches->offload_activations = switches->offload_activations > most ? most : switches->offload_activations;
+    switches->offload_activations = switches->offload_activations < 0 ? 0 : switches->offload_activations;
+}
+
 /* Other places with as much recomputation as they then need. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
@@ -125,15 +132,18 @@ static int try_exchanges(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* c, p, o, selective and streamed, alone and against each other, with the most slots that then fit. */
+/* c, p, o, selective, streamed and a, alone and against each other, with the most slots that then fit. */
 static int try_blocks(struct descent *descent, const struct ah_plan *from)
 {
-    static const int moves[][5] = {
-        {1, 0, 0, 0, 0},  {-1, 0, 0, 0, 0},  {0, 1, 0, 0, 0},  {0, -1, 0, 0, 0}, {0, 0, 1, 0, 0},  {0, 0, -1, 0, 0},
-        {0, 1, 1, 0, 0},  {0, -1, -1, 0, 0}, {1, 0, -1, 0, 0}, {-1, 0, 1, 0, 0}, {1, -1, -1, 0, 0}, {-1, 1, 1, 0, 0},
-        {1, -1, 0, 0, 0}, {-1, 1, 0, 0, 0},  {0, 0, 0, 1, 0},  {0, 0, 0, -1, 0}, {-1, 0, 0, 1, 0}, {-1, 0, 0, 2, 0},
-        {1, 0, 0, -2, 0}, {0, 0, -1, 2, 0},  {0, 0, 1, -2, 0}, {0, -1, -1, 4, 0}, {0, 1, 1, -4, 0}, {0, 0, 0, 0, 1},
-        {0, 0, 0, 0, -1}, {0, 0, 1, 0, 1},   {0, 0, -1, 0, -1}, {0, 1, 1, 0, 1},  {-1, 0, 1, 0, 1}, {-1, 1, 1, 0, 1},
+    static const int moves[][6] = {
+        {1, 0, 0, 0, 0, 0}, {-1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0, -1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0},
+        {0, 0, -1, 0, 0, 0}, {0, 1, 1, 0, 0, 0}, {0, -1, -1, 0, 0, 0}, {1, 0, -1, 0, 0, 0}, {-1, 0, 1, 0, 0, 0},
+        {1, -1, -1, 0, 0, 0}, {-1, 1, 1, 0, 0, 0}, {1, -1, 0, 0, 0, 0}, {-1, 1, 0, 0, 0, 0}, {0, 0, 0, 1, 0, 0},
+        {0, 0, 0, -1, 0, 0}, {-1, 0, 0, 1, 0, 0}, {-1, 0, 0, 2, 0, 0}, {1, 0, 0, -2, 0, 0}, {0, 0, -1, 2, 0, 0},
+        {0, 0, 1, -2, 0, 0}, {0, -1, -1, 4, 0, 0}, {0, 1, 1, -4, 0, 0}, {0, 0, 0, 0, 1, 0}, {0, 0, 0, 0, -1, 0},
+        {0, 0, 1, 0, 1, 0}, {0, 0, -1, 0, -1, 0}, {0, 1, 1, 0, 1, 0}, {-1, 0, 1, 0, 1, 0}, {-1, 1, 1, 0, 1, 0},
+        {0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, -1}, {-1, 0, 0, 0, 0, 1}, {1, 0, 0, 0, 0, -1}, {-2, 0, 0, 0, 0, 1},
+        {0, 0, 0, -1, 0, 1}, {0, 0, 0, -2, 0, 1}, {0, 0, 0, 2, 0, -1},
     };
     bool overtakes_all = from->switches.overtaking == from->switches.slots;
     for (size_t i = 0; i < AH_LENGTH(moves); i++)
@@ -144,6 +154,8 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
                 break;
             if (moves[i][4] && !ah__predictor_streams(descent->predictor))
                 break;
+            if (moves[i][5] && !ah__plan_most_leaving(descent->predictor))
+                break;
             switches->checkpoint += stride * moves[i][0];
             switches->selective += stride * moves[i][3];
             settle_selective(switches, descent);
@@ -151,6 +163,8 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             switches->offload_optimizer += stride * moves[i][2];
             switches->streamed += stride * moves[i][4];
             settle_streamed(switches, descent);
+            switches->offload_activations += stride * moves[i][5];
+            settle_activations(switches, descent);
             switches->slots = INT_MAX;
             switches->refetch_ahead = ah__plan_farthest_refetch(switches);
             switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
@@ -176,6 +190,21 @@ static int try_streams(struct descent *descent, const struct ah_plan *from)
             if (plan.switches.streamed > 0)
                 AH_TRY(try_refitted(descent, plan, slots));
         }
+    return AH_OK;
+}
+
+/* Activations of a part of the blocks wait on the host, and so much less is recomputed; with some more slots, whole or
+ * in pieces. */
+static int try_activations(struct descent *descent, const struct ah_plan *from)
+{
+    enum { PARTS = 8, WAYS = 4, MORE_SLOTS = 2 };
+    int most = ah__plan_most_leaving(descent->predictor);
+    for (int i = 0; most > 0 && i < PARTS * WAYS; i++) {
+        struct ah_plan plan = *from;
+        plan.switches.offload_activations = (most * (1 + i / WAYS) + PARTS - 1) / PARTS;
+        plan.switches.tiles = i & 2 ? TILES_MOST / 2 : from->switches.tiles;
+        AH_TRY(try_refitted(descent, plan, from->switches.slots + (i & 1) * MORE_SLOTS));
+    }
     return AH_OK;
 }
 
@@ -244,8 +273,11 @@ static struct ah_plan leap(struct descent *descent)
         switches->selective += draw(descent, -4, 4);
     if (ah__predictor_streams(descent->predictor) && draw(descent, 0, 1))
         switches->streamed += draw(descent, -4, 4);
+    if (ah__plan_most_leaving(descent->predictor) && draw(descent, 0, 1))
+        switches->offload_activations += draw(descent, -4, 4);
     settle_selective(switches, descent);
     settle_streamed(switches, descent);
+    settle_activations(switches, descent);
     switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
@@ -267,6 +299,8 @@ static int descend(struct descent *descent)
         AH_TRY(try_exchanges(descent, &from));
         from = *best;
         AH_TRY(try_streams(descent, &from));
+        from = *best;
+        AH_TRY(try_activations(descent, &from));
         from = *best;
         AH_TRY(try_places(descent, &from));
     } while (best->step_ns < before && *descent->simulated < descent->most);

@@ -22,7 +22,9 @@ struct sizes {
     /* of one micro-batch */
     int64_t input, saved, kept, embedding_saved, boundary, head_saved;
     int micro_batches;
-    int64_t saved_all, kept_all; /* of all blocks and micro-batches */
+    int64_t saved_all, kept_all; /* of all blocks that have places of their own, and of all micro-batches */
+    int64_t activations[AH_KEEPING_COUNT]; /* of a block that keeps so much, with its input; of all micro-batches */
+    int64_t activation_stage; /* for the activations of any block that passes; 0: none does */
     int64_t cheap; /* where no activation set has room for what selective recomputation makes again */
     int64_t cache; /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
@@ -141,16 +143,23 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
 }
 
 /* What is made again is of one micro-batch, and lies where a block that keeps all of its activations has them: those
- * come later in forward and are over in backward. */
+ * come later in forward and are over in backward. Blocks that pass have no place but the stages, of which each has room
+ * for what the last of them keeps, which is the most. */
 static void measure_saved(struct sizes *sizes, const struct ah_code *block, const struct ah_switches *switches)
 {
-    int keeping = ah__keeping_blocks(switches);
+    int keeping = ah__keeping_count(switches, AH_KEEPS_ALL, true, 0);
+    int selective = ah__keeping_count(switches, AH_KEEPS_PRODUCTS, true, 0);
     sizes->saved = round_up(block->saved_bytes);
     sizes->kept = round_up(block->kept_bytes);
-    sizes->saved_sets = keeping > 0 ? keeping : switches->selective > 0 ? 0 : 1;
+    sizes->saved_sets = keeping > 0 ? keeping : selective == 0 && switches->checkpoint > 0 ? 1 : 0;
     sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->micro_batches : 1);
-    sizes->kept_all = switches->selective * sizes->kept * sizes->micro_batches;
-    sizes->cheap = sizes->saved_sets > 0 ? 0 : round_up(block->saved_bytes - block->kept_bytes);
+    sizes->kept_all = selective * sizes->kept * sizes->micro_batches;
+    sizes->cheap = sizes->saved_sets > 0 || switches->selective == 0 ? 0 : round_up(block->saved_bytes - block->kept_bytes);
+    sizes->activations[AH_KEEPS_INPUT] = sizes->micro_batches * sizes->input;
+    sizes->activations[AH_KEEPS_PRODUCTS] = sizes->micro_batches * (sizes->input + sizes->kept);
+    sizes->activations[AH_KEEPS_ALL] = sizes->micro_batches * (sizes->input + sizes->saved);
+    if (ah__passing_blocks(switches) > 0)
+        sizes->activation_stage = sizes->activations[ah__keeping_at(switches, switches->layers)];
 }
 
 static void measure(struct sizes *sizes, const struct ah_partition *partition, const struct ah_switches *switches,
@@ -182,6 +191,12 @@ static int shard_count(const struct ah_switches *switches)
     return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
+/* Of blocks that do not pass, and the head's. */
+static int inputs_count(const struct ah_switches *switches)
+{
+    return switches->layers + 1 - ah__passing_blocks(switches);
+}
+
 /* Embedding or head on the device: states unless they are on the host, parameters unless the master serves. */
 static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
@@ -195,7 +210,17 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->stages + sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
+           sizes->stages + AH_ACTIVATION_STAGES * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
+}
+
+/* Activations that wait for backward on the host. */
+static int64_t host_activation_bytes(const struct sizes *sizes, const struct ah_switches *switches)
+{
+    int64_t bytes = 0;
+    for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++)
+        bytes += sizes->activations[keeping] * ah__keeping_count(switches, (enum ah_keeping)keeping, false,
+                                                                 switches->offload_activations);
+    return bytes;
 }
 
 /* Host bytes that belong to no block. */
@@ -222,6 +247,14 @@ int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct
     return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
 }
 
+int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping)
+{
+    struct ah_switches none = {.layers = partition->layers};
+    struct sizes sizes;
+    measure(&sizes, partition, &none, 0);
+    return sizes.activations[keeping];
+}
+
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
                       const struct ah_switches *switches, int64_t workspace_bytes)
 {
@@ -229,10 +262,10 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     measure(&sizes, partition, switches, workspace_bytes);
     *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
-              (switches->layers + 1) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
+              inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
     *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
-            host_outside_bytes(&sizes);
+            host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
 }
 
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition)
@@ -277,22 +310,53 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
         g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }
 
-static void place_saved(struct ah_layout *layout, const struct ah_code *block, const struct sizes *sizes)
+/* Where a block has what it keeps, and its input; on the host too where they leave. */
+static void place_activations(struct ah_layout *layout, int block, const struct ah_switches *switches,
+                              const struct sizes *sizes)
+{
+    struct ah_layout_group *group = &layout->groups[block];
+    int below = ah__passing_below(switches, block), order = ah__giving_up(switches, block) - 1;
+    enum ah_keeping keeping = ah__keeping(switches, block);
+    bool passes = ah__passes(switches, block);
+    int64_t stage = layout->activation_stages_offset + below % AH_ACTIVATION_STAGES * sizes->activation_stage;
+    group->input_offset = passes ? stage : layout->inputs_offset + (block - 1 - below) * layout->input_bytes;
+    if (keeping == AH_KEEPS_INPUT)
+        group->saved_offset = layout->saved_sets > 0 ? layout->saved_offset : layout->kept_offset;
+    else if (passes)
+        group->saved_offset = stage + layout->input_bytes;
+    else if (keeping == AH_KEEPS_PRODUCTS)
+        group->saved_offset = layout->kept_offset + (order - switches->checkpoint) * layout->kept_bytes;
+    else
+        group->saved_offset =
+            layout->saved_offset + (order - switches->checkpoint - switches->selective) * layout->saved_bytes;
+    if (!ah__leaves(switches, block))
+        return;
+    group->activation_bytes = sizes->activations[keeping];
+    group->host_activations_offset = place(&layout->host_bytes, group->activation_bytes);
+}
+
+static void place_saved(struct ah_layout *layout, const struct ah_code *block, const struct ah_switches *switches,
+                        const struct sizes *sizes)
 {
     int64_t *end = &layout->device_bytes;
+    layout->inputs_offset = place(end, inputs_count(switches) * layout->input_bytes);
     layout->saved_offset = place(end, sizes->saved_all);
     layout->kept_offset = place(end, sizes->kept_all);
     layout->cheap_offset = place(end, sizes->cheap);
     if (sizes->saved_sets > 0)
         layout->cheap_offset = layout->saved_offset + block->kept_bytes;
+    layout->activation_stages_offset = place(end, AH_ACTIVATION_STAGES * sizes->activation_stage);
+    for (int group = 1; group <= switches->layers; group++)
+        place_activations(layout, group, switches, sizes);
+    layout->groups[switches->layers + 1].input_offset =
+        layout->inputs_offset + (inputs_count(switches) - 1) * layout->input_bytes;
 }
 
 static void place_device(struct ah_layout *layout, const struct ah_partition *partition,
                          const struct ah_switches *switches, const struct sizes *sizes)
 {
     int64_t *end = &layout->device_bytes;
-    layout->inputs_offset = place(end, (switches->layers + 1) * layout->input_bytes);
-    place_saved(layout, &partition->code[AH_CLASS_BLOCK], sizes);
+    place_saved(layout, &partition->code[AH_CLASS_BLOCK], switches, sizes);
     layout->cache_offset = place(end, switches->layers * sizes->cache);
     layout->embedding_saved_offset = place(end, sizes->micro_batches * sizes->embedding_saved);
     layout->boundary_offset = place(end, sizes->micro_batches * sizes->boundary);
@@ -323,7 +387,8 @@ static void note_sizes(struct ah_layout *layout, const struct ah_switches *switc
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_sets = sizes->saved_sets;
     layout->saved_bytes = sizes->saved_sets > 0 ? sizes->saved_all / sizes->saved_sets : 0;
-    layout->kept_sets = switches->selective;
+    layout->kept_sets = ah__keeping_count(switches, AH_KEEPS_PRODUCTS, true, 0);
+    layout->activation_stage_bytes = sizes->activation_stage;
     layout->kept_bytes = sizes->micro_batches * sizes->kept;
     layout->kept_step = sizes->kept;
     layout->cache_bytes = sizes->cache;

@@ -14,6 +14,7 @@
 #define AH_PLAN_LAYOUT_H
 
 #include "partition/partition.h"
+#include "sched/switches.h"
 
 enum { AH_LAYOUT_ALIGN = 256 };
 
@@ -29,6 +30,10 @@ struct ah_layout_group {
     int64_t param_offset;     /* embedding and head on the host: their dedicated device parameters; else -1 */
     int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1. F32 while they are
                                * summed, then narrowed to the compute dtype in their place */
+    int64_t input_offset;     /* blocks and head: the activation that enters */
+    int64_t saved_offset;     /* blocks: what is kept for backward, or made again */
+    int64_t host_activations_offset; /* where input and what is kept behind it wait for backward */
+    int64_t activation_bytes; /* of both; 0: they stay on the device */
 };
 
 struct ah_layout {
@@ -37,12 +42,14 @@ struct ah_layout {
     int64_t stage_state_bytes;             /* of one of the three: m lies so far behind p, the gradient behind v */
     int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t inputs_offset,
-        input_bytes; /* layers + 1 boundary activations: inputs of blocks 1..layers and of the head */
+        input_bytes; /* boundary activations: inputs of the blocks that do not pass the stages, and of the head */
+    int64_t activation_stages_offset,
+        activation_stage_bytes; /* AH_ACTIVATION_STAGES, each the input of a block that passes and what it keeps */
     /* From what one micro-batch has of a boundary activation, a saved set, the boundary's gradient to what the next one
      * has. What is made again is of one micro-batch. */
     int64_t input_step, saved_step, kept_step, embedding_saved_step, head_saved_step, boundary_step;
-    /* Activation sets of the blocks that keep all, the last ones; where there is neither such a block nor one that
-     * recomputes selectively, one for what is made again. */
+    /* Activation sets of the blocks that keep all, the last ones of those that do not pass; where there is neither such
+     * a block nor one that recomputes selectively, one for what is made again. */
     int64_t saved_offset, saved_bytes;
     int saved_sets;
     int64_t kept_offset, kept_bytes;       /* of blocks that recompute selectively: what they keep */
@@ -84,6 +91,9 @@ int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct
 
 /* What one more spare set adds to the host's total. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
+
+/* What a block that keeps so much has of a step: its input and that, of all micro-batches. */
+int64_t ah__layout_activation_bytes(const struct ah_partition *partition, enum ah_keeping keeping);
 
 /* The same two totals without placing anything, for the search. */
 void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,

@@ -47,6 +47,8 @@ static const struct field {
     {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false, false},
     {"selective", FIELD_INT, offsetof(struct ah_plan, switches.selective), 0, LAYERS_MOST, false, true},
     {"streamed", FIELD_INT, offsetof(struct ah_plan, switches.streamed), 0, LAYERS_MOST, false, true},
+    {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,
+     true},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
 };
@@ -70,6 +72,10 @@ int ah__plan_switches(const struct ah_plan *plan)
     AH_TRY(check_most("streamed", plan->switches.streamed, plan->switches.offload_optimizer, "o"));
     AH_TRY(check_most("selective", plan->switches.selective, plan->switches.layers - plan->switches.checkpoint,
                       "layers-c"));
+    if (plan->switches.offload_activations > 0)
+        AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers - AH_ACTIVATION_STAGES,
+                          "layers-2"));
+    AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers, "layers"));
     return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
 }
 

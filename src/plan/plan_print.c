@@ -9,12 +9,23 @@ struct line {
     bool block, recompute, selective, on_host, released;
 };
 
+/* Blocks whose activations pass the stages are shown as their neighbours are: a line below the table speaks of them. */
+static int shown_as(const struct ah_switches *switches, int partition)
+{
+    int block = partition;
+    while (ah__passes(switches, block) && block < switches->layers)
+        block++;
+    while (ah__passes(switches, block) && block > 1)
+        block--;
+    return ah__passes(switches, block) ? partition : block;
+}
+
 static struct line line_of(const struct ah_switches *switches, int partition)
 {
     return (struct line){
         .block = ah__is_block(switches, partition),
-        .recompute = ah__recomputes(switches, partition),
-        .selective = ah__recomputes_selectively(switches, partition),
+        .recompute = ah__recomputes(switches, shown_as(switches, partition)),
+        .selective = ah__recomputes_selectively(switches, shown_as(switches, partition)),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
     };
@@ -81,6 +92,24 @@ static const char *format_ns(char *text, size_t size, int64_t ns)
     return text;
 }
 
+/* Which blocks these are, and what of theirs that is. */
+static void print_activations(struct ah_buf *buf, const struct ah_switches *switches)
+{
+    static const char *const names[AH_KEEPING_COUNT] = {"only the input", "products and attention", "all"};
+    int passing = ah__passing_blocks(switches), kinds = 0;
+    if (passing == 0)
+        return;
+    ah__buf_printf(buf, "  %-14s  %d blocks keep", "activations", passing);
+    for (int keeping = AH_KEEPING_COUNT - 1; keeping >= 0; keeping--) {
+        int count = ah__keeping_count(switches, (enum ah_keeping)keeping, false, passing);
+        if (count == passing)
+            ah__buf_printf(buf, " %s", names[keeping]);
+        else if (count)
+            ah__buf_printf(buf, "%s %s (%d)", kinds++ ? "," : "", names[keeping], count);
+    }
+    ah__buf_printf(buf, ";\n  %-14s  of %d of them it waits on the host\n", "", switches->offload_activations);
+}
+
 static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
 {
     ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
@@ -88,6 +117,7 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
     if (switches->streamed > 0)
         ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "streamed",
                        switches->streamed, switches->offload_optimizer);
+    print_activations(buf, switches);
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
                        switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");
@@ -142,6 +172,8 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
         ah__buf_printf(buf, " selective=%d", plan->switches.selective);
     if (plan->switches.streamed > 0)
         ah__buf_printf(buf, " streamed=%d", plan->switches.streamed);
+    if (plan->switches.offload_activations > 0)
+        ah__buf_printf(buf, " a=%d", plan->switches.offload_activations);
     ah__buf_printf(buf, " of %d blocks, policy %s\n", plan->switches.layers,
                    plan->policy[0] ? plan->policy : "not chosen");
     print_groups(buf, &plan->switches);

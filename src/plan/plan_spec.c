@@ -23,6 +23,7 @@ static const struct key {
     {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, false},
     {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, false},
     {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, false},
+    {"a", offsetof(struct ah_plan, switches.offload_activations), 0, AH_PLAN_GIVEN_ACTIVATIONS, false},
     {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
     {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
 };
@@ -71,7 +72,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
         return ah__fail(
             AH_EINPUT,
             "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, "
-            "selective, streamed, embedding, head",
+            "selective, streamed, a, embedding, head",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

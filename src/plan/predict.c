@@ -1,11 +1,26 @@
 #include "plan/predict.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/format.h"
 #include "plan/fit.h"
 
 enum { PREDICT_ITERATIONS = 8 };
+
+/* Activations go as fast as parameters come and gradients leave. */
+static void price_activations(struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    struct ah_costs *costs = &predictor->costs;
+    int64_t count = ah__part_count(partition->groups[1].count, ah__predictor_ranks(predictor));
+    double of_block = (double)(count * ah__dtype_bytes(partition->compute));
+    for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++) {
+        double blocks = (double)ah__layout_activation_bytes(partition, (enum ah_keeping)keeping) / of_block;
+        costs->in_ns[keeping] = llround(blocks * (double)costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
+        costs->out_ns[keeping] = llround(blocks * (double)costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
+    }
+}
 
 int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *partition, const struct ah_profile *profile,
                        const char *policy)
@@ -21,6 +36,7 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
             "(signature %016llx), expected %016llx",
             (unsigned long long)profile->partition_signature, (unsigned long long)partition->signature);
     predictor.costs.layers = partition->layers;
+    price_activations(&predictor);
     AH_TRY(ah__dev_sim_open(&predictor.sim, &predictor.costs.lanes));
     *out = predictor;
     return AH_OK;
@@ -126,7 +142,24 @@ static int64_t again_ns(const struct ah_switches *switches, const struct ah_pred
     int whole = switches->checkpoint, end = whole + switches->selective;
     int64_t recomputed = max_ns(0, whole - first + 1);
     int64_t selective = max_ns(0, end - max_ns(first, whole + 1) + 1);
+    if (switches->offload_activations > 0) {
+        recomputed = selective = 0;
+        for (int block = (int)first; block <= switches->layers; block++) {
+            recomputed += ah__recomputes(switches, block);
+            selective += ah__recomputes_selectively(switches, block);
+        }
+    }
     return recomputed * costs->recompute_ns[AH_CLASS_BLOCK] + selective * costs->selective_ns[AH_CLASS_BLOCK];
+}
+
+/* Activations that leave, or come back. */
+static int64_t activations_ns(const struct ah_switches *switches, const int64_t ns[AH_KEEPING_COUNT])
+{
+    int64_t sum = 0;
+    for (int keeping = 0; switches->offload_activations > 0 && keeping < AH_KEEPING_COUNT; keeping++)
+        sum += ns[keeping] *
+               ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
+    return sum;
 }
 
 static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
@@ -139,10 +172,12 @@ static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predi
     case AH_LANE_H2D:
         return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
                switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e +
-               switches->streamed * times(predictor, AH_ITEM_STATES_IN).b;
+               switches->streamed * times(predictor, AH_ITEM_STATES_IN).b +
+               activations_ns(switches, predictor->costs.in_ns);
     case AH_LANE_D2H:
         return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
-               times(predictor, AH_ITEM_RESULT).h + switches->streamed * times(predictor, AH_ITEM_UPDATE_STREAMED).b;
+               times(predictor, AH_ITEM_RESULT).h + switches->streamed * times(predictor, AH_ITEM_UPDATE_STREAMED).b +
+               activations_ns(switches, predictor->costs.out_ns);
     case AH_LANE_HOST:
         return host_updates_ns(switches, predictor);
     default:
@@ -345,14 +380,16 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
     const struct ah_switches *switches = &plan->switches;
-    char selective[32] = "", streamed[32] = "";
+    char selective[32] = "", streamed[32] = "", activations[32] = "";
     if (switches->selective > 0)
         ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
     if (switches->streamed > 0)
         ah__snprintf(streamed, sizeof streamed, " streamed=%d", switches->streamed);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s, %d slots", plan->policy,
+    if (switches->offload_activations > 0)
+        ah__snprintf(activations, sizeof activations, " a=%d", switches->offload_activations);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s, %d slots", plan->policy,
                  switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, streamed,
-                 switches->slots);
+                 activations, switches->slots);
 }
 
 /* Who knows the model's and the machine's names says more. */

@@ -18,7 +18,7 @@
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 25000, SEARCH_WHOLE_LAYERS = 6 };
+enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 25000, SEARCH_WHOLE_LAYERS = 6, SEARCH_WHOLE_PARTITIONS = 200000 };
 enum { GATHERED_AHEAD = 2 };
 enum { IMPROVE_PARTITIONS = 30000, IMPROVE_MOST = 1200 };
 
@@ -83,20 +83,23 @@ static void note_least(struct candidates *candidates, const struct ah_plan *plan
     candidates->least = *plan;
 }
 
-/* All (c, selective, streamed) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+/* All (c, selective, streamed, a) of one (p, o, embedding, head), every number of slots and every refetch distance. */
 static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
                                 const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
     int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    int leaving = ah__plan_most_leaving(predictor);
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
         int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
         for (switches->selective = 0; switches->selective <= most; switches->selective++)
             for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
-                if (ah__plan_fit(&plan, predictor, budget))
-                    AH_TRY(candidates_whole(candidates, &plan, predictor));
-                else
-                    note_least(candidates, &plan, budget);
+                for (switches->offload_activations = 0; switches->offload_activations <= leaving;
+                     switches->offload_activations++)
+                    if (ah__plan_fit(&plan, predictor, budget))
+                        AH_TRY(candidates_whole(candidates, &plan, predictor));
+                    else
+                        note_least(candidates, &plan, budget);
     }
     return AH_OK;
 }
@@ -139,6 +142,13 @@ static int candidates_thinned(struct candidates *candidates, struct ah_plan plan
         if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
             break;
     }
+    switches->offload_activations = slots_before ? 0 : ah__plan_most_leaving(predictor);
+    if (switches->offload_activations == 0)
+        return AH_OK;
+    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    if (ah__plan_fit(&plan, predictor, budget)) /* all recompute, and even their inputs wait on the host */
+        return candidate_add(candidates, &plan, predictor);
+    note_least(candidates, &plan, budget);
     return AH_OK;
 }
 
@@ -265,7 +275,8 @@ static void forget_slower(struct candidates *candidates, int64_t best_ns)
 static int visit(struct ah_plan *best, struct ah_search_report *report, struct candidates *candidates,
                  const struct ah_predictor *predictor)
 {
-    int64_t most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
+    int layers = predictor->partition->layers;
+    int64_t most = (layers <= SEARCH_WHOLE_LAYERS ? SEARCH_WHOLE_PARTITIONS : SEARCH_PARTITIONS) / (layers + 2);
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
     AH_TRY(visit_one(best, report, &candidates->list[0], predictor));
@@ -415,20 +426,24 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
     return resident.bound_lane_ns;
 }
 
-/* First without streams: so they never make a plan worse than none. */
+/* First with states and activations where they are, then with activations that leave, then also with states that
+ * stream: so that none of both makes a plan worse. */
 static int improve(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
                    const struct ah_budget *budget, int64_t floor_ns)
 {
-    struct ah_policy without = *predictor->policy;
-    struct ah_predictor still = *predictor;
+    struct ah_policy allowed = *predictor->policy;
+    struct ah_predictor restricted = *predictor;
     int64_t most = improvements(predictor->partition), compute_ns = compute_floor_ns(predictor);
-    without.streams = false;
-    still.policy = &without;
-    AH_TRY(ah__plan_improve(best, &report->simulated, &still, budget, floor_ns, most));
+    restricted.policy = &allowed;
+    allowed.streams = allowed.activations = false;
+    AH_TRY(ah__plan_improve(best, &report->simulated, &restricted, budget, floor_ns, most));
+    floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
+    allowed.activations = predictor->policy->activations;
+    if (ah__plan_most_leaving(&restricted) > 0)
+        AH_TRY(ah__plan_improve(best, &report->simulated, &restricted, budget, floor_ns, most));
     if (!ah__predictor_streams(predictor))
         return AH_OK;
-    return ah__plan_improve(best, &report->simulated, predictor, budget, floor_ns < compute_ns ? floor_ns : compute_ns,
-                            most);
+    return ah__plan_improve(best, &report->simulated, predictor, budget, floor_ns, most);
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,

@@ -87,12 +87,18 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
     return ah__json_add_hash(tree, "partition_signature", profile->partition_signature);
 }
 
+/* Not measured: an eviction takes as long as an OFFLOAD, and activations go at the rate of parameters. */
+static bool follows(int item)
+{
+    return item == AH_ITEM_EVICT || item == AH_ITEM_ACTIVATIONS_OUT || item == AH_ITEM_ACTIVATIONS_IN;
+}
+
 static int add_costs(cJSON *tree, const struct ah_costs *costs)
 {
     cJSON *object;
     AH_TRY(add_object(&object, tree, "ns"));
     for (int i = 0; i < AH_ITEM_COUNT; i++)
-        if (i != AH_ITEM_EVICT || costs->ns[i][AH_CLASS_BLOCK]) /* as an OFFLOAD, so not measured */
+        if (!follows(i) || costs->ns[i][AH_CLASS_BLOCK])
             AH_TRY(add_ints(object, ah__item_names[i], ah__class_names, costs->ns[i], AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "recompute_ns", ah__class_names, costs->recompute_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
@@ -210,7 +216,7 @@ static bool may_be_missing(int item)
 {
     bool ranks = item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
     bool streams = item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STREAMED;
-    return ranks || streams || item == AH_ITEM_UPDATE_AHEAD || item == AH_ITEM_EVICT;
+    return ranks || streams || item == AH_ITEM_UPDATE_AHEAD || follows(item);
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)

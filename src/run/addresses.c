@@ -85,7 +85,7 @@ static char *gradient(const struct ah_run *run, int group, int grad_slot)
 /* Inputs of blocks 1..layers and of the head. */
 static char *input_of(const struct ah_run *run, int partition)
 {
-    return run->device + run->layout->inputs_offset + (partition - 1) * run->layout->input_bytes;
+    return run->device + run->layout->groups[partition].input_offset;
 }
 
 /* What is kept of a partition, and behind it what a block that recomputes makes elsewhere. */
@@ -103,21 +103,25 @@ static void place_saved(struct ah_addresses *at, const struct ah_run *run, int p
 {
     const struct ah_layout *layout = run->layout;
     const struct ah_switches *switches = &run->plan.switches;
-    int selective = partition - switches->checkpoint - 1, whole = selective - switches->selective;
+    int64_t offset = layout->groups[partition].saved_offset;
     if (partition == 0) {
         place_whole(at, run, partition, layout->embedding_saved_offset, layout->embedding_saved_step);
     } else if (partition > switches->layers) {
         place_whole(at, run, partition, layout->head_saved_offset, layout->head_saved_step);
-    } else if (whole >= 0) {
-        place_whole(at, run, partition, layout->saved_offset + whole * layout->saved_bytes, layout->saved_step);
+    } else if (ah__keeping(switches, partition) == AH_KEEPS_ALL) {
+        place_whole(at, run, partition, offset, layout->saved_step);
     } else {
-        bool kept = selective >= 0;
-        at->saved = run->device + (kept                     ? layout->kept_offset + selective * layout->kept_bytes
-                                   : layout->saved_sets > 0 ? layout->saved_offset
-                                                            : layout->kept_offset);
-        at->saved_step = kept ? layout->kept_step : 0;
+        at->saved = run->device + offset;
+        at->saved_step = ah__recomputes(switches, partition) ? 0 : layout->kept_step;
         at->cheap = run->device + layout->cheap_offset;
     }
+}
+
+static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int partition)
+{
+    const struct ah_layout_group *group = &run->layout->groups[partition];
+    at->activation_bytes = group->activation_bytes;
+    at->host_activations = run->host + group->host_activations_offset;
 }
 
 /* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device blocks
@@ -198,5 +202,6 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .boundary_step = layout->boundary_step,
     };
     place_saved(at, run, i);
+    place_waiting(at, run, i);
     place_group(at, run, item);
 }

@@ -1,10 +1,17 @@
 #include "sched/costs.h"
 
+static enum ah_keeping keeping(const struct ah_item *item)
+{
+    return item->recompute ? AH_KEEPS_INPUT : item->selective ? AH_KEEPS_PRODUCTS : AH_KEEPS_ALL;
+}
+
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item)
 {
     enum ah_class class = ah__class_of(item->partition, costs->layers);
     /* Parameters and gradients are of one size, so going home is as long for either. */
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
+    if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
+        ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
     if (item->tiles > 1)
         ns = (ns + item->tiles - 1) / item->tiles;
     if (item->kind != AH_ITEM_BACKWARD)

@@ -25,12 +25,14 @@ struct group {
     bool streams;    /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
+    bool leaves;     /* its activations wait for backward on the host */
+    int passing;     /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
     int64_t param_iteration; /* the iteration param_slot was claimed for */
     int64_t ready_for; /* the iteration the host parameters are up to date for */
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
-    struct mark evict;
+    struct mark evict, activations_out, activations_in;
     struct mark offload[AH_SCHED_MOST_TILES];
     int fetched;                      /* tiles of this iteration's fetch submitted */
     int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
@@ -91,6 +93,7 @@ struct ah_sched {
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
     struct step_list fetch;   /* prefetches, then refetches */
+    struct step_list out, in; /* activations that leave for the host, and come back */
     struct step_list comm;    /* several ranks: gathers and reductions, in one order for all of them, see comm_next */
 
     bool forward_only;

@@ -17,6 +17,8 @@
     X(REFETCH, AH_LANE_H2D, "refetch")              /* released parameters again for backward */                       \
     X(OFFLOAD, AH_LANE_D2H, "offload")              /* gradient */                                                     \
     X(EVICT, AH_LANE_D2H, "evict")                  /* released parameters, as they came */                            \
+    X(ACTIVATIONS_OUT, AH_LANE_D2H, "activations out") /* what a block keeps for backward: to the host */              \
+    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in") /* and back */                                                    \
     X(RESULT, AH_LANE_D2H, "result")                /* loss (partition head) or gradient norms (partition 0) */        \
     X(UPDATE_HOST, AH_LANE_HOST, "host update")                                                                        \
     X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update") /* before the norm is known, into a spare set of states */     \
@@ -47,7 +49,7 @@ struct ah_item {
     int tile, tiles;   /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
                         * tiles: whole */
     int64_t iteration; /* 0-based since the run began */
-    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none */
+    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, so that none travel */
     bool selective;    /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
     int grad_slot;     /* slot with the gradient, -1: none or dedicated */

@@ -1,23 +1,5 @@
 /* What may be submitted next, lane by lane. Every rule that orders two items is here. */
-#include "sched/internal.h"
-
-static void wait_for(const struct ah_sched *sched, struct ah_next *next, const struct mark *mark)
-{
-    if (mark->submitted && !ah__sched_passed(sched, mark))
-        next->wait[next->waits++] = mark->event;
-}
-
-static void next_init(struct ah_next *next, enum ah_item_kind kind, enum ah_lane lane, int partition, int64_t iteration)
-{
-    next->item = (struct ah_item){.kind = kind,
-                                  .partition = partition,
-                                  .iteration = iteration,
-                                  .param_slot = -1,
-                                  .grad_slot = -1,
-                                  .spare_set = -1};
-    next->lane = lane;
-    next->waits = 0;
-}
+#include "sched/pick.h"
 
 /* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
 static int slot_choose(const struct ah_sched *sched)
@@ -119,7 +101,7 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->param_slot = group->param_slot;
     return params_ready(sched, next, item->partition, false) &&
            (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
-           (item->partition < sched->partitions - 1 || head_gradients_left(sched, next));
+           (item->partition < sched->partitions - 1 || head_gradients_left(sched, next)) && ah__stage_left(sched, next);
 }
 
 static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
@@ -130,7 +112,7 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->selective = ah__recomputes_selectively(&sched->config.switches, item->partition);
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (!gradient_left(sched, next, item->partition))
+    if (!gradient_left(sched, next, item->partition) || !ah__activations_here(sched, next))
         return false;
     item->param_slot = group->param_slot;
     return !group->pooled || slot_take(sched, next, &item->grad_slot);
@@ -183,100 +165,6 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
     next_init(next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
     next->item.phase = step->phase;
     return sched->config.policy->may_compute(sched, &next->item) && compute_ready(sched, next, step);
-}
-
-/* ---- updates of states on the host ------------------------------------------------------------------------------- */
-
-/* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
- * first. */
-struct choice {
-    int group; /* -1: none */
-    bool arrived;
-    int64_t key;
-};
-
-static void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
-                     int64_t (*key)(int group, int64_t arrival))
-{
-    bool arrived = ah__sched_passed(sched, arrival);
-    int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
-    if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
-        return;
-    *best = (struct choice){group, arrived, value};
-}
-
-/* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
- * one probably is too. */
-static bool may_update_ahead(const struct ah_sched *sched, const struct group *group)
-{
-    int64_t before = group->ready_for - 1;
-    if (group->spare >= 0)
-        return true;
-    bool calm = before < sched->first || (sched->norms_known > before && !sched->clipped[ah__sched_ring(before)]);
-    return group->pooled && sched->spare_count > 0 && calm && !sched->config.policy->delay;
-}
-
-static bool may_update(const struct ah_sched *sched, int index)
-{
-    const struct group *group = &sched->groups[index];
-    return group->updating < group->offloaded && sched->config.policy->may_update(sched, index) &&
-           (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
-}
-
-/* The best candidate: of those that the host updates, or of those that stream. */
-static struct choice update_choose(const struct ah_sched *sched, bool streams)
-{
-    struct choice best = {.group = -1};
-    for (int i = 0; i < sched->updating.count; i++) {
-        int g = sched->updating.groups[i];
-        const struct group *group = &sched->groups[g];
-        if (group->streams == streams && may_update(sched, g))
-            consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
-    }
-    return best;
-}
-
-/* The next tile's update, provisional while the norm is not known. */
-static bool update_next(const struct ah_sched *sched, struct ah_next *next, bool streams)
-{
-    struct choice best = update_choose(sched, streams);
-    if (best.group < 0 || (streams && !best.arrived))
-        return false;
-    const struct group *group = &sched->groups[best.group];
-    bool final = ah__sched_norm_known(sched, group->ready_for) && (group->spare < 0 || group->void_tiles);
-    enum ah_item_kind kind = streams ? AH_ITEM_STATES_IN : final ? AH_ITEM_UPDATE_HOST : AH_ITEM_UPDATE_AHEAD;
-    next_init(next, kind, ah__item_lanes[kind], best.group, group->ready_for);
-    next->item.set = group->set;
-    if (!final)
-        next->item.spare_set = group->spare >= 0 ? group->spare : sched->spare_sets[sched->spare_count - 1];
-    next->item.tile = group->updating;
-    next->item.tiles = sched->config.switches.tiles;
-    wait_for(sched, next, &group->offload[group->updating]);
-    return true;
-}
-
-/* States stream while nothing else is to be fetched: one piece at a time, into a stage that will be free. */
-static bool states_next(const struct ah_sched *sched, struct ah_next *next)
-{
-    int64_t begun = sched->pieces_begun, staged = begun - sched->pieces_ended;
-    const struct piece *before = &sched->pieces[(begun + AH_STAGES - 1) % AH_STAGES];
-    bool comes = staged > 0 && !ah__sched_passed(sched, &before->arrived);
-    if (staged >= AH_STAGES || comes || !update_next(sched, next, true))
-        return false;
-    next->item.stage = (int)(begun % AH_STAGES);
-    wait_for(sched, next, &sched->stage_left[next->item.stage]);
-    return true;
-}
-
-/* The oldest piece in a stage, once it is there. */
-static bool streamed_next(const struct ah_sched *sched, struct ah_next *next)
-{
-    const struct piece *piece = &sched->pieces[sched->pieces_ended % AH_STAGES];
-    if (sched->pieces_ended == sched->pieces_begun || !ah__sched_passed(sched, &piece->arrived))
-        return false;
-    next_init(next, AH_ITEM_UPDATE_STREAMED, AH_LANE_D2H, piece->item.partition, piece->item.iteration);
-    next->item = piece->item;
-    return true;
 }
 
 /* ---- host to device ---------------------------------------------------------------------------------------------- */
@@ -450,17 +338,30 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_next *next)
     return sched->config.policy->overtakes && sched->config.switches.overtaking && overtaking_next(sched, next);
 }
 
+/* Activations are needed in backward, before anything of the next iteration, by the block they belong to; and what
+ * fetches would have to wait for its slot does so off the lane. */
+static bool activations_first(const struct ah_next *activations, const struct ah_next *fetch)
+{
+    return fetch->item.kind == AH_ITEM_PREFETCH || fetch->waits > 0 ||
+           fetch->item.partition <= activations->item.partition;
+}
+
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
+    struct ah_next activations;
     if (sched->in_flight[AH_LANE_H2D] >= H2D_DEPTH)
         return false;
     if (input_next(sched, next))
         return true;
     bool fetches = fetch_next(sched, next);
+    if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
+        *next = activations;
+        return true;
+    }
     if (sched->config.switches.streamed == 0 || (fetches && next->waits == 0))
         return fetches;
-    /* A fetch that would have to wait for its slot does so off the lane, which states can use meanwhile. */
-    return update_choose(sched, true).arrived ? states_next(sched, next) : fetches;
+    /* Nor does a fetch that waits for its slot keep states from using the lane. */
+    return ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : fetches;
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
@@ -487,7 +388,7 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
     return sched->config.switches.ranks > 1 ? &group->reduce : &group->backward;
 }
 
-static bool offload_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
+static struct choice gradient_choose(const struct ah_sched *sched)
 {
     struct choice best = {.group = -1};
     for (int i = 0; i < sched->leaving.count; i++) {
@@ -497,15 +398,47 @@ static bool offload_next(const struct ah_sched *sched, struct ah_next *next, boo
         if (source->submitted && source->iteration == group->ready_for && sched->config.policy->may_offload(sched, g))
             consider(sched, &best, g, source, sched->config.policy->offload_key);
     }
-    if (best.group < 0 || (arrived_only && !best.arrived))
-        return false;
-    const struct group *group = &sched->groups[best.group];
-    next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, best.group, group->ready_for);
+    return best;
+}
+
+static void gradient_out(const struct ah_sched *sched, struct ah_next *next, int index)
+{
+    const struct group *group = &sched->groups[index];
+    next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, index, group->ready_for);
     next->item.grad_slot = group->grad_slot;
     next->item.set = group->set;
     next->item.tile = group->offloaded;
     next->item.tiles = sched->config.switches.tiles;
     wait_for(sched, next, gradient_source(sched, group));
+}
+
+/* Activations against a gradient of the iteration before. Both are there: the one that forward comes to first, this to
+ * the next block that uses the stage, that to its own. Neither is: what arrives first. */
+static bool activations_leave_first(const struct ah_sched *sched, const struct group *activations,
+                                    const struct choice *gradient)
+{
+    bool arrived = ah__sched_passed(sched, &activations->forward);
+    if (gradient->group < 0 || arrived != gradient->arrived)
+        return gradient->group < 0 || arrived;
+    if (!arrived)
+        return activations->forward.arrival < gradient->key;
+    int above = activations->passing + AH_ACTIVATION_STAGES;
+    return ah__passing_block(&sched->config.switches, above) <= gradient->group;
+}
+
+/* A gradient or activations. */
+static bool offload_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
+{
+    struct choice gradient = gradient_choose(sched);
+    const struct group *activations = ah__activations_leaving(sched);
+    bool leave = activations && activations_leave_first(sched, activations, &gradient);
+    if (leave ? arrived_only && !ah__sched_passed(sched, &activations->forward)
+              : gradient.group < 0 || (arrived_only && !gradient.arrived))
+        return false;
+    if (leave)
+        ah__activations_out(sched, next);
+    else
+        gradient_out(sched, next, gradient.group);
     return true;
 }
 
@@ -531,14 +464,14 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     bool waits = sched->config.switches.streamed == 0;
     return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
-           streamed_next(sched, next) ||
+           ah__streamed_next(sched, next) ||
            (waits && (offload_next(sched, next, false) || result_next(sched, next, false)));
 }
 
 /* Blocks that are updated on the device take the other way. */
 static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && update_next(sched, next, false);
+    return sched->in_flight[AH_LANE_HOST] < HOST_DEPTH && ah__update_next(sched, next, false);
 }
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ const struct ah_policy ah__policy_autohete = {
     .overtakes = true,
     .selective = true,
     .streams = true,
+    .activations = true,
     .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,

@@ -67,6 +67,8 @@ static void groups_init(struct ah_sched *sched)
         group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        group->leaves = ah__leaves(switches, g);
+        group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
         group->param_slot = group->grad_slot = group->spare = -1;
         group->set = group->pooled && group->on_host ? g - ah__first_on_host(switches) : 0;
     }
@@ -129,6 +131,15 @@ static void transfers_init(struct ah_sched *sched)
             step_add(&sched->fetch, AH_ITEM_REFETCH, i, AH_PHASE_BACKWARD);
 }
 
+static void activations_init(struct ah_sched *sched)
+{
+    const struct ah_switches *switches = &sched->config.switches;
+    for (int i = 0; i < switches->offload_activations; i++)
+        step_add(&sched->out, AH_ITEM_ACTIVATIONS_OUT, ah__passing_block(switches, i), AH_PHASE_FORWARD);
+    for (int i = switches->offload_activations - 1; i >= 0; i--)
+        step_add(&sched->in, AH_ITEM_ACTIVATIONS_IN, ah__passing_block(switches, i), AH_PHASE_BACKWARD);
+}
+
 /* In backward the parameters of the block below are gathered before the gradient of this one is reduced: the compute
  * lane waits for them. */
 static void collectives_init(struct ah_sched *sched)
@@ -163,6 +174,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->slots, (size_t)config->switches.slots, sizeof *sched->slots) ||
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
+        ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
+        ah__new(&sched->in.steps, partitions, sizeof *sched->in.steps) ||
         ah__new(&sched->comm.steps, 3 * partitions, sizeof *sched->comm.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
         ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
@@ -175,6 +188,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     groups_init(sched);
     compute_init(sched);
     transfers_init(sched);
+    activations_init(sched);
     collectives_init(sched);
     sched->free_slots = config->switches.slots;
     sched->begun = -1;
@@ -190,6 +204,8 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->slots);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
+    ah__free(sched->out.steps);
+    ah__free(sched->in.steps);
     ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
@@ -207,7 +223,7 @@ static int list_length(const struct ah_sched *sched, const struct step_list *lis
 int ah__sched_items(const struct ah_sched *sched)
 {
     int listed = list_length(sched, &sched->compute) + list_length(sched, &sched->fetch) +
-                 list_length(sched, &sched->comm);
+                 list_length(sched, &sched->out) + list_length(sched, &sched->in) + list_length(sched, &sched->comm);
     int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
         return 2 + listed + more_tiles; /* input, loss */
@@ -236,6 +252,7 @@ static void marks_clear(struct group *group)
 {
     group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
     group->reduce = group->update = group->evict = (struct mark){0};
+    group->activations_out = group->activations_in = (struct mark){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
     group->void_tiles = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
@@ -251,6 +268,8 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->begun = first - 1;
     list_restart(&sched->compute, first);
     list_restart(&sched->fetch, first);
+    list_restart(&sched->out, first);
+    list_restart(&sched->in, first);
     list_restart(&sched->comm, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
@@ -526,6 +545,14 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         break;
     case AH_ITEM_UPDATE_STREAMED:
         streamed_submitted(sched, item, event);
+        break;
+    case AH_ITEM_ACTIVATIONS_OUT:
+        mark_set(sched, &group->activations_out, event, item->iteration);
+        step_advance(sched, &sched->out);
+        break;
+    case AH_ITEM_ACTIVATIONS_IN:
+        mark_set(sched, &group->activations_in, event, item->iteration);
+        step_advance(sched, &sched->in);
         break;
     case AH_ITEM_GATHER:
         mark_set(sched, &group->gather[item->phase], event, item->iteration);

@@ -36,7 +36,7 @@ enum { AH_SCHED_MOST_TILES = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required but `selective` and `streams`. Gates may hold back an item only until something
+ * policy_*.c; every member is required but `selective`, `streams` and `activations`. Gates may hold back an item only until something
  * that is in flight or may start has completed, else they deadlock. */
 struct ah_policy {
     const char *name;
@@ -47,6 +47,7 @@ struct ah_policy {
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
     bool streams;         /* and states visit the device to be updated */
+    bool activations;     /* and activations wait for backward on the host */
     bool evicts;    /* parameters that are released between forward and backward are copied home first */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts

@@ -52,32 +52,114 @@ static inline bool ah__refetches(const struct ah_switches *switches, int group)
            group < ah__first_on_host(switches) + switches->offload_params;
 }
 
+/* ---- activations ---- */
+
+/* Stages that activations on their way to the host and back pass through: one is written or read by the compute lane
+ * while another comes or goes. */
+enum { AH_ACTIVATION_STAGES = 2 };
+
+/* Blocks whose activations pass the stages in turn: those that spend the time between forward and backward on the host,
+ * and the last ones, which stay in their stages. So each that leaves frees the memory of one. */
+static inline int ah__passing_blocks(const struct ah_switches *switches)
+{
+    return switches->offload_activations > 0 ? switches->offload_activations + AH_ACTIVATION_STAGES : 0;
+}
+
+/* Passing blocks below a block. They are spread evenly, so that link and compute lane both work all the time; the first
+ * block is one. */
+static inline int ah__passing_below(const struct ah_switches *switches, int block)
+{
+    int64_t passing = ah__passing_blocks(switches);
+    return (int)(((block - 1) * passing + switches->layers - 1) / switches->layers);
+}
+
+/* Its activations lie in the stage ah__passing_below() % AH_ACTIVATION_STAGES. */
+static inline bool ah__passes(const struct ah_switches *switches, int block)
+{
+    return ah__is_block(switches, block) &&
+           ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
+}
+
+/* The block that is the index-th (from 0) to pass. */
+static inline int ah__passing_block(const struct ah_switches *switches, int index)
+{
+    return 1 + (int)((int64_t)index * switches->layers / ah__passing_blocks(switches));
+}
+
+/* Its activations leave for the host. */
+static inline bool ah__leaves(const struct ah_switches *switches, int block)
+{
+    return ah__passes(switches, block) && ah__passing_below(switches, block) < switches->offload_activations;
+}
+
+/* The place of a block in the order in which blocks give up activations, from 1: those that stay on the device from the
+ * first to the last, then those that pass. */
+static inline int ah__giving_up(const struct ah_switches *switches, int block)
+{
+    int below = ah__passing_below(switches, block);
+    return ah__passes(switches, block) ? switches->layers - ah__passing_blocks(switches) + below + 1 : block - below;
+}
+
+/* What a block keeps from forward to backward, the less the lower. */
+enum ah_keeping {
+    AH_KEEPS_INPUT,    /* it recomputes */
+    AH_KEEPS_PRODUCTS, /* products and attention; it makes the rest again */
+    AH_KEEPS_ALL,
+    AH_KEEPING_COUNT
+};
+
+static inline enum ah_keeping ah__keeping_at(const struct ah_switches *switches, int giving_up)
+{
+    return giving_up <= switches->checkpoint                         ? AH_KEEPS_INPUT
+           : giving_up <= switches->checkpoint + switches->selective ? AH_KEEPS_PRODUCTS
+                                                                     : AH_KEEPS_ALL;
+}
+
+static inline enum ah_keeping ah__keeping(const struct ah_switches *switches, int block)
+{
+    return ah__keeping_at(switches, ah__giving_up(switches, block));
+}
+
 /* A block keeps no activations but its input. */
 static inline bool ah__recomputes(const struct ah_switches *switches, int partition)
 {
-    return partition >= 1 && partition <= switches->checkpoint;
+    return ah__is_block(switches, partition) && ah__keeping(switches, partition) == AH_KEEPS_INPUT;
 }
 
 /* A block keeps products and attention, and makes the rest again. */
 static inline bool ah__recomputes_selectively(const struct ah_switches *switches, int partition)
 {
-    return partition > switches->checkpoint && partition <= switches->checkpoint + switches->selective;
+    return ah__is_block(switches, partition) && ah__keeping(switches, partition) == AH_KEEPS_PRODUCTS;
 }
 
-/* Blocks that keep all of their activations: the last ones. */
+/* How many blocks keep so much: of those that stay on the device (`stays`), or of the first `count` of those that
+ * pass. */
+static inline int ah__keeping_count(const struct ah_switches *switches, enum ah_keeping keeping, bool stays, int count)
+{
+    int staying = switches->layers - ah__passing_blocks(switches);
+    int first = stays ? 0 : staying, last = stays ? staying : staying + count; /* in the order of giving up */
+    int given[] = {0, switches->checkpoint, switches->checkpoint + switches->selective, switches->layers};
+    int from = given[keeping] > first ? given[keeping] : first;
+    int to = given[keeping + 1] < last ? given[keeping + 1] : last;
+    return to > from ? to - from : 0;
+}
+
+/* Blocks that keep all of their activations. */
 static inline int ah__keeping_blocks(const struct ah_switches *switches)
 {
     return switches->layers - switches->checkpoint - switches->selective;
 }
 
-/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, and streamed and spares are of those o. */
+/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as many
+ * blocks as pass. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
            switches->offload_params >= 0 &&
            switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
            switches->spares >= 0 && switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
-           switches->streamed <= switches->offload_optimizer;
+           switches->streamed <= switches->offload_optimizer && switches->offload_activations >= 0 &&
+           ah__passing_blocks(switches) <= switches->layers;
 }
 
 /* Ranks and tiles, where 0 and 1 both mean one. */

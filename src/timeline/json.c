@@ -10,7 +10,7 @@ static const char *const short_names[AH_ITEM_COUNT] = {
     [AH_ITEM_INPUT] = "input",       [AH_ITEM_FORWARD] = "F",         [AH_ITEM_BACKWARD] = "B",
     [AH_ITEM_UPDATE_DEVICE] = "update", [AH_ITEM_CAST] = "cast",      [AH_ITEM_PREFETCH] = "fetch",
     [AH_ITEM_REFETCH] = "refetch",   [AH_ITEM_OFFLOAD] = "offload",   [AH_ITEM_RESULT] = "result",
-    [AH_ITEM_EVICT] = "evict",
+    [AH_ITEM_EVICT] = "evict",       [AH_ITEM_ACTIVATIONS_OUT] = "acts", [AH_ITEM_ACTIVATIONS_IN] = "acts",
     [AH_ITEM_UPDATE_HOST] = "update", [AH_ITEM_STATES_IN] = "states", [AH_ITEM_UPDATE_STREAMED] = "update",
 };
 
@@ -35,6 +35,9 @@ static const struct edge {
     {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, true, "parameters"},
     {AH_ITEM_FORWARD, AH_ITEM_REFETCH, false, "released"},
     {AH_ITEM_REFETCH, AH_ITEM_BACKWARD, false, "parameters"},
+    {AH_ITEM_FORWARD, AH_ITEM_ACTIVATIONS_OUT, false, "activations"},
+    {AH_ITEM_ACTIVATIONS_OUT, AH_ITEM_ACTIVATIONS_IN, false, "activations"},
+    {AH_ITEM_ACTIVATIONS_IN, AH_ITEM_BACKWARD, false, "activations"},
 };
 
 /* The trace counts in microseconds. */

@@ -90,6 +90,8 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
                      .offload_params = (int)fixture_draw(fixture, 0, o),
                      .offload_optimizer = o,
                      .streamed = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, o),
+                     .offload_activations =
+                         layers > 2 ? (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - 2) : 0,
                      .embedding_on_host = fixture_draw(fixture, 0, 1),
                      .head_on_host = fixture_draw(fixture, 0, 1),
                      .slots = (int)fixture_draw(fixture, 1, 2 * layers),

@@ -89,24 +89,32 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
                               const struct ah_layout *layout)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *head = &partition->code[AH_CLASS_HEAD];
-    int count = ah__micro_batches(partition), keeping = ah__keeping_blocks(&plan->switches), kept = keeping ? count : 1;
+    const struct ah_switches *s = &plan->switches;
+    int passing = s->offload_activations ? s->offload_activations + 2 : 0, stays = s->layers - passing;
+    int rest = stays - s->checkpoint > 0 ? stays - s->checkpoint : 0, selective = s->selective < rest ? s->selective : rest;
+    int count = ah__micro_batches(partition), kept = rest > selective ? count : 1;
     int64_t cheap_bytes = block->saved_bytes - block->kept_bytes;
     for (int m = 0; m < count; m++) {
-        for (int i = 0; i <= plan->switches.layers; i++)
+        for (int i = 0; i <= stays; i++)
             area_add(areas, layout->inputs_offset + i * layout->input_bytes + m * layout->input_step,
                      block->input_bytes);
         for (int i = 0; i < layout->saved_sets && m < kept; i++)
             area_add(areas, layout->saved_offset + i * layout->saved_bytes + m * layout->saved_step,
                      block->saved_bytes);
-        for (int i = 0; i < plan->switches.selective; i++)
+        for (int i = 0; i < selective; i++)
             area_add(areas, layout->kept_offset + i * layout->kept_bytes + m * layout->kept_step, block->kept_bytes);
         area_add(areas, layout->embedding_saved_offset + m * layout->embedding_saved_step,
                  partition->code[AH_CLASS_EMBEDDING].saved_bytes);
         area_add(areas, layout->boundary_offset + m * layout->boundary_step, block->boundary_bytes);
     }
+    for (int i = 0; passing && i < 2; i++)
+        area_add(areas, layout->activation_stages_offset + i * layout->activation_stage_bytes,
+                 layout->activation_stage_bytes);
+    assert_int_equal(layout->saved_sets, rest > selective ? rest - selective : selective == 0 && s->checkpoint > 0);
+    assert_int_equal(layout->kept_sets, selective);
     if (layout->saved_sets)
         assert_int_equal(layout->cheap_offset, layout->saved_offset + block->kept_bytes);
-    else
+    else if (s->selective)
         area_add(areas, layout->cheap_offset, cheap_bytes);
     assert_true(layout->head_saved_step >= head->saved_bytes);
     assert_true(layout->head_saved_offset + (count - 1) * layout->head_saved_step + head->saved_bytes <=
@@ -153,6 +161,44 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
+/* Where each block has its input and what it keeps: of its own, in the order in which blocks give up; or in a stage, each
+ * every other one of those that pass, with room for that on the host for all of them but the last two. */
+static void activations_are_where_they_belong(struct areas *host, const struct ah_partition *partition,
+                                              const struct ah_plan *plan, const struct ah_layout *layout)
+{
+    const struct ah_switches *s = &plan->switches;
+    const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
+    int passing = s->offload_activations ? s->offload_activations + 2 : 0, passed = 0;
+    for (int b = 1; b <= s->layers; b++) {
+        const struct ah_layout_group *group = &layout->groups[b];
+        bool passes = passed < passing && b == 1 + passed * s->layers / passing;
+        int order = passes ? s->layers - passing + passed + 1 : b - passed;
+        bool whole = order <= s->checkpoint, all = order > s->checkpoint + s->selective;
+        int64_t step = all ? layout->saved_step : layout->kept_step;
+        int64_t bytes = layout->input_bytes + (whole ? 0 : step * ah__micro_batches(partition));
+        int64_t stage = layout->activation_stages_offset + passed % 2 * layout->activation_stage_bytes;
+        assert_int_equal(group->input_offset,
+                         passes ? stage : layout->inputs_offset + (b - 1 - passed) * layout->input_bytes);
+        if (whole)
+            assert_int_equal(group->saved_offset, layout->saved_sets ? layout->saved_offset : layout->kept_offset);
+        else if (passes)
+            assert_int_equal(group->saved_offset, stage + layout->input_bytes);
+        else if (all)
+            assert_int_equal(group->saved_offset, layout->saved_offset + (order - s->checkpoint - s->selective - 1) *
+                                                                             layout->saved_bytes);
+        else
+            assert_int_equal(group->saved_offset,
+                             layout->kept_offset + (order - s->checkpoint - 1) * layout->kept_bytes);
+        assert_int_equal(group->activation_bytes, passes && passed < s->offload_activations ? bytes : 0);
+        assert_true(!passes || bytes <= layout->activation_stage_bytes);
+        assert_true(whole || step >= (all ? block->saved_bytes : block->kept_bytes));
+        if (group->activation_bytes)
+            area_add(host, group->host_activations_offset, group->activation_bytes);
+        passed += passes;
+    }
+    assert_int_equal(passed, passing);
+}
+
 static void host_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                        const struct ah_layout *layout)
 {
@@ -185,6 +231,7 @@ static void places_every_area_apart_and_totals_agree(void **state)
             group_areas(&device, &host, &fixture, &plan, layout, g);
         device_areas(&device, &fixture.partition, &plan, layout);
         host_areas(&host, &fixture.partition, &plan, layout);
+        activations_are_where_they_belong(&host, &fixture.partition, &plan, layout);
         areas_check(&device, layout->device_bytes, 1);
         areas_check(&host, layout->host_bytes, AH_LAYOUT_ALIGN);
         int64_t device_bytes, host_bytes;

@@ -17,6 +17,7 @@ static const struct ah_plan example = {
                  .checkpoint = 4,
                  .selective = 3,
                  .streamed = 2,
+                 .offload_activations = 2,
                  .offload_params = 2,
                  .offload_optimizer = 6,
                  .embedding_on_host = true,
@@ -48,6 +49,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.overtaking, b->switches.overtaking);
     assert_int_equal(a->switches.selective, b->switches.selective);
     assert_int_equal(a->switches.streamed, b->switches.streamed);
+    assert_int_equal(a->switches.offload_activations, b->switches.offload_activations);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -141,6 +143,7 @@ static void refuses_wrong_files(void **state)
         {"layers", "3", "c=4: found 4, expected at most layers=3", AH_EINPUT},
         {"selective", "5", "selective=5: found 5, expected at most layers-c=4", AH_EINPUT},
         {"streamed", "7", "streamed=7: found 7, expected at most o=6", AH_EINPUT},
+        {"offload_activations", "7", "a=7: found 7, expected at most layers-2=6", AH_EINPUT},
         {"colour", "1", "key 'colour': found an unknown key", AH_EINPUT},
         {"version", "\"99.0.0\"", "key 'version': found '99.0.0', expected '", AH_ESTALE},
     };
@@ -164,7 +167,8 @@ static void every_key_is_required(void **state)
     for (const cJSON *child = tree->child; child; child = child->next, keys++) {
         char words[80];
         bool younger = strcmp(child->string, "resident_ns") == 0 || strcmp(child->string, "selective") == 0 ||
-                       strcmp(child->string, "streamed") == 0;
+                       strcmp(child->string, "streamed") == 0 ||
+                       strcmp(child->string, "offload_activations") == 0;
         if (younger) {
             assert_ok(read_edited(path, child->string, NULL));
             continue;
@@ -172,7 +176,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 29);
+    assert_int_equal(keys, 30);
     cJSON_Delete(tree);
 }
 
@@ -255,6 +259,9 @@ static void specs_are_parsed(void **state)
     assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,streamed=2", 8));
     assert_int_equal(plan.switches.streamed, 2);
     assert_int_equal(given, AH_PLAN_GIVEN_STREAMED);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,a=6", 8));
+    assert_int_equal(plan.switches.offload_activations, 6);
+    assert_int_equal(given, AH_PLAN_GIVEN_ACTIVATIONS);
 }
 
 static void wrong_specs_are_refused(void **state)
@@ -267,6 +274,7 @@ static void wrong_specs_are_refused(void **state)
         {"c=6,p=2,o=8,selective=3", "--plan: selective=3: found 3, expected at most layers-c=2"},
         {"c=6,p=2,o=8,selective=-1", "--plan: selective=-1: found '-1', expected a number from 0 to 1000000"},
         {"c=6,p=2,o=4,streamed=5", "--plan: streamed=5: found 5, expected at most o=4"},
+        {"c=6,p=2,o=4,a=7", "--plan: a=7: found 7, expected at most layers-2=6"},
         {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
         {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
         {"c=8,p=2", "--plan: o is missing"},
@@ -337,18 +345,19 @@ static void table_of_the_example(void **state)
     (void)state;
     struct ah_budget budget = {.device_bytes = 67108864};
     char *text = printed(&example, &budget);
-    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 streamed=2 of 8 blocks, policy autohete\n"
+    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 streamed=2 a=2 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
                               "  blocks 1-2        recompute   on device      device     on device\n"
                               "  blocks 3-4        recompute   fetched twice  host       to host\n"
-                              "  blocks 5-7        selective   fetched once   host       to host\n"
-                              "  block 8           keep        fetched once   host       to host\n"
+                              "  blocks 5-8        recompute   fetched once   host       to host\n"
                               "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
                               "  slots           5, each with room for one block's parameters or gradient\n"
                               "  streamed        2 of the 6 blocks on the host visit the device to be updated\n"
+                              "  activations     4 blocks keep all (1), products and attention (3);\n"
+                              "                  of 2 of them it waits on the host\n"
                               "  second fetch    up to 2 backward steps before it is needed\n"
                               "  step time       123.4 ms predicted, 1.028 x what no schedule can beat:\n"
                               "                  120.0 ms, the host lane (longest cycle 98.0 ms)\n"

@@ -83,6 +83,8 @@ static int64_t exhaust_slots(struct ah_plan plan, const struct world *world, con
 static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX;
+    int leaving = world->predictor.policy->activations ? world->fixture.partition.layers - 2 : 0;
+    leaving = leaving > 0 ? leaving : 0;
     struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
     for (int places = 0; places < 4; places++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers;
@@ -96,11 +98,13 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                     plan.switches.head_on_host = places & 2;
                     int streams = ah__predictor_streams(&world->predictor) ? plan.switches.offload_optimizer : 0;
                     for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++)
-                        for (plan.switches.streamed = 0; plan.switches.streamed <= streams; plan.switches.streamed++) {
-                            plan.switches.selective = s;
-                            int64_t step = exhaust_slots(plan, world, budget);
-                            best = step < best ? step : best;
-                        }
+                        for (plan.switches.streamed = 0; plan.switches.streamed <= streams; plan.switches.streamed++)
+                            for (int a = 0; a <= leaving; a++) {
+                                plan.switches.selective = s;
+                                plan.switches.offload_activations = a;
+                                int64_t step = exhaust_slots(plan, world, budget);
+                                best = step < best ? step : best;
+                            }
                 }
     return best;
 }
@@ -252,7 +256,8 @@ static void states_stream_where_the_host_is_slow(void **state)
         assert_ok(ah__plan_search(&other, &report, &world.predictor, &budget));
         assert_int_equal(other.switches.streamed, 0);
         gained += plan.switches.streamed > 0 && plan.step_ns < other.step_ns;
-        assert_true(plan.step_ns <= other.step_ns + other.step_ns / 200);
+        if (plan.step_ns > other.step_ns + other.step_ns / 200)
+            fail_msg("seed %d: with %lld, without %lld", (int)seed, (long long)plan.step_ns, (long long)other.step_ns);
         ah__predictor_fini(&world.predictor);
     }
     assert_true(gained >= WORLDS / 2);

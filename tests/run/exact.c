@@ -75,11 +75,11 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
-    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d embedding %d head %d differs "
+    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d embedding %d head %d differs "
              "from resident",
              plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
              plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
-             plan->switches.streamed, plan->switches.embedding_on_host, plan->switches.head_on_host);
+             plan->switches.streamed, plan->switches.offload_activations, plan->switches.embedding_on_host, plan->switches.head_on_host);
 }
 
 static uint64_t drawn;
@@ -113,6 +113,7 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     if (ah__policy_find(policy)->delay == 0)
         plan.switches.streamed = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
+    plan.switches.offload_activations = exact_draw(0, 1) * exact_draw(0, plan.switches.layers - AH_ACTIVATION_STAGES);
     plan.switches.embedding_on_host = exact_draw(0, 1);
     plan.switches.head_on_host = exact_draw(0, 1);
     struct ah_dev_options options = {.threads = exact_draw(1, 3),

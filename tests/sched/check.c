@@ -134,6 +134,35 @@ static void check_stages(const struct checker *c)
     }
 }
 
+/* The index-th of the blocks whose activations pass the stages, from 0; every so many-th, from the first on. */
+static int passing(const struct ah_switches *switches, int index)
+{
+    return 1 + index * switches->layers / (switches->offload_activations + AH_ACTIVATION_STAGES);
+}
+
+/* What waits on the host: of so many blocks and of no others. A stage has a block's activations from the forward that
+ * writes its input on until they have left, and from their coming back until its backward is over; then the next one's. */
+static void check_activations(const struct checker *c, int64_t k)
+{
+    const struct ah_switches *switches = &c->config->switches;
+    int found = 0;
+    for (int g = 0; g <= switches->layers + 1; g++)
+        found += get(c, k, g, AH_ITEM_ACTIVATIONS_OUT) != NULL || get(c, k, g, AH_ITEM_ACTIVATIONS_IN) != NULL;
+    assert_int_equal(found, switches->offload_activations);
+    for (int i = 0; i < switches->offload_activations; i++) {
+        int g = passing(switches, i), above = passing(switches, i + AH_ACTIVATION_STAGES);
+        const struct ah_span *out = get(c, k, g, AH_ITEM_ACTIVATIONS_OUT), *in = get(c, k, g, AH_ITEM_ACTIVATIONS_IN);
+        after(c, k, g, AH_ITEM_ACTIVATIONS_OUT, get(c, k, g, AH_ITEM_FORWARD), "forward");
+        after_span(get(c, k, above - 1, AH_ITEM_FORWARD), out, "forward that writes into the stage");
+        after_span(in, get(c, k, above, AH_ITEM_BACKWARD), "activations back after those above were read");
+        after_span(in, out, "activations back after they left");
+        after(c, k, g, AH_ITEM_BACKWARD, in, "its activations");
+        const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD);
+        assert_int_equal(out->item.recompute, backward->item.recompute);
+        assert_int_equal(in->item.selective, backward->item.selective);
+    }
+}
+
 static bool casts(const struct ah_sched_config *config, int g)
 {
     if (g < 1 || g > config->switches.layers)
@@ -281,6 +310,7 @@ static void check_iteration(const struct checker *c, int64_t k)
         check_clipping(c, k, g);
     check_sets(c, k);
     check_streams(c, k);
+    check_activations(c, k);
     after(c, k, head, AH_ITEM_RESULT, get(c, k, head, AH_ITEM_FORWARD), "forward");
     after(c, k, 0, AH_ITEM_RESULT, get(c, k, 0, AH_ITEM_BACKWARD), "backward");
     if (k >= 2)

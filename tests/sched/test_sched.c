@@ -49,6 +49,9 @@ static void random_config(struct ah_sched_config *config)
     };
     config->switches.spares = draw(0, 1) * draw(0, o);
     config->switches.streamed = draw(0, 1) * draw(0, o);
+    config->switches.selective = draw(0, 1) * draw(0, layers - config->switches.checkpoint);
+    if (layers > AH_ACTIVATION_STAGES)
+        config->switches.offload_activations = draw(0, 1) * draw(1, layers - AH_ACTIVATION_STAGES);
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
 }
@@ -67,7 +70,7 @@ static void random_baseline(struct ah_sched_config *config)
         count++;
     assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));
     config->switches.tiles = 1;
-    config->switches.streamed = 0;
+    config->switches.streamed = config->switches.selective = config->switches.offload_activations = 0;
     config->switches.checkpoint = placement.checkpoint;
     config->switches.offload_params = placement.offload_params;
     config->switches.offload_optimizer = placement.offload_optimizer;
@@ -101,11 +104,11 @@ static void drive_ok(const struct ah_drive *drive, const struct ah_sched_config 
 {
     const struct ah_switches *s = &config->switches;
     if (ah__drive(drive) != AH_OK)
-        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, tiles %d, ranks %d, casts %d, "
-                 "clips %d",
+        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, a %d, tiles %d, ranks %d, "
+                 "casts %d, clips %d",
                  ah_error(),
                  config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer, s->slots,
-                 s->spares, s->streamed, s->tiles, s->ranks, config->casts, config->clips);
+                 s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, config->casts, config->clips);
 }
 
 static struct ah_drive drive_of(struct ah_costs *costs)

@@ -220,6 +220,7 @@ class ah_switches(Structure):
         ("spares", c_int),
         ("selective", c_int),
         ("streamed", c_int),
+        ("offload_activations", c_int),
     ]
 
 

@@ -91,7 +91,8 @@ static void micro_batch_areas(struct areas *areas, const struct ah_partition *pa
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK], *head = &partition->code[AH_CLASS_HEAD];
     const struct ah_switches *s = &plan->switches;
     int passing = s->offload_activations ? s->offload_activations + 2 : 0, stays = s->layers - passing;
-    int rest = stays - s->checkpoint > 0 ? stays - s->checkpoint : 0, selective = s->selective < rest ? s->selective : rest;
+    int rest = stays - s->checkpoint > 0 ? stays - s->checkpoint : 0;
+    int selective = s->selective < rest ? s->selective : rest;
     int count = ah__micro_batches(partition), kept = rest > selective ? count : 1;
     int64_t cheap_bytes = block->saved_bytes - block->kept_bytes;
     for (int m = 0; m < count; m++) {
@@ -161,8 +162,8 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
-/* Where each block has its input and what it keeps: of its own, in the order in which blocks give up; or in a stage, each
- * every other one of those that pass, with room for that on the host for all of them but the last two. */
+/* Where each block has its input and what it keeps: in a place of its own, in the order in which blocks give up; or in a
+ * stage, every other one of those that pass in the same, with room on the host for all of them but the last two. */
 static void activations_are_where_they_belong(struct areas *host, const struct ah_partition *partition,
                                               const struct ah_plan *plan, const struct ah_layout *layout)
 {

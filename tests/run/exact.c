@@ -79,7 +79,8 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
              "from resident",
              plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
              plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
-             plan->switches.streamed, plan->switches.offload_activations, plan->switches.embedding_on_host, plan->switches.head_on_host);
+             plan->switches.streamed, plan->switches.offload_activations, plan->switches.embedding_on_host,
+             plan->switches.head_on_host);
 }
 
 static uint64_t drawn;

@@ -141,7 +141,7 @@ static int passing(const struct ah_switches *switches, int index)
 }
 
 /* What waits on the host: of so many blocks and of no others. A stage has a block's activations from the forward that
- * writes its input on until they have left, and from their coming back until its backward is over; then the next one's. */
+ * writes its input until they have left, and from their coming back until its backward is over; then the next one's. */
 static void check_activations(const struct checker *c, int64_t k)
 {
     const struct ah_switches *switches = &c->config->switches;

@@ -150,8 +150,8 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
     return switches->layers - switches->checkpoint - switches->selective;
 }
 
-/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as many
- * blocks as pass. */
+/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as
+ * many blocks as pass. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&

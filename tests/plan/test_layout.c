@@ -162,8 +162,8 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     tokens_areas(areas, partition, layout, layout->tokens_offset, layout->results_offset);
 }
 
-/* Where each block has its input and what it keeps: in a place of its own, in the order in which blocks give up; or in a
- * stage, every other one of those that pass in the same, with room on the host for all of them but the last two. */
+/* Where each block has its input and what it keeps: in a place of its own, in the order in which blocks give up; or in
+ * a stage, every other one of those that pass in the same, with room on the host for all of them but the last two. */
 static void activations_are_where_they_belong(struct areas *host, const struct ah_partition *partition,
                                               const struct ah_plan *plan, const struct ah_layout *layout)
 {

@@ -109,8 +109,8 @@ static void violation_print(const char *part, const struct ah_plan *before, cons
     for (int i = 0; i < 2; i++) {
         const struct ah_switches *s = &plans[i]->switches;
         printf("  %.1f ms c=%d+%d a=%d p=%d o=%d/%d slots=%d tiles=%d spares=%d %d%d", (double)plans[i]->step_ns / 1e6,
-               s->checkpoint, s->selective, s->offload_activations, s->offload_params, s->offload_optimizer, s->streamed, s->slots, s->tiles,
-               s->spares, s->embedding_on_host, s->head_on_host);
+               s->checkpoint, s->selective, s->offload_activations, s->offload_params, s->offload_optimizer,
+               s->streamed, s->slots, s->tiles, s->spares, s->embedding_on_host, s->head_on_host);
     }
     printf("\n");
 }

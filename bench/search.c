@@ -106,8 +106,8 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,embedding=%s,"
-           "head=%s",
+    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,"
+           "embedding=%s,head=%s",
            s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
            s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
            s->overtaking, s->spares,

@@ -1,7 +1,8 @@
-/* What a switch of the plan gains, selective recomputation, states that stream or activations on the host: the best plan with it against the
- * best plan without it, everything else alike.
+/* What a switch of the plan gains, selective recomputation, states that stream or activations on the host: the best
+ * plan with it against the best plan without it, everything else alike.
  * Simulated for the paper's models on a machine of public figures within several budgets of device memory:
- *     switches [--without streams|activations] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N] [--model 8b]
+ *     switches [--without streams|activations] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N]
+ *              [--model 8b]
  * or trained for real on the CPU device with a throttled link, where memory binds:
  *     switches --trained [--without streams|activations] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain

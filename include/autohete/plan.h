@@ -123,7 +123,7 @@ struct ah_switches {
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
     int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
-    int offload_activations; /* a: what so many blocks, evenly spread, keep for backward waits on the host; <= layers-2 */
+    int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */

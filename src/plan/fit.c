@@ -22,7 +22,8 @@ int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_parti
 int ah__plan_most_leaving(const struct ah_predictor *predictor)
 {
     int most = predictor->partition->layers - AH_ACTIVATION_STAGES;
-    return predictor->policy->activations && most > 0 ? most : 0;
+    bool may = predictor->policy->activations && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
+    return may && most > 0 ? most : 0;
 }
 
 int ah__plan_farthest_refetch(const struct ah_switches *switches)

@@ -154,7 +154,8 @@ static void measure_saved(struct sizes *sizes, const struct ah_code *block, cons
     sizes->saved_sets = keeping > 0 ? keeping : selective == 0 && switches->checkpoint > 0 ? 1 : 0;
     sizes->saved_all = sizes->saved_sets * sizes->saved * (keeping > 0 ? sizes->micro_batches : 1);
     sizes->kept_all = selective * sizes->kept * sizes->micro_batches;
-    sizes->cheap = sizes->saved_sets > 0 || switches->selective == 0 ? 0 : round_up(block->saved_bytes - block->kept_bytes);
+    if (sizes->saved_sets == 0 && switches->selective > 0)
+        sizes->cheap = round_up(block->saved_bytes - block->kept_bytes);
     sizes->activations[AH_KEEPS_INPUT] = sizes->micro_batches * sizes->input;
     sizes->activations[AH_KEEPS_PRODUCTS] = sizes->micro_batches * (sizes->input + sizes->kept);
     sizes->activations[AH_KEEPS_ALL] = sizes->micro_batches * (sizes->input + sizes->saved);
@@ -210,7 +211,8 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->stages + AH_ACTIVATION_STAGES * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens + 2 * sizes->results;
+           sizes->stages + AH_ACTIVATION_STAGES * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens +
+           2 * sizes->results;
 }
 
 /* Activations that wait for backward on the host. */

@@ -1,7 +1,8 @@
 /* Activations that spend the time between forward and backward on the host: through a few stages, each the place of
  * every so many-th of the blocks that pass. On the way up a block's activations leave their stage before the next one's
- * are written there; on the way down they come when those have been read. Nothing here claims a slot, so it cannot
- * deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are done with. */
+ * are written there; on the way down they come when those have been read. Nothing here claims a slot, so
+ * it cannot deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are
+ * done with. */
 #include "sched/pick.h"
 
 /* What passed the same stage before (or, going down, passes it afterwards); null: nothing that leaves. */
@@ -66,8 +67,7 @@ bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
     if (list->count == 0 || sched->forward_only)
         return false;
     int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_STAGES;
-    const struct mark *reader =
-        &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
+    const struct mark *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
     if (reader->iteration != list->iteration || !ah__sched_complete_mark(sched, reader))
         return false;
     activations_init(sched, next, AH_ITEM_ACTIVATIONS_IN, list);

@@ -36,8 +36,8 @@ enum { AH_SCHED_MOST_TILES = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required but `selective`, `streams` and `activations`. Gates may hold back an item only until something
- * that is in flight or may start has completed, else they deadlock. */
+ * policy_*.c; every member is required but `selective`, `streams` and `activations`. Gates may hold back an item only
+ * until something that is in flight or may start has completed, else they deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;

@@ -223,6 +223,49 @@ static void only_our_policy_recomputes_selectively(void **state)
     assert_true(used > 0);
 }
 
+/* Recomputation that takes long beside a link that has time: ours sends activations to the host, as no other policy and
+ * nobody under the published rule of memory does, and that is never slower than not to. */
+static void activations_leave_where_memory_is_short(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 8, BLOCK = AH_CLASS_BLOCK };
+    int gained = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan, other;
+        int64_t least, most;
+        world_init(&world, 900 + seed, 5 + (int)seed, "autohete");
+        struct ah_costs *costs = &world.predictor.costs;
+        costs->recompute_ns[BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK];
+        costs->selective_ns[BLOCK] = costs->recompute_ns[BLOCK] / 2;
+        world.profile.costs = world.predictor.costs;
+        for (int i = 0; i < AH_KEEPING_COUNT; i++)
+            costs->in_ns[i] = costs->out_ns[i] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 2;
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = least + (most - least) / 3};
+        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
+        assert_true(ah__switches_valid(&plan.switches) && plan.device_peak_bytes <= budget.device_bytes);
+        for (int i = 0; ah__policies[i]; i++) {
+            world.predictor.policy = ah__policies[i];
+            int status = ah__plan_search(&other, &report, &world.predictor, &budget);
+            assert_true(status == AH_OK || status == AH_EBUDGET);
+            if (status == AH_OK && ah__policies[i] != &ah__policy_autohete)
+                assert_int_equal(other.switches.offload_activations, 0);
+        }
+        struct ah_policy without = ah__policy_autohete;
+        without.activations = false;
+        world.predictor.policy = &without;
+        assert_ok(ah__plan_search(&other, &report, &world.predictor, &budget));
+        assert_int_equal(other.switches.offload_activations, 0);
+        gained += plan.switches.offload_activations > 0 && plan.step_ns < other.step_ns;
+        if (plan.step_ns > other.step_ns + other.step_ns / 200)
+            fail_msg("seed %d: with %lld, without %lld", (int)seed, (long long)plan.step_ns, (long long)other.step_ns);
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(gained >= WORLDS / 2);
+}
+
 /* A host so slow that states gain by the way through the device: ours takes it, as published systems do not, and where
  * a profile has no times of it nobody does. */
 static void states_stream_where_the_host_is_slow(void **state)
@@ -375,6 +418,7 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
 AH_TEST_SUITE("plan/search", cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(only_our_policy_recomputes_selectively),
-              cmocka_unit_test(states_stream_where_the_host_is_slow),
+              cmocka_unit_test(activations_leave_where_memory_is_short),
+        cmocka_unit_test(states_stream_where_the_host_is_slow),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

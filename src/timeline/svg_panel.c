@@ -147,8 +147,8 @@ static void item(struct ah_buf *buf, const struct ah_svg_panel *panel, const str
     if (width <= 0)
         return;
     char colour[8];
-    bool again =
-        shades[span->item.kind] == AH_SVG_AGAIN || (span->item.kind == AH_ITEM_BACKWARD && span->item.recompute);
+    bool recomputes = span->item.kind == AH_ITEM_BACKWARD && (span->item.recompute || span->item.selective);
+    bool again = shades[span->item.kind] == AH_SVG_AGAIN || recomputes;
     ah__svg_colour(colour, span->item.partition, panel->timeline->layers, shades[span->item.kind]);
     /* a hair of white between neighbours, where there is room for it */
     double drawn = width > 3 ? width - 0.7 : width;

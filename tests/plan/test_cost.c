@@ -105,7 +105,7 @@ static void constants_are_the_rest_of_the_layout(void **state)
         struct ah_plan plan = fixture_plan(&fixture);
         plan.switches.embedding_on_host = plan.switches.head_on_host = false;
         plan.switches.checkpoint = plan.switches.layers;
-        plan.switches.selective = plan.switches.streamed = 0;
+        plan.switches.selective = plan.switches.streamed = plan.switches.offload_activations = 0;
         plan.switches.offload_optimizer = plan.switches.offload_params = plan.switches.spares = 0;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));

@@ -237,13 +237,14 @@ static void activations_leave_where_memory_is_short(void **state)
         int64_t least, most;
         world_init(&world, 900 + seed, 5 + (int)seed, "autohete");
         struct ah_costs *costs = &world.predictor.costs;
+        costs->ns[AH_ITEM_UPDATE_HOST][BLOCK] /= 4;
         costs->recompute_ns[BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK];
         costs->selective_ns[BLOCK] = costs->recompute_ns[BLOCK] / 2;
         world.profile.costs = world.predictor.costs;
         for (int i = 0; i < AH_KEEPING_COUNT; i++)
             costs->in_ns[i] = costs->out_ns[i] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 2;
         smallest_and_largest(&least, &most, &world.fixture.partition);
-        struct ah_budget budget = {.device_bytes = least + (most - least) / 3};
+        struct ah_budget budget = {.device_bytes = least + (most - least) / 12};
         assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
         assert_true(ah__switches_valid(&plan.switches) && plan.device_peak_bytes <= budget.device_bytes);
         for (int i = 0; ah__policies[i]; i++) {
@@ -419,6 +420,6 @@ AH_TEST_SUITE("plan/search", cmocka_unit_test(no_random_plan_of_a_deep_model_is_
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(only_our_policy_recomputes_selectively),
               cmocka_unit_test(activations_leave_where_memory_is_short),
-        cmocka_unit_test(states_stream_where_the_host_is_slow),
+              cmocka_unit_test(states_stream_where_the_host_is_slow),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -7,11 +7,12 @@
 #include "plan/levels.h"
 #include "sched/switches.h"
 
-enum { ITERATIONS = 5, STRIDE_MOST = 8, TILES_MOST = 8, TILES_MUST_GAIN = 500 };
+enum { STRIDE_MOST = 8, TILES_MOST = 8 };
 
 struct descent {
     struct ah_plan *best;
-    int64_t *simulated, most;
+    struct ah_trials *trials;
+    int64_t most; /* items simulated, where it ends */
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
     struct ah_levels levels;
@@ -55,24 +56,20 @@ static void least_recomputation(struct ah_plan *plan, const struct descent *desc
 
 static int try_plan(struct descent *descent, struct ah_plan plan)
 {
-    int64_t step_ns, gain = 0;
+    bool below;
     const struct ah_switches *switches = &plan.switches;
     bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
     if (descent->predictor->policy->plain && beyond)
         return AH_OK;
-    if (*descent->simulated >= descent->most || !fit(&plan, descent))
+    if (descent->trials->items >= descent->most || !fit(&plan, descent))
         return AH_OK;
+    int64_t below_ns = ah__trial_below_ns(&plan, ah__trial_score_ns(descent->best));
     ah__plan_bound(&plan, descent->predictor);
-    if (ah__plan_policy_bound(&plan, descent->predictor) >= descent->best->step_ns)
+    if (ah__plan_policy_bound(&plan, descent->predictor) >= below_ns)
         return AH_OK;
-    AH_TRY(ah__plan_step_ns(&step_ns, &plan, descent->predictor, ITERATIONS));
-    ++*descent->simulated;
-    if (plan.switches.tiles > descent->best->switches.tiles) /* each piece costs launches that no profile shows */
-        gain = descent->best->step_ns / TILES_MUST_GAIN;
-    if (step_ns >= descent->best->step_ns - gain)
-        return AH_OK;
-    plan.step_ns = step_ns;
-    *descent->best = plan;
+    AH_TRY(ah__trial(&below, &plan.step_ns, descent->trials, &plan, below_ns));
+    if (below)
+        *descent->best = plan;
     return AH_OK;
 }
 
@@ -253,12 +250,52 @@ static struct ah_plan leap(struct descent *descent)
     return plan;
 }
 
+/* One switch after the other, or some together, as far as it helps: steps grow while they do and shrink while they do
+ * not. What that frees or takes is less or more recomputation. */
+static int try_lines(struct descent *descent)
+{
+    enum { PARTS = 8 };
+    static const struct {
+        int offload_params, offload_optimizer, streamed, slots;
+    } lines[] = {{0, 0, 1, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 1}, {0, 1, 1, 0}, {1, 0, 0, -1}, {0, 1, 0, 1}};
+    struct ah_plan *best = descent->best;
+    for (size_t i = 0; i < 2 * AH_LENGTH(lines); i++) {
+        int sign = i % 2 ? -1 : 1;
+        size_t line = i / 2;
+        if (lines[line].streamed && !ah__predictor_streams(descent->predictor))
+            continue;
+        for (int stride = 1 + best->switches.layers / PARTS; stride > 0;) {
+            struct ah_plan plan = *best;
+            int64_t before = ah__trial_score_ns(best);
+            plan.switches.offload_params += sign * stride * lines[line].offload_params;
+            plan.switches.offload_optimizer += sign * stride * lines[line].offload_optimizer;
+            plan.switches.streamed += sign * stride * lines[line].streamed;
+            AH_TRY(try_refitted(descent, plan, best->switches.slots + sign * stride * lines[line].slots));
+            stride = ah__trial_score_ns(best) < before ? 2 * stride : stride / 2;
+        }
+    }
+    return AH_OK;
+}
+
+/* Where the way down ends soonest: lines, places, and the order of fetches. */
+static int descend_quickly(struct descent *descent)
+{
+    int64_t before;
+    do {
+        before = ah__trial_score_ns(descent->best);
+        AH_TRY(try_lines(descent));
+        struct ah_plan from = *descent->best;
+        AH_TRY(try_order(descent, &from));
+    } while (ah__trial_score_ns(descent->best) < before && descent->trials->items < descent->most);
+    return AH_OK;
+}
+
 static int descend(struct descent *descent)
 {
     struct ah_plan *best = descent->best;
     int64_t before;
     do {
-        before = best->step_ns;
+        before = ah__trial_score_ns(best);
         struct ah_plan from = *best;
         AH_TRY(try_order(descent, &from));
         from = *best;
@@ -269,28 +306,29 @@ static int descend(struct descent *descent)
         AH_TRY(try_streams(descent, &from));
         from = *best;
         AH_TRY(try_places(descent, &from));
-    } while (best->step_ns < before && *descent->simulated < descent->most);
+    } while (ah__trial_score_ns(best) < before && descent->trials->items < descent->most);
     return AH_OK;
 }
 
-int ah__plan_improve(struct ah_plan *best, int64_t *simulated, const struct ah_predictor *predictor,
-                     const struct ah_budget *budget, int64_t floor_ns, int64_t most)
+int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
+                     int64_t floor_ns, int64_t items, int leaps)
 {
     enum { MUST_GAIN = 2000 };
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {best, simulated, *simulated + most, predictor, budget, {0}, 0};
+    struct descent descent = {best, trials, trials->items + items, predictor, trials->budget, {0}, 0};
     ah__levels_init(&descent.levels, predictor);
-    uint64_t leaps = 0, leaps_most = (uint64_t)most; /* many fall outside, and most of the others are bounded away */
     if (best->step_ns > enough_ns)
+        AH_TRY(descend_quickly(&descent));
+    if (best->step_ns > enough_ns && leaps > 0)
         AH_TRY(descend(&descent));
-    while (best->step_ns > enough_ns && *simulated < descent.most && leaps++ < leaps_most) {
-        int64_t before = best->step_ns;
+    while (best->step_ns > enough_ns && trials->items < descent.most && leaps-- > 0) {
+        int64_t before = ah__trial_score_ns(best);
         struct ah_plan plan = leap(&descent);
         if (draw(&descent, 0, 2))
             AH_TRY(try_refitted(&descent, plan, best->switches.slots + draw(&descent, -1, 2)));
         else
             AH_TRY(try_plan(&descent, plan));
-        if (best->step_ns < before)
+        if (ah__trial_score_ns(best) < before)
             AH_TRY(descend(&descent));
     }
     return AH_OK;

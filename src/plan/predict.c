@@ -288,6 +288,7 @@ struct watch {
     int from, to, at;           /* a step is what lies between the ends of the first two; the iteration it is in */
     int64_t below_ns;           /* once it cannot be below that, the rest does not matter */
     int64_t work_ns, left_ns;   /* the least that the compute lane has to do in an iteration; what is left of it */
+    int64_t items; /* completed */
     const struct ah_costs *costs;
 };
 
@@ -300,6 +301,7 @@ static int watch_compute(const struct ah_span *span, void *context)
 {
     struct watch *watch = context;
     int iteration = (int)span->item.iteration;
+    watch->items++;
     if (span->lane != AH_LANE_COMPUTE)
         return AH_OK;
     if (iteration > watch->to)
@@ -331,8 +333,8 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
     return status;
 }
 
-int ah__plan_step_below(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
-                        int iterations, int64_t below_ns)
+int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
+                        const struct ah_predictor *predictor, int iterations, int64_t below_ns)
 {
     if (iterations > PREDICT_ITERATIONS)
         iterations = PREDICT_ITERATIONS;
@@ -345,12 +347,14 @@ int ah__plan_step_below(int64_t *step_ns, const struct ah_plan *plan, const stru
     struct ah_drive drive = {.completed = watch_compute, .completed_context = &watch};
     AH_TRY(simulate(&drive, plan, predictor, iterations));
     *step_ns = watched_ns(&watch);
+    *items += watch.items;
     return AH_OK;
 }
 
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
 {
-    return ah__plan_step_below(step_ns, plan, predictor, iterations, INT64_MAX);
+    int64_t items = 0;
+    return ah__plan_step_below(step_ns, &items, plan, predictor, iterations, INT64_MAX);
 }
 
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -18,15 +18,18 @@
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 25000, SEARCH_WHOLE_LAYERS = 6 };
+enum { SEARCH_ITERATIONS = 5, SEARCH_WHOLE_LAYERS = 6, SEARCH_PLACES = 24 };
 enum { GATHERED_AHEAD = 2 };
-enum { IMPROVE_PARTITIONS = 30000, IMPROVE_MOST = 1200 };
+/* Items that are simulated at most: of candidates, on the way down from each of some of them, and from the best. */
+enum { VISIT_ITEMS = 500000, START_ITEMS = 200000, IMPROVE_ITEMS = 600000 };
+enum { STARTS = 6, LEAPS = 1200 };
 
 /* A plan that fits, and what no schedule of it can beat. */
 struct candidate {
     struct ah_plan plan;
     int64_t bound_ns;
     size_t number; /* in the order in which they were found */
+    bool visited;
 };
 
 struct candidates {
@@ -46,6 +49,7 @@ static int candidate_add(struct candidates *candidates, const struct ah_plan *pl
     struct candidate *added = &candidates->list[candidates->count++];
     added->plan = *plan;
     added->number = candidates->count;
+    added->visited = false;
     ah__plan_bound(&added->plan, predictor);
     added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
     return AH_OK;
@@ -178,6 +182,28 @@ static int candidates_placed(struct candidates *candidates, const struct ah_pred
     return AH_OK;
 }
 
+/* The next of some numbers from 0 to `most`: about so many of them, evenly spread, the last one among them; beyond most
+ * after that. */
+static int next_of(int at, int most, int many)
+{
+    int stride = (most + many - 1) / many;
+    return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
+}
+
+/* All (c, selective) that matter of one (p, o, embedding, head), and parts of those o blocks that stream. */
+static int candidates_streamed(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
+                               const struct ah_budget *budget)
+{
+    enum { PARTS = 4, PIECES = 4 };
+    struct ah_switches *switches = &plan.switches;
+    int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
+        switches->tiles = switches->streamed ? PIECES : 1;
+        AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+    }
+    return AH_OK;
+}
+
 static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
@@ -189,13 +215,14 @@ static int candidates_all(struct candidates *candidates, const struct ah_predict
     struct ah_switches *switches = &plan.switches;
     bool whole = layers <= SEARCH_WHOLE_LAYERS;
     for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
-        for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
-            for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
-                 switches->offload_params++) {
+        for (int o = 0; o <= layers; o = next_of(o, layers, SEARCH_PLACES))
+            for (int p = 0; p <= o; p = next_of(p, o, SEARCH_PLACES)) {
+                switches->offload_optimizer = o;
+                switches->offload_params = p;
                 switches->embedding_on_host = places & 1;
                 switches->head_on_host = places & 2;
                 AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
-                             : candidates_thinned(candidates, plan, predictor, budget));
+                             : candidates_streamed(candidates, plan, predictor, budget));
             }
     return AH_OK;
 }
@@ -229,16 +256,49 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     return AH_OK;
 }
 
-static int visit_one(struct ah_plan *best, struct ah_search_report *report, struct candidate *candidate,
-                     const struct ah_predictor *predictor)
+/* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
+ * begins. */
+enum { KINDS = 24 };
+struct starts {
+    struct ah_plan best[KINDS]; /* layers 0: none */
+    int64_t visited[KINDS];
+};
+
+static int kind_of(const struct ah_switches *switches)
 {
-    int64_t step_ns;
-    AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
-    if (report->simulated++ == 0 || step_ns < best->step_ns) {
-        *best = candidate->plan;
-        best->step_ns = step_ns;
+    int streams = switches->streamed == 0 ? 0 : 2 * switches->streamed <= switches->offload_optimizer ? 1 : 2;
+    return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) + 8 * streams;
+}
+
+/* With fetches that overtake each other or not, as is better. */
+static int visit_one(struct starts *starts, struct ah_trials *trials, const struct candidate *candidate)
+{
+    const struct ah_policy *policy = trials->predictor->policy;
+    struct ah_plan plan = candidate->plan;
+    int kind = kind_of(&plan.switches);
+    struct ah_plan *best = &starts->best[kind];
+    bool placed = ah__policy_is_placed(policy), overtakes = policy->overtakes && plan.switches.offload_optimizer > 0;
+    starts->visited[kind]++;
+    for (int overtaking = placed ? overtakes : 0; overtaking <= overtakes; overtaking++) {
+        bool below, first = best->switches.layers == 0;
+        plan.switches.overtaking = overtaking ? plan.switches.slots : 0;
+        AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan,
+                         first ? INT64_MAX : ah__trial_below_ns(&plan, ah__trial_score_ns(best))));
+        if (below)
+            *best = plan;
     }
     return AH_OK;
+}
+
+static const struct ah_plan *fastest(const struct starts *starts)
+{
+    const struct ah_plan *best = NULL;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct ah_plan *plan = &starts->best[kind];
+        if (plan->switches.layers && (!best || ah__trial_score_ns(plan) < ah__trial_score_ns(best)))
+            best = plan;
+    }
+    return best;
 }
 
 /* Brings the candidate with the lowest bound to the front. */
@@ -261,30 +321,39 @@ static void forget_slower(struct candidates *candidates, int64_t best_ns)
     candidates->count = kept;
 }
 
-/* Few are left to be put in order when the first has been simulated. */
-static int visit(struct ah_plan *best, struct ah_search_report *report, struct candidates *candidates,
-                 const struct ah_predictor *predictor)
+/* Few are left to be put in order when the first has been simulated. First some of each kind, then whichever come
+ * next. */
+static int visit(struct starts *starts, struct ah_search_report *report, struct candidates *candidates,
+                 struct ah_trials *trials)
 {
-    int64_t most = SEARCH_PARTITIONS / (predictor->partition->layers + 2);
+    enum { OF_EACH_KIND = 12 };
+    int layers = trials->predictor->partition->layers;
+    int64_t most = layers <= SEARCH_WHOLE_LAYERS ? INT64_MAX : VISIT_ITEMS;
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
-    AH_TRY(visit_one(best, report, &candidates->list[0], predictor));
-    forget_slower(candidates, best->step_ns);
+    AH_TRY(visit_one(starts, trials, &candidates->list[0]));
+    forget_slower(candidates, fastest(starts)->step_ns);
     qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
-    for (size_t i = 1; i < candidates->count && candidates->list[i].bound_ns < best->step_ns; i++) {
-        if (report->simulated >= most) {
-            report->open_bound_ns = candidates->list[i].bound_ns;
-            break;
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 1; i < candidates->count; i++) {
+            struct candidate *candidate = &candidates->list[i];
+            bool in_first = starts->visited[kind_of(&candidate->plan.switches)] < OF_EACH_KIND;
+            if (candidate->visited || (round == 0 && !in_first) || candidate->bound_ns >= fastest(starts)->step_ns)
+                continue;
+            if (trials->items >= most) {
+                report->open_bound_ns = candidate->bound_ns;
+                return AH_OK;
+            }
+            candidate->visited = true;
+            AH_TRY(visit_one(starts, trials, candidate));
         }
-        AH_TRY(visit_one(best, report, &candidates->list[i], predictor));
-    }
     return AH_OK;
 }
 
-/* The fewest spare sets without which the step would be a thousandth longer. */
+/* The fewest spare sets without which the step would be longer by one part of so many. */
 static int trim_spares(struct ah_plan *best, const struct ah_predictor *predictor)
 {
-    enum { MUST_GAIN = 1000 };
+    enum { MUST_GAIN = 5000 };
     int64_t step_ns, most_ns = best->step_ns + best->step_ns / MUST_GAIN;
     struct ah_plan plan = *best;
     int low = 0, high = best->switches.spares;
@@ -400,12 +469,6 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return status;
 }
 
-static int64_t improvements(const struct ah_partition *partition)
-{
-    int64_t count = IMPROVE_PARTITIONS / (partition->layers + 2);
-    return count < IMPROVE_MOST ? count : IMPROVE_MOST;
-}
-
 /* What no plan can go below, streams or not: the compute lane's work where nothing is recomputed. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
@@ -415,27 +478,45 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
     return resident.bound_lane_ns;
 }
 
-/* First without streams: so they never make a plan worse than none. */
-static int improve(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
-                   const struct ah_budget *budget, int64_t floor_ns)
+/* Some way down from the best of each kind, fastest first, then on from the best of all. With `streams` only. */
+static int improve(struct ah_plan *best, struct starts *starts, struct ah_trials *trials,
+                   const struct ah_predictor *predictor, int64_t floor_ns)
 {
-    struct ah_policy without = *predictor->policy;
-    struct ah_predictor still = *predictor;
-    int64_t most = improvements(predictor->partition), compute_ns = compute_floor_ns(predictor);
+    bool streams = ah__predictor_streams(predictor);
+    struct starts left = *starts;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!streams && left.best[kind].switches.streamed)
+            left.best[kind].switches.layers = 0;
+    for (int i = 0; i < STARTS && fastest(&left); i++) {
+        struct ah_plan plan = *fastest(&left);
+        left.best[kind_of(&plan.switches)].switches.layers = 0;
+        AH_TRY(ah__plan_improve(&plan, trials, predictor, floor_ns, START_ITEMS, 0));
+        if (!best->switches.layers || ah__trial_score_ns(&plan) < ah__trial_score_ns(best))
+            *best = plan;
+    }
+    return best->switches.layers ? ah__plan_improve(best, trials, predictor, floor_ns, IMPROVE_ITEMS, LEAPS) : AH_OK;
+}
+
+/* First without streams: so they never make a plan worse than none. */
+static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
+{
+    struct ah_policy without = *trials->predictor->policy;
+    struct ah_predictor still = *trials->predictor;
+    int64_t compute_ns = compute_floor_ns(trials->predictor);
+    floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
     without.streams = false;
     still.policy = &without;
-    AH_TRY(ah__plan_improve(best, &report->simulated, &still, budget, floor_ns, most));
-    if (!ah__predictor_streams(predictor))
-        return AH_OK;
-    return ah__plan_improve(best, &report->simulated, predictor, budget, floor_ns < compute_ns ? floor_ns : compute_ns,
-                            most);
+    AH_TRY(improve(best, starts, trials, &still, floor_ns));
+    return ah__predictor_streams(trials->predictor) ? improve(best, starts, trials, trials->predictor, floor_ns) : AH_OK;
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
     struct candidates candidates = {0};
-    struct ah_plan best;
+    struct starts starts = {.visited = {0}};
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
     int status = candidates_find(&candidates, predictor, budget);
@@ -444,14 +525,18 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         status = too_small(&candidates, predictor, budget);
     }
     if (status == AH_OK)
-        status = visit(&best, report, &candidates, predictor);
+        status = visit(&starts, report, &candidates, &trials);
+    if (status == AH_OK && placed)
+        best = *fastest(&starts);
     if (status == AH_OK && !placed)
-        status = improve(&best, report, predictor, budget, candidates.list[0].bound_ns);
+        status = improve_all(&best, &starts, &trials, candidates.list[0].bound_ns);
+    report->simulated = trials.simulated;
     if (status == AH_OK && !placed)
         status = trim(&best, predictor);
     if (status == AH_OK)
         status = ah__plan_predict(&best, predictor);
     ah__free(candidates.list);
+    ah__trials_fini(&trials);
     if (status == AH_OK)
         *out = best;
     return status;

@@ -319,7 +319,7 @@ int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struc
     ah__levels_init(&descent.levels, predictor);
     if (best->step_ns > enough_ns)
         AH_TRY(descend_quickly(&descent));
-    if (best->step_ns > enough_ns && leaps > 0)
+    if (best->step_ns > enough_ns)
         AH_TRY(descend(&descent));
     while (best->step_ns > enough_ns && trials->items < descent.most && leaps-- > 0) {
         int64_t before = ah__trial_score_ns(best);

@@ -22,7 +22,7 @@ enum { SEARCH_ITERATIONS = 5, SEARCH_WHOLE_LAYERS = 6, SEARCH_PLACES = 24 };
 enum { GATHERED_AHEAD = 2 };
 /* Items that are simulated at most: of candidates, on the way down from each of some of them, and from the best. */
 enum { VISIT_ITEMS = 500000, START_ITEMS = 200000, IMPROVE_ITEMS = 600000 };
-enum { STARTS = 6, LEAPS = 1200 };
+enum { STARTS = 5, LEAPS = 1200 };
 
 /* A plan that fits, and what no schedule of it can beat. */
 struct candidate {
@@ -194,7 +194,7 @@ static int next_of(int at, int most, int many)
 static int candidates_streamed(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
                                const struct ah_budget *budget)
 {
-    enum { PARTS = 4, PIECES = 4 };
+    enum { PARTS = 4, PIECES = 8 };
     struct ah_switches *switches = &plan.switches;
     int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
     for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
@@ -478,14 +478,15 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
     return resident.bound_lane_ns;
 }
 
-/* Some way down from the best of each kind, fastest first, then on from the best of all. With `streams` only. */
+/* Some way down from the best of each kind, fastest first, then on from the best of all. Where states may stream, the
+ * kinds in which they do: the others have had their turn. */
 static int improve(struct ah_plan *best, struct starts *starts, struct ah_trials *trials,
                    const struct ah_predictor *predictor, int64_t floor_ns)
 {
     bool streams = ah__predictor_streams(predictor);
     struct starts left = *starts;
     for (int kind = 0; kind < KINDS; kind++)
-        if (!streams && left.best[kind].switches.streamed)
+        if (streams != (left.best[kind].switches.streamed > 0))
             left.best[kind].switches.layers = 0;
     for (int i = 0; i < STARTS && fastest(&left); i++) {
         struct ah_plan plan = *fastest(&left);

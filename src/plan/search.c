@@ -350,63 +350,64 @@ static int visit(struct starts *starts, struct ah_search_report *report, struct 
     return AH_OK;
 }
 
-/* The fewest spare sets without which the step would be longer by one part of so many. */
-static int trim_spares(struct ah_plan *best, const struct ah_predictor *predictor)
+/* Takes these switches for the best ones if the step is no longer than most_ns. */
+static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
+                int64_t most_ns)
 {
-    enum { MUST_GAIN = 5000 };
-    int64_t step_ns, most_ns = best->step_ns + best->step_ns / MUST_GAIN;
     struct ah_plan plan = *best;
-    int low = 0, high = best->switches.spares;
-    while (low < high) {
-        plan.switches.spares = (low + high) / 2;
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= most_ns)
-            high = plan.switches.spares;
-        else
-            low = plan.switches.spares + 1;
-    }
-    plan.switches.spares = high;
-    AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-    best->switches.spares = high;
-    best->step_ns = step_ns;
+    plan.switches = *switches;
+    if (plan.switches.overtaking > plan.switches.slots)
+        plan.switches.overtaking = plan.switches.slots;
+    AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
+    if (*kept)
+        *best = plan;
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys
- * nothing is not taken. */
-static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
+/* Leaves in *value, one of `tried`, the least from `low` on with which the step is no longer than most_ns, where less is
+ * never faster. */
+static int trim_switch(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value, int low,
+                       int64_t most_ns)
 {
-    int64_t step_ns;
-    struct ah_plan plan = *best;
-    struct ah_switches *tried = &plan.switches, *kept = &best->switches;
-    int low = ah__plan_min_slots(kept, predictor->partition), high = kept->slots;
+    int high = *value;
     while (low < high) {
-        tried->slots = (low + high) / 2;
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= best->step_ns)
-            high = tried->slots;
+        bool kept;
+        *value = low + (high - low) / 2;
+        AH_TRY(keep(&kept, best, trials, tried, most_ns));
+        if (kept)
+            high = *value;
         else
-            low = tried->slots + 1;
+            low = *value + 1;
     }
-    tried->slots = kept->slots = high;
-    if (kept->overtaking > kept->slots)
-        tried->overtaking = kept->overtaking = kept->slots;
-    for (tried->overtaking = 1; tried->overtaking < kept->overtaking; tried->overtaking *= 2) {
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns > best->step_ns)
-            continue;
-        kept->overtaking = tried->overtaking;
-        best->step_ns = step_ns;
-    }
-    tried->overtaking = kept->overtaking;
-    AH_TRY(trim_spares(best, predictor));
-    tried->spares = kept->spares;
-    for (tried->refetch_ahead = 1; tried->refetch_ahead < kept->refetch_ahead; tried->refetch_ahead++) {
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= best->step_ns)
-            kept->refetch_ahead = tried->refetch_ahead;
-    }
+    *tried = best->switches;
     return AH_OK;
+}
+
+/* The same among powers of two. */
+static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value,
+                            int64_t most_ns)
+{
+    bool kept = false;
+    for (int power = 1, most = *value; power < most && !kept; power *= 2) {
+        *value = power;
+        AH_TRY(keep(&kept, best, trials, tried, most_ns));
+    }
+    *tried = best->switches;
+    return AH_OK;
+}
+
+/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time, and the fewest
+ * spare sets without which the step would be longer by one part of so many: memory that buys nothing is not taken. */
+static int trim(struct ah_plan *best, struct ah_trials *trials)
+{
+    enum { MUST_GAIN = 5000 };
+    struct ah_switches tried = best->switches;
+    int64_t most_ns = best->step_ns;
+    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor->partition),
+                       most_ns));
+    AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, most_ns + most_ns / MUST_GAIN));
+    return trim_by_doubling(best, trials, &tried, &tried.refetch_ahead, best->step_ns);
 }
 
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
@@ -533,7 +534,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
         status = improve_all(&best, &starts, &trials, candidates.list[0].bound_ns);
     report->simulated = trials.simulated;
     if (status == AH_OK && !placed)
-        status = trim(&best, predictor);
+        status = trim(&best, &trials);
     if (status == AH_OK)
         status = ah__plan_predict(&best, predictor);
     ah__free(candidates.list);

@@ -193,6 +193,7 @@ struct choice {
     int group; /* -1: none */
     bool arrived;
     int64_t key;
+    bool settled; /* groups are considered in order, and no later one can be better */
 };
 
 static void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
@@ -202,7 +203,7 @@ static void consider(const struct ah_sched *sched, struct choice *best, int grou
     int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
     if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
         return;
-    *best = (struct choice){group, arrived, value};
+    *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block};
 }
 
 /* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
@@ -227,7 +228,7 @@ static bool may_update(const struct ah_sched *sched, int index)
 static struct choice update_choose(const struct ah_sched *sched, bool streams)
 {
     struct choice best = {.group = -1};
-    for (int i = 0; i < sched->updating.count; i++) {
+    for (int i = 0; i < sched->updating.count && !best.settled; i++) {
         int g = sched->updating.groups[i];
         const struct group *group = &sched->groups[g];
         if (group->streams == streams && may_update(sched, g))
@@ -412,9 +413,8 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
     return *kept >= *passing;
 }
 
-/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take
- * a slot if what is left, once all that this iteration's backward holds has come back, is enough for those that are
- * needed earlier. */
+/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date. It may take a slot
+ * if what is left, once all that this iteration's backward holds has come back, is enough for those needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
@@ -490,7 +490,7 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
 static bool offload_next(const struct ah_sched *sched, struct ah_next *next, bool arrived_only)
 {
     struct choice best = {.group = -1};
-    for (int i = 0; i < sched->leaving.count; i++) {
+    for (int i = 0; i < sched->leaving.count && !best.settled; i++) {
         int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);

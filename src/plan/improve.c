@@ -257,7 +257,8 @@ static int try_lines(struct descent *descent)
     enum { PARTS = 8 };
     static const struct {
         int offload_params, offload_optimizer, streamed, slots;
-    } lines[] = {{0, 0, 1, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 0}, {0, 0, 0, 1}, {0, 1, 1, 0}, {1, 0, 0, -1}, {0, 1, 0, 1}};
+    } lines[] = {{0, 0, 1, 0}, {1, 0, 0, 0}, {0, 1, 0, 0},  {1, 1, 0, 0},
+                 {0, 0, 0, 1}, {0, 1, 1, 0}, {1, 0, 0, -1}, {0, 1, 0, 1}};
     struct ah_plan *best = descent->best;
     for (size_t i = 0; i < 2 * AH_LENGTH(lines); i++) {
         int sign = i % 2 ? -1 : 1;

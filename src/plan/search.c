@@ -1,235 +1,30 @@
-/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and
- * head, as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in
- * order of their lower bound, and the visit ends when the next bound is no better than the best simulated time, so
- * what is skipped could not have won, or at a limit.
+/* The search for the best plan, scored by the simulator with the real scheduler.
  *
- * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
- * refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after
- * the other, then more and more blocks whole. List scheduling has anomalies (more room can make a
- * schedule longer), so what was thinned out may be better: from the best plan visited the search goes downhill over all
- * switches (improve.c). How far it stays behind a random search is measured by bench/search. Models of few layers are
- * searched whole. */
+ * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever come
+ * next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or until
+ * a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are thinned,
+ * so better plans may lie between them: from the best plans of several kinds the search goes some way downhill over all
+ * switches (improve.c), and from the best of those to the end, with leaps. All of that happens once without states that
+ * stream, then once with them. Limits count simulated items, not time, so that the same input gives the same plan. How
+ * far it stays behind a random search is measured by bench/search, how often more of something leads to a slower plan by
+ * bench/monotone: both happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "plan/candidates.h"
 #include "plan/fit.h"
 #include "plan/improve.h"
-#include "plan/levels.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5, SEARCH_WHOLE_LAYERS = 6, SEARCH_PLACES = 24 };
-enum { GATHERED_AHEAD = 2 };
+enum { SEARCH_ITERATIONS = 5 };
 /* Items that are simulated at most: of candidates, on the way down from each of some of them, and from the best. */
 enum { VISIT_ITEMS = 500000, START_ITEMS = 200000, IMPROVE_ITEMS = 600000 };
 enum { STARTS = 5, LEAPS = 1200 };
 
-/* A plan that fits, and what no schedule of it can beat. */
-struct candidate {
-    struct ah_plan plan;
-    int64_t bound_ns;
-    size_t number; /* in the order in which they were found */
-    bool visited;
-};
-
-struct candidates {
-    struct candidate *list;
-    size_t count, capacity;
-    int64_t least_bytes; /* of the smallest plan that respects the host budget */
-    struct ah_plan least;
-    int64_t least_host_bytes;
-    struct ah_plan least_host;   /* the one with the least host memory */
-    struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
-};
-
-static int candidate_add(struct candidates *candidates, const struct ah_plan *plan,
-                         const struct ah_predictor *predictor)
-{
-    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
-    struct candidate *added = &candidates->list[candidates->count++];
-    added->plan = *plan;
-    added->number = candidates->count;
-    added->visited = false;
-    ah__plan_bound(&added->plan, predictor);
-    added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
-    return AH_OK;
-}
-
-/* Every number of slots up to the plan's, every refetch distance. */
-static int candidates_whole(struct candidates *candidates, const struct ah_plan *fitted,
-                            const struct ah_predictor *predictor)
-{
-    struct ah_plan plan = *fitted;
-    struct ah_switches *switches = &plan.switches;
-    int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
-    int least = ah__plan_min_slots(switches, predictor->partition);
-    for (switches->slots = least; switches->slots <= most; switches->slots++)
-        for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
-            AH_TRY(candidate_add(candidates, &plan, predictor));
-    return AH_OK;
-}
-
-static void note_least(struct candidates *candidates, const struct ah_plan *plan, const struct ah_budget *budget)
-{
-    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes) {
-        candidates->least_host_bytes = plan->host_peak_bytes;
-        candidates->least_host = *plan;
-    }
-    bool within = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
-    const struct ah_plan *before = &candidates->least_within;
-    if (within && (!before->switches.layers || plan->host_peak_bytes < before->host_peak_bytes))
-        candidates->least_within = *plan;
-    if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
-        return;
-    if (candidates->least_bytes && plan->device_peak_bytes >= candidates->least_bytes)
-        return;
-    candidates->least_bytes = plan->device_peak_bytes;
-    candidates->least = *plan;
-}
-
-/* All (c, selective, streamed) of one (p, o, embedding, head), every number of slots and every refetch distance. */
-static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
-                                const struct ah_predictor *predictor, const struct ah_budget *budget)
-{
-    struct ah_switches *switches = &plan.switches;
-    int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
-    for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
-        for (switches->selective = 0; switches->selective <= most; switches->selective++)
-            for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
-                if (ah__plan_fit(&plan, predictor, budget))
-                    AH_TRY(candidates_whole(candidates, &plan, predictor));
-                else
-                    note_least(candidates, &plan, budget);
-    }
-    return AH_OK;
-}
-
-/* The first step that may free so many bytes, or the last one; at least the next one. Negative: there is none. */
-static int step_that_frees(int64_t bytes, int step, const struct ah_levels *levels,
-                           const struct ah_partition *partition)
-{
-    if (step == levels->last)
-        return -1;
-    do
-        bytes -= ah__levels_freed(levels, step++, partition);
-    while (bytes > 0 && step < levels->last);
-    return step;
-}
-
-/* Some (c, selective) of one (p, o, embedding, head). */
-static int candidates_thinned(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
-                              const struct ah_budget *budget)
-{
-    struct ah_switches *switches = &plan.switches;
-    struct ah_levels levels;
-    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
-    int slots_before = 0;
-    ah__levels_init(&levels, predictor);
-    for (int step = 0; step >= 0;) {
-        ah__levels_set(switches, &levels, step);
-        bool fits = ah__plan_fit(&plan, predictor, budget);
-        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
-        step = step_that_frees(missing_bytes, step, &levels, predictor->partition);
-        if (!fits) {
-            note_least(candidates, &plan, budget);
-            continue;
-        }
-        if (switches->slots <= slots_before)
-            continue;
-        slots_before = switches->slots;
-        switches->refetch_ahead = ah__plan_farthest_refetch(switches);
-        AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
-            break;
-    }
-    return AH_OK;
-}
-
-/* A published system's own placements. */
-static int candidates_placed(struct candidates *candidates, const struct ah_predictor *predictor,
-                             const struct ah_budget *budget)
-{
-    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
-    struct ah_switches *switches = &plan.switches;
-    struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
-    bool found[2] = {false, false}; /* one that does */
-    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
-        switches->layers = predictor->partition->layers;
-        switches->ranks = ah__predictor_ranks(predictor);
-        switches->tiles = 1;
-        int least = ah__plan_min_slots(switches, predictor->partition);
-        if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
-            switches->slots = least + GATHERED_AHEAD;
-        switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        ah__plan_measure(&plan, predictor);
-        int recomputes = switches->checkpoint > 0;
-        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
-        if (!ah__plan_within(&plan, budget)) {
-            note_least(candidates, &plan, budget);
-        } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
-            found[recomputes] = true;
-            AH_TRY(candidate_add(candidates, &plan, predictor));
-        } else if (!found[recomputes] &&
-                   (!last[recomputes].switches.layers ||
-                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
-            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
-        }
-    }
-    for (int recomputes = 0; recomputes < 2; recomputes++)
-        if (!found[recomputes] && last[recomputes].switches.layers)
-            AH_TRY(candidate_add(candidates, &last[recomputes], predictor));
-    return AH_OK;
-}
-
-/* The next of some numbers from 0 to `most`: about so many of them, evenly spread, the last one among them; beyond most
- * after that. */
-static int next_of(int at, int most, int many)
-{
-    int stride = (most + many - 1) / many;
-    return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
-}
-
-/* All (c, selective) that matter of one (p, o, embedding, head), and parts of those o blocks that stream. */
-static int candidates_streamed(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
-                               const struct ah_budget *budget)
-{
-    enum { PARTS = 4, PIECES = 8 };
-    struct ah_switches *switches = &plan.switches;
-    int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
-    for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
-        switches->tiles = switches->streamed ? PIECES : 1;
-        AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
-    }
-    return AH_OK;
-}
-
-static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
-                          const struct ah_budget *budget)
-{
-    int layers = predictor->partition->layers;
-    struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1},
-        .workspace_bytes = predictor->profile->workspace_bytes,
-    };
-    struct ah_switches *switches = &plan.switches;
-    bool whole = layers <= SEARCH_WHOLE_LAYERS;
-    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
-        for (int o = 0; o <= layers; o = next_of(o, layers, SEARCH_PLACES))
-            for (int p = 0; p <= o; p = next_of(p, o, SEARCH_PLACES)) {
-                switches->offload_optimizer = o;
-                switches->offload_params = p;
-                switches->embedding_on_host = places & 1;
-                switches->head_on_host = places & 2;
-                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
-                             : candidates_streamed(candidates, plan, predictor, budget));
-            }
-    return AH_OK;
-}
-
 static int by_bound(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct ah_candidate *a = left, *b = right;
     if (a->bound_ns != b->bound_ns)
         return a->bound_ns < b->bound_ns ? -1 : 1;
     int64_t a_bytes = a->plan.device_peak_bytes, b_bytes = b->plan.device_peak_bytes;
@@ -271,7 +66,7 @@ static int kind_of(const struct ah_switches *switches)
 }
 
 /* With fetches that overtake each other or not, as is better. */
-static int visit_one(struct starts *starts, struct ah_trials *trials, const struct candidate *candidate)
+static int visit_one(struct starts *starts, struct ah_trials *trials, const struct ah_candidate *candidate)
 {
     const struct ah_policy *policy = trials->predictor->policy;
     struct ah_plan plan = candidate->plan;
@@ -302,9 +97,9 @@ static const struct ah_plan *fastest(const struct starts *starts)
 }
 
 /* Brings the candidate with the lowest bound to the front. */
-static void lowest_first(struct candidates *candidates)
+static void lowest_first(struct ah_candidates *candidates)
 {
-    struct candidate *list = candidates->list, *lowest = list, first = *list;
+    struct ah_candidate *list = candidates->list, *lowest = list, first = *list;
     for (size_t i = 1; i < candidates->count; i++)
         lowest = by_bound(&list[i], lowest) < 0 ? &list[i] : lowest;
     *list = *lowest;
@@ -312,7 +107,7 @@ static void lowest_first(struct candidates *candidates)
 }
 
 /* Forgets what cannot be faster than `best_ns`, all but the first. */
-static void forget_slower(struct candidates *candidates, int64_t best_ns)
+static void forget_slower(struct ah_candidates *candidates, int64_t best_ns)
 {
     size_t kept = 1;
     for (size_t i = 1; i < candidates->count; i++)
@@ -323,12 +118,12 @@ static void forget_slower(struct candidates *candidates, int64_t best_ns)
 
 /* Few are left to be put in order when the first has been simulated. First some of each kind, then whichever come
  * next. */
-static int visit(struct starts *starts, struct ah_search_report *report, struct candidates *candidates,
+static int visit(struct starts *starts, struct ah_search_report *report, struct ah_candidates *candidates,
                  struct ah_trials *trials)
 {
     enum { OF_EACH_KIND = 12 };
     int layers = trials->predictor->partition->layers;
-    int64_t most = layers <= SEARCH_WHOLE_LAYERS ? INT64_MAX : VISIT_ITEMS;
+    int64_t most = layers <= AH_CANDIDATES_WHOLE_LAYERS ? INT64_MAX : VISIT_ITEMS;
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
     AH_TRY(visit_one(starts, trials, &candidates->list[0]));
@@ -336,7 +131,7 @@ static int visit(struct starts *starts, struct ah_search_report *report, struct 
     qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
     for (int round = 0; round < 2; round++)
         for (size_t i = 1; i < candidates->count; i++) {
-            struct candidate *candidate = &candidates->list[i];
+            struct ah_candidate *candidate = &candidates->list[i];
             bool in_first = starts->visited[kind_of(&candidate->plan.switches)] < OF_EACH_KIND;
             if (candidate->visited || (round == 0 && !in_first) || candidate->bound_ns >= fastest(starts)->step_ns)
                 continue;
@@ -364,8 +159,8 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
     return AH_OK;
 }
 
-/* Leaves in *value, one of `tried`, the least from `low` on with which the step is no longer than most_ns, where less is
- * never faster. */
+/* The least of *value, one of `tried`, from `low` on with which the step is no longer than most_ns, if less is never
+ * faster. */
 static int trim_switch(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value, int low,
                        int64_t most_ns)
 {
@@ -412,7 +207,7 @@ static int trim(struct ah_plan *best, struct ah_trials *trials)
 
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
  * its budget. */
-static void report_least(struct ah_search_report *report, const struct candidates *candidates,
+static void report_least(struct ah_search_report *report, const struct ah_candidates *candidates,
                          const struct ah_budget *budget)
 {
     const struct ah_plan *device = &candidates->least, *host = &candidates->least_within;
@@ -431,7 +226,7 @@ static void report_least(struct ah_search_report *report, const struct candidate
         report->least_host_over_bytes = least->host_peak_bytes - budget->host_bytes;
 }
 
-static int too_small(const struct candidates *candidates, const struct ah_predictor *predictor,
+static int too_small(const struct ah_candidates *candidates, const struct ah_predictor *predictor,
                      const struct ah_budget *budget)
 {
     char have[32], need[32];
@@ -454,17 +249,10 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
         least.switches.offload_optimizer, (double)least.step_ns / 1e6);
 }
 
-static int candidates_find(struct candidates *candidates, const struct ah_predictor *predictor,
-                           const struct ah_budget *budget)
-{
-    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, budget)
-                                                   : candidates_all(candidates, predictor, budget);
-}
-
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    struct candidates candidates = {0};
-    int status = candidates_find(&candidates, predictor, budget);
+    struct ah_candidates candidates = {0};
+    int status = ah__candidates_find(&candidates, predictor, budget);
     *fits = candidates.count > 0;
     ah__free(candidates.list);
     return status;
@@ -509,19 +297,21 @@ static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_tr
     without.streams = false;
     still.policy = &without;
     AH_TRY(improve(best, starts, trials, &still, floor_ns));
-    return ah__predictor_streams(trials->predictor) ? improve(best, starts, trials, trials->predictor, floor_ns) : AH_OK;
+    if (!ah__predictor_streams(trials->predictor))
+        return AH_OK;
+    return improve(best, starts, trials, trials->predictor, floor_ns);
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
-    struct candidates candidates = {0};
+    struct ah_candidates candidates = {0};
     struct starts starts = {.visited = {0}};
     struct ah_trials trials = {.predictor = predictor, .budget = budget};
     struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
-    int status = candidates_find(&candidates, predictor, budget);
+    int status = ah__candidates_find(&candidates, predictor, budget);
     if (status == AH_OK && candidates.count == 0) {
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);

@@ -24,7 +24,8 @@ struct ah_trials {
 
 void ah__trials_fini(struct ah_trials *trials);
 
-/* By what plans are compared: the step, and a little for each piece more, which costs launches that no profile shows. */
+/* By what plans are compared: the step, and a little for each doubling of the pieces, which costs launches that no
+ * profile shows. */
 int64_t ah__trial_score_ns(const struct ah_plan *plan);
 /* A plan of these pieces whose step is below this has a lower score. */
 int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns);

@@ -54,23 +54,29 @@ static void least_recomputation(struct ah_plan *plan, const struct descent *desc
     ah__levels_set(switches, &descent->levels, high);
 }
 
-static int try_plan(struct descent *descent, struct ah_plan plan)
+/* A plan that fits. */
+static int try_fitted(struct descent *descent, struct ah_plan *plan)
 {
     bool below;
+    int64_t below_ns = ah__trial_below_ns(plan, ah__trial_score_ns(descent->best));
+    if (descent->trials->items >= descent->most)
+        return AH_OK;
+    ah__plan_bound(plan, descent->predictor);
+    if (ah__plan_policy_bound(plan, descent->predictor) >= below_ns)
+        return AH_OK;
+    AH_TRY(ah__trial(&below, &plan->step_ns, descent->trials, plan, below_ns));
+    if (below)
+        *descent->best = *plan;
+    return AH_OK;
+}
+
+static int try_plan(struct descent *descent, struct ah_plan plan)
+{
     const struct ah_switches *switches = &plan.switches;
     bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
     if (descent->predictor->policy->plain && beyond)
         return AH_OK;
-    if (descent->trials->items >= descent->most || !fit(&plan, descent))
-        return AH_OK;
-    int64_t below_ns = ah__trial_below_ns(&plan, ah__trial_score_ns(descent->best));
-    ah__plan_bound(&plan, descent->predictor);
-    if (ah__plan_policy_bound(&plan, descent->predictor) >= below_ns)
-        return AH_OK;
-    AH_TRY(ah__trial(&below, &plan.step_ns, descent->trials, &plan, below_ns));
-    if (below)
-        *descent->best = plan;
-    return AH_OK;
+    return fit(&plan, descent) ? try_fitted(descent, &plan) : AH_OK;
 }
 
 /* What recomputes whole no longer does so selectively; nothing does where the policy knows no such thing. */
@@ -196,7 +202,8 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* Pieces, how far a ready fetch may overtake, and fewer slots: more room can make a list schedule longer. */
+/* Pieces, how far a ready fetch may overtake, how early parameters come back, and fewer slots: more room can make a
+ * list schedule longer. */
 static int try_order(struct descent *descent, const struct ah_plan *from)
 {
     for (int tiles = 1; tiles <= TILES_MOST && tiles <= AH_SCHED_MOST_TILES; tiles *= 2) {
@@ -209,10 +216,27 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
     }
+    for (int ahead = from->switches.refetch_ahead / 2; ahead > 0; ahead /= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.refetch_ahead = ahead;
+        AH_TRY(try_plan(descent, plan));
+    }
     for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
         struct ah_plan plan = *from;
         plan.switches.slots -= fewer;
         AH_TRY(try_plan(descent, plan));
+    }
+    return AH_OK;
+}
+
+/* Fewer spare sets: an update that must wait for the norm may leave the lane to one that is needed earlier. */
+static int try_spares(struct descent *descent, const struct ah_plan *from)
+{
+    for (int fewer = 1; fewer <= STRIDE_MOST && fewer <= from->switches.spares; fewer *= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.spares -= fewer;
+        ah__plan_measure(&plan, descent->predictor);
+        AH_TRY(try_fitted(descent, &plan));
     }
     return AH_OK;
 }
@@ -287,6 +311,8 @@ static int descend_quickly(struct descent *descent)
         AH_TRY(try_lines(descent));
         struct ah_plan from = *descent->best;
         AH_TRY(try_order(descent, &from));
+        from = *descent->best;
+        AH_TRY(try_spares(descent, &from));
     } while (ah__trial_score_ns(descent->best) < before && descent->trials->items < descent->most);
     return AH_OK;
 }

@@ -1,13 +1,13 @@
 /* The search for the best plan, scored by the simulator with the real scheduler.
  *
- * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever come
- * next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or until
- * a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are thinned,
- * so better plans may lie between them: from the best plans of several kinds the search goes some way downhill over all
- * switches (improve.c), and from the best of those to the end, with leaps. All of that happens once without states that
- * stream, then once with them. Limits count simulated items, not time, so that the same input gives the same plan. How
- * far it stays behind a random search is measured by bench/search, how often more of something leads to a slower plan by
- * bench/monotone: both happen. */
+ * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever
+ * come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
+ * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
+ * thinned, so better plans may lie between them: from the best plans of several kinds the search goes some way downhill
+ * over all switches (improve.c), and from the best of those to the end, with leaps. All of that happens once without
+ * states that stream, then once with them. Limits count simulated items, not time, so that the same input gives the
+ * same plan. How far it stays behind a random search is measured by bench/search, how often more of something leads to
+ * a slower plan by bench/monotone: both happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -18,9 +18,12 @@
 #include "sched/switches.h"
 
 enum { SEARCH_ITERATIONS = 5 };
-/* Items that are simulated at most: of candidates, on the way down from each of some of them, and from the best. */
-enum { VISIT_ITEMS = 500000, START_ITEMS = 200000, IMPROVE_ITEMS = 600000 };
-enum { STARTS = 5, LEAPS = 1200 };
+/* Items of candidates that are simulated at most. */
+enum { VISIT_ITEMS = 500000 };
+/* Rounds of going downhill: from how many plans, the fastest so far, for how many items each, with how many leaps. */
+static const struct round {
+    int plans, items, leaps;
+} rounds[] = {{12, 40000, 0}, {4, 160000, 0}, {1, 700000, 1600}};
 
 static int by_bound(const void *left, const void *right)
 {
@@ -53,7 +56,7 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 
 /* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
  * begins. */
-enum { KINDS = 24 };
+enum { KINDS = 32 };
 struct starts {
     struct ah_plan best[KINDS]; /* layers 0: none */
     int64_t visited[KINDS];
@@ -61,7 +64,8 @@ struct starts {
 
 static int kind_of(const struct ah_switches *switches)
 {
-    int streams = switches->streamed == 0 ? 0 : 2 * switches->streamed <= switches->offload_optimizer ? 1 : 2;
+    int streamed = switches->streamed, on_host = switches->offload_optimizer;
+    int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) + 8 * streams;
 }
 
@@ -267,24 +271,40 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
     return resident.bound_lane_ns;
 }
 
-/* Some way down from the best of each kind, fastest first, then on from the best of all. Where states may stream, the
- * kinds in which they do: the others have had their turn. */
-static int improve(struct ah_plan *best, struct starts *starts, struct ah_trials *trials,
+/* Stable, for few. */
+static void fastest_first(struct ah_plan *plans, int count)
+{
+    for (int i = 1; i < count; i++) {
+        struct ah_plan plan = plans[i];
+        int at = i;
+        for (; at > 0 && ah__trial_score_ns(&plans[at - 1]) > ah__trial_score_ns(&plan); at--)
+            plans[at] = plans[at - 1];
+        plans[at] = plan;
+    }
+}
+
+/* Downhill from the best plan of each kind, and from `best` unless its layers are 0: of many a little, of few more, of
+ * one to the end. Where states may stream, of the kinds in which they do: the others have had their turn. */
+static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
                    const struct ah_predictor *predictor, int64_t floor_ns)
 {
+    struct ah_plan plans[KINDS + 1];
+    int count = 0;
     bool streams = ah__predictor_streams(predictor);
-    struct starts left = *starts;
+    if (best->switches.layers)
+        plans[count++] = *best;
     for (int kind = 0; kind < KINDS; kind++)
-        if (streams != (left.best[kind].switches.streamed > 0))
-            left.best[kind].switches.layers = 0;
-    for (int i = 0; i < STARTS && fastest(&left); i++) {
-        struct ah_plan plan = *fastest(&left);
-        left.best[kind_of(&plan.switches)].switches.layers = 0;
-        AH_TRY(ah__plan_improve(&plan, trials, predictor, floor_ns, START_ITEMS, 0));
-        if (!best->switches.layers || ah__trial_score_ns(&plan) < ah__trial_score_ns(best))
-            *best = plan;
+        if (starts->best[kind].switches.layers && streams == (starts->best[kind].switches.streamed > 0))
+            plans[count++] = starts->best[kind];
+    for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
+        fastest_first(plans, count);
+        count = count < rounds[round].plans ? count : rounds[round].plans;
+        for (int i = 0; i < count; i++)
+            AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, rounds[round].items, rounds[round].leaps));
     }
-    return best->switches.layers ? ah__plan_improve(best, trials, predictor, floor_ns, IMPROVE_ITEMS, LEAPS) : AH_OK;
+    if (count)
+        *best = plans[0];
+    return AH_OK;
 }
 
 /* First without streams: so they never make a plan worse than none. */

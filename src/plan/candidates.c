@@ -197,7 +197,7 @@ static int candidates_spread(struct ah_candidates *candidates, const struct ah_p
 static int candidates_all(struct ah_candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    enum { MANY = 24 };
+    enum { MANY = 40 };
     int layers = predictor->partition->layers;
     AH_TRY(candidates_spread(candidates, predictor, budget, MANY));
     return candidates->count || layers <= MANY ? AH_OK : candidates_spread(candidates, predictor, budget, layers);

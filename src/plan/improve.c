@@ -95,14 +95,23 @@ static void settle_streamed(struct ah_switches *switches, const struct descent *
     switches->streamed = switches->streamed < 0 ? 0 : switches->streamed;
 }
 
-/* Other places with as much recomputation as they then need. */
+/* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many blocks
+ * as they need give their parameters back. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;
     settle_streamed(switches, descent);
+    switches->spares = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
     least_recomputation(&plan, descent, slots);
+    while (switches->offload_params < switches->offload_optimizer) {
+        struct ah_plan fitted = plan;
+        if (ah__plan_fit(&fitted, descent->predictor, descent->budget))
+            break;
+        switches->offload_params++;
+    }
+    switches->slots = slots;
     switches->refetch_ahead = ah__plan_farthest_refetch(switches);
     return try_plan(descent, plan);
 }

@@ -95,6 +95,15 @@ static void settle_streamed(struct ah_switches *switches, const struct descent *
     switches->streamed = switches->streamed < 0 ? 0 : switches->streamed;
 }
 
+/* As early as can be where the best plan fetches so, else as early as that one does. */
+static void settle_ahead(struct ah_switches *switches, const struct descent *descent)
+{
+    const struct ah_switches *best = &descent->best->switches;
+    int farthest = ah__plan_farthest_refetch(switches), ahead = best->refetch_ahead;
+    bool keeps = ahead < farthest && ahead < ah__plan_farthest_refetch(best);
+    switches->refetch_ahead = keeps ? ahead : farthest;
+}
+
 /* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many blocks
  * as they need give their parameters back. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
@@ -112,7 +121,7 @@ static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
         switches->offload_params++;
     }
     switches->slots = slots;
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    settle_ahead(switches, descent);
     return try_plan(descent, plan);
 }
 
@@ -164,7 +173,7 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             switches->streamed += stride * moves[i][4];
             settle_streamed(switches, descent);
             switches->slots = INT_MAX;
-            switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+            settle_ahead(switches, descent);
             switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
             AH_TRY(try_plan(descent, plan));
         }
@@ -203,7 +212,7 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
             struct ah_plan other = plan;
             other.switches.offload_optimizer += more;
             settle_streamed(&other.switches, descent);
-            other.switches.refetch_ahead = ah__plan_farthest_refetch(&other.switches);
+            settle_ahead(&other.switches, descent);
             if (more)
                 AH_TRY(try_plan(descent, other));
         }
@@ -225,9 +234,9 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
     }
-    for (int ahead = from->switches.refetch_ahead / 2; ahead > 0; ahead /= 2) {
+    for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
         struct ah_plan plan = *from;
-        plan.switches.refetch_ahead = ahead;
+        plan.switches.refetch_ahead = ahead / 2; /* as early as can be, half of that, ..., one step */
         AH_TRY(try_plan(descent, plan));
     }
     for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
@@ -279,7 +288,7 @@ static struct ah_plan leap(struct descent *descent)
     switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    settle_ahead(switches, descent);
     return plan;
 }
 

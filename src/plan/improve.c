@@ -104,8 +104,8 @@ static void settle_ahead(struct ah_switches *switches, const struct descent *des
     switches->refetch_ahead = keeps ? ahead : farthest;
 }
 
-/* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many blocks
- * as they need give their parameters back. */
+/* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many
+ * blocks as they need give their parameters back. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;

@@ -1,7 +1,8 @@
 /* How far the planner's choice stays behind a random search over all switches together, which shares the simulator but
  * none of the search: half of its draws are uniform, half change some switches of its best. Positive: the planner's
  * plan is slower. Also how long planning took. Seconds are of processor time.
- *     search [--hardware NAME] [--ranks N] [--rates autohete,deepspeed] [--seconds S] [--model NAME] */
+ *     search [--hardware NAME] [--ranks N] [--rates autohete,deepspeed] [--seconds S] [--model NAME]
+ *            [--layers 96,500]: of models of so many blocks of width 2048 instead */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -119,13 +120,12 @@ struct losses {
     size_t count;
 };
 
-static void row(struct losses *losses, const char *name, const struct ah_hardware *hardware,
+/* Takes the model. */
+static void row(struct losses *losses, const char *name, struct ah_model *model, const struct ah_hardware *hardware,
                 const struct ah_estimate_options *options, double seconds)
 {
-    char path[64];
     struct ah_hardware_info info;
     struct ah_step_options step = {.clips = true};
-    struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_profile *profile;
@@ -133,10 +133,8 @@ static void row(struct losses *losses, const char *name, const struct ah_hardwar
     struct ah_search_report report;
     struct ah_plan chosen;
     int64_t count, chosen_ns;
-    snprintf(path, sizeof path, "models/gpt-%s.json", name);
     ah_hardware_get(&info, hardware);
     struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / options->ranks};
-    BENCH(ah_model_load(&model, path));
     BENCH(ah_model_record(&graph, model, BATCH, 1024, AH_BF16));
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, options));
@@ -166,17 +164,36 @@ static void row(struct losses *losses, const char *name, const struct ah_hardwar
     ah_model_free(model);
 }
 
-static void table(const char *name, const struct ah_hardware *hardware, const struct ah_estimate_options *options,
-                  const char *only, int seconds)
+static struct ah_model *model_of(const char *name)
 {
+    char path[64];
+    struct ah_model *model;
+    snprintf(path, sizeof path, "models/gpt-%s.json", name);
+    BENCH(ah_model_load(&model, path));
+    return model;
+}
+
+static struct ah_model *model_of_layers(int layers)
+{
+    struct bench bench = {.layers = layers, .width = 2048, .heads = 16, .vocab = 50257, .seq = 1024};
+    bench_model_open(&bench);
+    return bench.model;
+}
+
+static void table(const char *name, const struct ah_hardware *hardware, const struct ah_estimate_options *options,
+                  const char *only, const char *layers, int seconds)
+{
+    char depth[16];
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
     struct losses losses = {.count = 0};
     printf("%s, %d of its devices, rates: %s, bf16, batch %d of 1024 tokens on each, clipping; %d s of random search "
            "each\n", name, options->ranks, options->optimizer, BATCH, seconds);
     printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
-    for (size_t i = 0; i < AH_LENGTH(models); i++)
+    for (size_t i = 0; !layers && i < AH_LENGTH(models); i++)
         if (!only || strcmp(only, models[i]) == 0)
-            row(&losses, models[i], hardware, options, seconds);
+            row(&losses, models[i], model_of(models[i]), hardware, options, seconds);
+    while (layers && bench_word(depth, sizeof depth, &layers))
+        row(&losses, depth, model_of_layers(atoi(depth)), hardware, options, seconds);
     if (losses.count)
         printf("of %zu: median %+.2f%%, worst %+.2f%%; planning took at most %.3f s\n\n", losses.count,
                bench_quantile(losses.percent, losses.count, 0.5), bench_quantile(losses.percent, losses.count, 1),
@@ -185,7 +202,7 @@ static void table(const char *name, const struct ah_hardware *hardware, const st
 
 int main(int argc, char **argv)
 {
-    const char *name = "a100-40g", *only = NULL, *rates = "autohete,deepspeed,pytorch";
+    const char *name = "a100-40g", *only = NULL, *layers = NULL, *rates = "autohete,deepspeed,pytorch";
     int seconds = 10, ranks = 1;
     char rate[32];
     struct ah_hardware *hardware;
@@ -195,12 +212,13 @@ int main(int argc, char **argv)
         {"rates", BENCH_TEXT, &rates, "whose, separated by commas"},
         {"seconds", BENCH_COUNT, &seconds, "of random search for each model"},
         {"model", BENCH_TEXT, &only, "only this one, like 4b"},
+        {"layers", BENCH_TEXT, &layers, "models of so many blocks instead, separated by commas"},
     };
     BENCH_OPTIONS(argc, argv, "How far the planner's choice stays behind a random search over all switches.", options);
     BENCH(ah_hardware_load(&hardware, name));
     while (bench_word(rate, sizeof rate, &rates)) {
         struct ah_estimate_options estimate = {.ranks = ranks, .optimizer = rate};
-        table(name, hardware, &estimate, only, seconds);
+        table(name, hardware, &estimate, only, layers, seconds);
     }
     ah_hardware_free(hardware);
     return 0;

@@ -122,7 +122,9 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
     struct ah_search_report report;
     struct ah_plan best;
     AH_TRY(ah__plan_search(&best, &report, predictor, budget));
-    fprintf(to, "search: %lld candidates; the fastest of %lld simulated plans, neighbours of the best among them\n",
+    fprintf(to,
+            "search: %lld candidates; the fastest of %lld simulated plans: candidates, and plans on the way downhill\n"
+            "        from the best of several kinds, each as far as it could still win\n",
             (long long)report.candidates, (long long)report.simulated);
     if (report.open_bound_ns)
         ah__fprintf(to, "        stopped at its limit: the best candidate left out might reach %.2f ms\n",

@@ -7,11 +7,12 @@
 #include "plan/levels.h"
 #include "sched/switches.h"
 
-enum { ITERATIONS = 5, STRIDE_MOST = 8, TILES_MOST = 8, TILES_MUST_GAIN = 500 };
+enum { STRIDE_MOST = 8, TILES_MOST = 8 };
 
 struct descent {
     struct ah_plan *best;
-    int64_t *simulated, most;
+    struct ah_trials *trials;
+    int64_t most; /* items simulated, where it ends */
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
     struct ah_levels levels;
@@ -53,27 +54,29 @@ static void least_recomputation(struct ah_plan *plan, const struct descent *desc
     ah__levels_set(switches, &descent->levels, high);
 }
 
+/* A plan that fits. */
+static int try_fitted(struct descent *descent, struct ah_plan *plan)
+{
+    bool below;
+    int64_t below_ns = ah__trial_below_ns(plan, ah__trial_score_ns(descent->best));
+    if (descent->trials->items >= descent->most)
+        return AH_OK;
+    ah__plan_bound(plan, descent->predictor);
+    if (ah__plan_policy_bound(plan, descent->predictor) >= below_ns)
+        return AH_OK;
+    AH_TRY(ah__trial(&below, &plan->step_ns, descent->trials, plan, below_ns));
+    if (below)
+        *descent->best = *plan;
+    return AH_OK;
+}
+
 static int try_plan(struct descent *descent, struct ah_plan plan)
 {
-    int64_t step_ns, gain = 0;
     const struct ah_switches *switches = &plan.switches;
     bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
     if (descent->predictor->policy->plain && beyond)
         return AH_OK;
-    if (*descent->simulated >= descent->most || !fit(&plan, descent))
-        return AH_OK;
-    ah__plan_bound(&plan, descent->predictor);
-    if (ah__plan_policy_bound(&plan, descent->predictor) >= descent->best->step_ns)
-        return AH_OK;
-    AH_TRY(ah__plan_step_ns(&step_ns, &plan, descent->predictor, ITERATIONS));
-    ++*descent->simulated;
-    if (plan.switches.tiles > descent->best->switches.tiles) /* each piece costs launches that no profile shows */
-        gain = descent->best->step_ns / TILES_MUST_GAIN;
-    if (step_ns >= descent->best->step_ns - gain)
-        return AH_OK;
-    plan.step_ns = step_ns;
-    *descent->best = plan;
-    return AH_OK;
+    return fit(&plan, descent) ? try_fitted(descent, &plan) : AH_OK;
 }
 
 /* What recomputes whole no longer does so selectively; nothing does where the policy knows no such thing. */
@@ -99,15 +102,34 @@ static void settle_activations(struct ah_switches *switches, const struct descen
     switches->offload_activations = switches->offload_activations < 0 ? 0 : switches->offload_activations;
 }
 
-/* Other places with as much recomputation as they then need. */
+/* As early as can be where the best plan fetches so, else as early as that one does. */
+static void settle_ahead(struct ah_switches *switches, const struct descent *descent)
+{
+    const struct ah_switches *best = &descent->best->switches;
+    int farthest = ah__plan_farthest_refetch(switches), ahead = best->refetch_ahead;
+    bool keeps = ahead < farthest && ahead < ah__plan_farthest_refetch(best);
+    switches->refetch_ahead = keeps ? ahead : farthest;
+}
+
+/* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many
+ * blocks as they need give their parameters back. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;
     settle_streamed(switches, descent);
+    settle_activations(switches, descent);
+    switches->spares = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
     least_recomputation(&plan, descent, slots);
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    while (switches->offload_params < switches->offload_optimizer) {
+        struct ah_plan fitted = plan;
+        if (ah__plan_fit(&fitted, descent->predictor, descent->budget))
+            break;
+        switches->offload_params++;
+    }
+    switches->slots = slots;
+    settle_ahead(switches, descent);
     return try_plan(descent, plan);
 }
 
@@ -166,7 +188,7 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             switches->offload_activations += stride * moves[i][5];
             settle_activations(switches, descent);
             switches->slots = INT_MAX;
-            switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+            settle_ahead(switches, descent);
             switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
             AH_TRY(try_plan(descent, plan));
         }
@@ -220,7 +242,7 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
             struct ah_plan other = plan;
             other.switches.offload_optimizer += more;
             settle_streamed(&other.switches, descent);
-            other.switches.refetch_ahead = ah__plan_farthest_refetch(&other.switches);
+            settle_ahead(&other.switches, descent);
             if (more)
                 AH_TRY(try_plan(descent, other));
         }
@@ -228,7 +250,8 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* Pieces, how far a ready fetch may overtake, and fewer slots: more room can make a list schedule longer. */
+/* Pieces, how far a ready fetch may overtake, how early parameters come back, and fewer slots: more room can make a
+ * list schedule longer. */
 static int try_order(struct descent *descent, const struct ah_plan *from)
 {
     for (int tiles = 1; tiles <= TILES_MOST && tiles <= AH_SCHED_MOST_TILES; tiles *= 2) {
@@ -241,10 +264,27 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
     }
+    for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.refetch_ahead = ahead / 2; /* as early as can be, half of that, ..., one step */
+        AH_TRY(try_plan(descent, plan));
+    }
     for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
         struct ah_plan plan = *from;
         plan.switches.slots -= fewer;
         AH_TRY(try_plan(descent, plan));
+    }
+    return AH_OK;
+}
+
+/* Fewer spare sets: an update that must wait for the norm may leave the lane to one that is needed earlier. */
+static int try_spares(struct descent *descent, const struct ah_plan *from)
+{
+    for (int fewer = 1; fewer <= STRIDE_MOST && fewer <= from->switches.spares; fewer *= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.spares -= fewer;
+        ah__plan_measure(&plan, descent->predictor);
+        AH_TRY(try_fitted(descent, &plan));
     }
     return AH_OK;
 }
@@ -281,8 +321,54 @@ static struct ah_plan leap(struct descent *descent)
     switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    settle_ahead(switches, descent);
     return plan;
+}
+
+/* One switch after the other, or some together, as far as it helps: steps grow while they do and shrink while they do
+ * not. What that frees or takes is less or more recomputation. */
+static int try_lines(struct descent *descent)
+{
+    enum { PARTS = 8 };
+    static const struct {
+        int offload_params, offload_optimizer, streamed, slots, activations;
+    } lines[] = {{0, 0, 1, 0, 0}, {1, 0, 0, 0, 0},  {0, 1, 0, 0, 0}, {1, 1, 0, 0, 0}, {0, 0, 0, 1, 0},
+                 {0, 1, 1, 0, 0}, {1, 0, 0, -1, 0}, {0, 1, 0, 1, 0}, {0, 0, 0, 0, 1}};
+    struct ah_plan *best = descent->best;
+    for (size_t i = 0; i < 2 * AH_LENGTH(lines); i++) {
+        int sign = i % 2 ? -1 : 1;
+        size_t line = i / 2;
+        if (lines[line].streamed && !ah__predictor_streams(descent->predictor))
+            continue;
+        if (lines[line].activations && ah__plan_most_leaving(descent->predictor) == 0)
+            continue;
+        for (int stride = 1 + best->switches.layers / PARTS; stride > 0;) {
+            struct ah_plan plan = *best;
+            int64_t before = ah__trial_score_ns(best);
+            plan.switches.offload_params += sign * stride * lines[line].offload_params;
+            plan.switches.offload_optimizer += sign * stride * lines[line].offload_optimizer;
+            plan.switches.streamed += sign * stride * lines[line].streamed;
+            plan.switches.offload_activations += sign * stride * lines[line].activations;
+            AH_TRY(try_refitted(descent, plan, best->switches.slots + sign * stride * lines[line].slots));
+            stride = ah__trial_score_ns(best) < before ? 2 * stride : stride / 2;
+        }
+    }
+    return AH_OK;
+}
+
+/* Where the way down ends soonest: lines, places, and the order of fetches. */
+static int descend_quickly(struct descent *descent)
+{
+    int64_t before;
+    do {
+        before = ah__trial_score_ns(descent->best);
+        AH_TRY(try_lines(descent));
+        struct ah_plan from = *descent->best;
+        AH_TRY(try_order(descent, &from));
+        from = *descent->best;
+        AH_TRY(try_spares(descent, &from));
+    } while (ah__trial_score_ns(descent->best) < before && descent->trials->items < descent->most);
+    return AH_OK;
 }
 
 static int descend(struct descent *descent)
@@ -290,7 +376,7 @@ static int descend(struct descent *descent)
     struct ah_plan *best = descent->best;
     int64_t before;
     do {
-        before = best->step_ns;
+        before = ah__trial_score_ns(best);
         struct ah_plan from = *best;
         AH_TRY(try_order(descent, &from));
         from = *best;
@@ -303,28 +389,29 @@ static int descend(struct descent *descent)
         AH_TRY(try_activations(descent, &from));
         from = *best;
         AH_TRY(try_places(descent, &from));
-    } while (best->step_ns < before && *descent->simulated < descent->most);
+    } while (ah__trial_score_ns(best) < before && descent->trials->items < descent->most);
     return AH_OK;
 }
 
-int ah__plan_improve(struct ah_plan *best, int64_t *simulated, const struct ah_predictor *predictor,
-                     const struct ah_budget *budget, int64_t floor_ns, int64_t most)
+int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
+                     int64_t floor_ns, int64_t items, int leaps)
 {
     enum { MUST_GAIN = 2000 };
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {best, simulated, *simulated + most, predictor, budget, {0}, 0};
+    struct descent descent = {best, trials, trials->items + items, predictor, trials->budget, {0}, 0};
     ah__levels_init(&descent.levels, predictor);
-    uint64_t leaps = 0, leaps_most = (uint64_t)most; /* many fall outside, and most of the others are bounded away */
+    if (best->step_ns > enough_ns)
+        AH_TRY(descend_quickly(&descent));
     if (best->step_ns > enough_ns)
         AH_TRY(descend(&descent));
-    while (best->step_ns > enough_ns && *simulated < descent.most && leaps++ < leaps_most) {
-        int64_t before = best->step_ns;
+    while (best->step_ns > enough_ns && trials->items < descent.most && leaps-- > 0) {
+        int64_t before = ah__trial_score_ns(best);
         struct ah_plan plan = leap(&descent);
         if (draw(&descent, 0, 2))
             AH_TRY(try_refitted(&descent, plan, best->switches.slots + draw(&descent, -1, 2)));
         else
             AH_TRY(try_plan(&descent, plan));
-        if (best->step_ns < before)
+        if (ah__trial_score_ns(best) < before)
             AH_TRY(descend(&descent));
     }
     return AH_OK;

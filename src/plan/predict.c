@@ -317,17 +317,39 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
 
 /* ---- simulation -------------------------------------------------------------------------------------------------- */
 
-/* When each iteration's last compute item ended. */
-struct ends {
-    int64_t end_ns[PREDICT_ITERATIONS + 1];
+/* When each iteration's last compute item ended, and whether the rest matters. */
+struct watch {
+    int64_t end_ns[PREDICT_ITERATIONS];
+    int from, to, at;           /* a step is what lies between the ends of the first two; the iteration it is in */
+    int64_t below_ns;           /* once it cannot be below that, the rest does not matter */
+    int64_t work_ns, left_ns;   /* the least that the compute lane has to do in an iteration; what is left of it */
+    int64_t items; /* completed */
+    const struct ah_costs *costs;
 };
 
-static int note_end(const struct ah_span *span, void *context)
+static int64_t watched_ns(const struct watch *watch)
 {
-    struct ends *ends = context;
-    if (span->lane == AH_LANE_COMPUTE && span->item.iteration < (int64_t)AH_LENGTH(ends->end_ns))
-        ends->end_ns[span->item.iteration] = span->end_ns;
-    return AH_OK;
+    return (watch->end_ns[watch->to] - watch->end_ns[watch->from]) / (watch->to - watch->from);
+}
+
+static int watch_compute(const struct ah_span *span, void *context)
+{
+    struct watch *watch = context;
+    int iteration = (int)span->item.iteration;
+    watch->items++;
+    if (span->lane != AH_LANE_COMPUTE)
+        return AH_OK;
+    if (iteration > watch->to)
+        return AH_DRIVE_ENOUGH;
+    if (iteration > watch->at)
+        watch->left_ns = watch->work_ns;
+    watch->at = iteration;
+    watch->left_ns -= ah__costs_item_ns(watch->costs, &span->item);
+    watch->end_ns[iteration] = span->end_ns;
+    if (iteration <= watch->from)
+        return AH_OK;
+    watch->end_ns[watch->to] = span->end_ns + max_ns(watch->left_ns, 0) + (watch->to - iteration) * watch->work_ns;
+    return watched_ns(watch) < watch->below_ns ? AH_OK : AH_DRIVE_ENOUGH;
 }
 
 static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const struct ah_predictor *predictor,
@@ -346,17 +368,28 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
     return status;
 }
 
-int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
+int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
+                        const struct ah_predictor *predictor, int iterations, int64_t below_ns)
 {
-    struct ends ends = {{0}};
-    struct ah_drive drive = {.completed = note_end, .completed_context = &ends};
     if (iterations > PREDICT_ITERATIONS)
         iterations = PREDICT_ITERATIONS;
-    AH_TRY(simulate(&drive, plan, predictor, iterations));
     /* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
-    int from = iterations / 2 - 1, to = iterations - 2;
-    *step_ns = (ends.end_ns[to] - ends.end_ns[from]) / (to - from);
+    struct watch watch = {.from = iterations / 2 - 1,
+                          .to = iterations - 2,
+                          .below_ns = below_ns,
+                          .work_ns = lane_ns(&plan->switches, predictor, AH_LANE_COMPUTE),
+                          .costs = &predictor->costs};
+    struct ah_drive drive = {.completed = watch_compute, .completed_context = &watch};
+    AH_TRY(simulate(&drive, plan, predictor, iterations));
+    *step_ns = watched_ns(&watch);
+    *items += watch.items;
     return AH_OK;
+}
+
+int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
+{
+    int64_t items = 0;
+    return ah__plan_step_below(step_ns, &items, plan, predictor, iterations, INT64_MAX);
 }
 
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -41,6 +41,10 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
 /* The steady-state step time by simulating `iterations` of them (>= 3). */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);
+/* The same where it is below below_ns; else any time that is not, for which less is simulated. Adds to *items what was
+ * simulated. */
+int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
+                        const struct ah_predictor *predictor, int iterations, int64_t below_ns);
 /* All predicted fields, policy and signature included. */
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* Simulates into a new timeline. */

@@ -1,218 +1,33 @@
-/* The search for the best plan: every (c, p, o), blocks that recompute selectively, both places for embedding and
- * head, as many slots as the budget leaves, scored by the simulator with the real scheduler. Candidates are visited in
- * order of their lower bound, and the visit ends when the next bound is no better than the best simulated time, so
- * what is skipped could not have won, or at a limit.
+/* The search for the best plan, scored by the simulator with the real scheduler.
  *
- * Deep models have their candidates thinned beforehand: of equal switches only the most slots that fit and the longest
- * refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after
- * the other, then more and more blocks whole. List scheduling has anomalies (more room can make a
- * schedule longer), so what was thinned out may be better: from the best plan visited the search goes downhill over all
- * switches (improve.c). How far it stays behind a random search is measured by bench/search. Models of few layers are
- * searched whole. */
+ * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever
+ * come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
+ * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
+ * thinned, so better plans may lie between them: from the best plans of several kinds the search goes some way downhill
+ * over all switches (improve.c), and from the best of those to the end, with leaps. All of that happens once without
+ * states that stream and activations that leave, once with the latter, then with both. Limits count simulated items,
+ * not time, so that the same input gives the same plan. How far it stays behind a random search is measured by
+ * bench/search, how often more of something leads to a slower plan by bench/monotone: both happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "plan/candidates.h"
 #include "plan/fit.h"
 #include "plan/improve.h"
-#include "plan/levels.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5, SEARCH_PARTITIONS = 25000, SEARCH_WHOLE_LAYERS = 6, SEARCH_WHOLE_PARTITIONS = 200000 };
-enum { GATHERED_AHEAD = 2 };
-enum { IMPROVE_PARTITIONS = 30000, IMPROVE_MOST = 1200 };
-
-/* A plan that fits, and what no schedule of it can beat. */
-struct candidate {
-    struct ah_plan plan;
-    int64_t bound_ns;
-    size_t number; /* in the order in which they were found */
-};
-
-struct candidates {
-    struct candidate *list;
-    size_t count, capacity;
-    int64_t least_bytes; /* of the smallest plan that respects the host budget */
-    struct ah_plan least;
-    int64_t least_host_bytes;
-    struct ah_plan least_host;   /* the one with the least host memory */
-    struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
-};
-
-static int candidate_add(struct candidates *candidates, const struct ah_plan *plan,
-                         const struct ah_predictor *predictor)
-{
-    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
-    struct candidate *added = &candidates->list[candidates->count++];
-    added->plan = *plan;
-    added->number = candidates->count;
-    ah__plan_bound(&added->plan, predictor);
-    added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
-    return AH_OK;
-}
-
-/* Every number of slots up to the plan's, every refetch distance. */
-static int candidates_whole(struct candidates *candidates, const struct ah_plan *fitted,
-                            const struct ah_predictor *predictor)
-{
-    struct ah_plan plan = *fitted;
-    struct ah_switches *switches = &plan.switches;
-    int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
-    int least = ah__plan_min_slots(switches, predictor->partition);
-    for (switches->slots = least; switches->slots <= most; switches->slots++)
-        for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
-            AH_TRY(candidate_add(candidates, &plan, predictor));
-    return AH_OK;
-}
-
-static void note_least(struct candidates *candidates, const struct ah_plan *plan, const struct ah_budget *budget)
-{
-    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes) {
-        candidates->least_host_bytes = plan->host_peak_bytes;
-        candidates->least_host = *plan;
-    }
-    bool within = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
-    const struct ah_plan *before = &candidates->least_within;
-    if (within && (!before->switches.layers || plan->host_peak_bytes < before->host_peak_bytes))
-        candidates->least_within = *plan;
-    if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
-        return;
-    if (candidates->least_bytes && plan->device_peak_bytes >= candidates->least_bytes)
-        return;
-    candidates->least_bytes = plan->device_peak_bytes;
-    candidates->least = *plan;
-}
-
-/* All (c, selective, streamed, a) of one (p, o, embedding, head), every number of slots and every refetch distance. */
-static int candidates_exhausted(struct candidates *candidates, struct ah_plan plan,
-                                const struct ah_predictor *predictor, const struct ah_budget *budget)
-{
-    struct ah_switches *switches = &plan.switches;
-    int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
-    int leaving = ah__plan_most_leaving(predictor);
-    for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
-        for (switches->selective = 0; switches->selective <= most; switches->selective++)
-            for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
-                for (switches->offload_activations = 0; switches->offload_activations <= leaving;
-                     switches->offload_activations++)
-                    if (ah__plan_fit(&plan, predictor, budget))
-                        AH_TRY(candidates_whole(candidates, &plan, predictor));
-                    else
-                        note_least(candidates, &plan, budget);
-    }
-    return AH_OK;
-}
-
-/* The first step that may free so many bytes, or the last one; at least the next one. Negative: there is none. */
-static int step_that_frees(int64_t bytes, int step, const struct ah_levels *levels,
-                           const struct ah_partition *partition)
-{
-    if (step == levels->last)
-        return -1;
-    do
-        bytes -= ah__levels_freed(levels, step++, partition);
-    while (bytes > 0 && step < levels->last);
-    return step;
-}
-
-/* Some (c, selective) of one (p, o, embedding, head). */
-static int candidates_thinned(struct candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
-                              const struct ah_budget *budget)
-{
-    struct ah_switches *switches = &plan.switches;
-    struct ah_levels levels;
-    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
-    int slots_before = 0;
-    ah__levels_init(&levels, predictor);
-    for (int step = 0; step >= 0;) {
-        ah__levels_set(switches, &levels, step);
-        bool fits = ah__plan_fit(&plan, predictor, budget);
-        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
-        step = step_that_frees(missing_bytes, step, &levels, predictor->partition);
-        if (!fits) {
-            note_least(candidates, &plan, budget);
-            continue;
-        }
-        if (switches->slots <= slots_before)
-            continue;
-        slots_before = switches->slots;
-        switches->refetch_ahead = ah__plan_farthest_refetch(switches);
-        AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
-            break;
-    }
-    switches->offload_activations = slots_before ? 0 : ah__plan_most_leaving(predictor);
-    if (switches->offload_activations == 0)
-        return AH_OK;
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
-    if (ah__plan_fit(&plan, predictor, budget)) /* all recompute, and even their inputs wait on the host */
-        return candidate_add(candidates, &plan, predictor);
-    note_least(candidates, &plan, budget);
-    return AH_OK;
-}
-
-/* A published system's own placements. */
-static int candidates_placed(struct candidates *candidates, const struct ah_predictor *predictor,
-                             const struct ah_budget *budget)
-{
-    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
-    struct ah_switches *switches = &plan.switches;
-    struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
-    bool found[2] = {false, false}; /* one that does */
-    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
-        switches->layers = predictor->partition->layers;
-        switches->ranks = ah__predictor_ranks(predictor);
-        switches->tiles = 1;
-        int least = ah__plan_min_slots(switches, predictor->partition);
-        if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
-            switches->slots = least + GATHERED_AHEAD;
-        switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        ah__plan_measure(&plan, predictor);
-        int recomputes = switches->checkpoint > 0;
-        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
-        if (!ah__plan_within(&plan, budget)) {
-            note_least(candidates, &plan, budget);
-        } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
-            found[recomputes] = true;
-            AH_TRY(candidate_add(candidates, &plan, predictor));
-        } else if (!found[recomputes] &&
-                   (!last[recomputes].switches.layers ||
-                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
-            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
-        }
-    }
-    for (int recomputes = 0; recomputes < 2; recomputes++)
-        if (!found[recomputes] && last[recomputes].switches.layers)
-            AH_TRY(candidate_add(candidates, &last[recomputes], predictor));
-    return AH_OK;
-}
-
-static int candidates_all(struct candidates *candidates, const struct ah_predictor *predictor,
-                          const struct ah_budget *budget)
-{
-    int layers = predictor->partition->layers;
-    struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1},
-        .workspace_bytes = predictor->profile->workspace_bytes,
-    };
-    struct ah_switches *switches = &plan.switches;
-    bool whole = layers <= SEARCH_WHOLE_LAYERS;
-    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
-        for (switches->offload_optimizer = 0; switches->offload_optimizer <= layers; switches->offload_optimizer++)
-            for (switches->offload_params = 0; switches->offload_params <= switches->offload_optimizer;
-                 switches->offload_params++) {
-                switches->embedding_on_host = places & 1;
-                switches->head_on_host = places & 2;
-                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
-                             : candidates_thinned(candidates, plan, predictor, budget));
-            }
-    return AH_OK;
-}
+enum { SEARCH_ITERATIONS = 5 };
+/* Items of candidates that are simulated at most. */
+enum { VISIT_ITEMS = 500000 };
+/* Rounds of going downhill: from how many plans, the fastest so far, for how many items each, with how many leaps. */
+static const struct round {
+    int plans, items, leaps;
+} rounds[] = {{12, 40000, 0}, {4, 160000, 0}, {1, 700000, 1600}};
 
 static int by_bound(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct ah_candidate *a = left, *b = right;
     if (a->bound_ns != b->bound_ns)
         return a->bound_ns < b->bound_ns ? -1 : 1;
     int64_t a_bytes = a->plan.device_peak_bytes, b_bytes = b->plan.device_peak_bytes;
@@ -239,22 +54,57 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     return AH_OK;
 }
 
-static int visit_one(struct ah_plan *best, struct ah_search_report *report, struct candidate *candidate,
-                     const struct ah_predictor *predictor)
+/* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
+ * begins. */
+enum { KINDS = 64 };
+struct starts {
+    struct ah_plan best[KINDS]; /* layers 0: none */
+    int64_t visited[KINDS];
+};
+
+static int kind_of(const struct ah_switches *switches)
 {
-    int64_t step_ns;
-    AH_TRY(ah__plan_choose_overtaking(&step_ns, &candidate->plan, predictor));
-    if (report->simulated++ == 0 || step_ns < best->step_ns) {
-        *best = candidate->plan;
-        best->step_ns = step_ns;
+    int streamed = switches->streamed, on_host = switches->offload_optimizer;
+    int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
+    return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
+           8 * streams + 32 * (switches->offload_activations > 0);
+}
+
+/* With fetches that overtake each other or not, as is better. */
+static int visit_one(struct starts *starts, struct ah_trials *trials, const struct ah_candidate *candidate)
+{
+    const struct ah_policy *policy = trials->predictor->policy;
+    struct ah_plan plan = candidate->plan;
+    int kind = kind_of(&plan.switches);
+    struct ah_plan *best = &starts->best[kind];
+    bool placed = ah__policy_is_placed(policy), overtakes = policy->overtakes && plan.switches.offload_optimizer > 0;
+    starts->visited[kind]++;
+    for (int overtaking = placed ? overtakes : 0; overtaking <= overtakes; overtaking++) {
+        bool below, first = best->switches.layers == 0;
+        plan.switches.overtaking = overtaking ? plan.switches.slots : 0;
+        AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan,
+                         first ? INT64_MAX : ah__trial_below_ns(&plan, ah__trial_score_ns(best))));
+        if (below)
+            *best = plan;
     }
     return AH_OK;
 }
 
-/* Brings the candidate with the lowest bound to the front. */
-static void lowest_first(struct candidates *candidates)
+static const struct ah_plan *fastest(const struct starts *starts)
 {
-    struct candidate *list = candidates->list, *lowest = list, first = *list;
+    const struct ah_plan *best = NULL;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct ah_plan *plan = &starts->best[kind];
+        if (plan->switches.layers && (!best || ah__trial_score_ns(plan) < ah__trial_score_ns(best)))
+            best = plan;
+    }
+    return best;
+}
+
+/* Brings the candidate with the lowest bound to the front. */
+static void lowest_first(struct ah_candidates *candidates)
+{
+    struct ah_candidate *list = candidates->list, *lowest = list, first = *list;
     for (size_t i = 1; i < candidates->count; i++)
         lowest = by_bound(&list[i], lowest) < 0 ? &list[i] : lowest;
     *list = *lowest;
@@ -262,7 +112,7 @@ static void lowest_first(struct candidates *candidates)
 }
 
 /* Forgets what cannot be faster than `best_ns`, all but the first. */
-static void forget_slower(struct candidates *candidates, int64_t best_ns)
+static void forget_slower(struct ah_candidates *candidates, int64_t best_ns)
 {
     size_t kept = 1;
     for (size_t i = 1; i < candidates->count; i++)
@@ -271,89 +121,98 @@ static void forget_slower(struct candidates *candidates, int64_t best_ns)
     candidates->count = kept;
 }
 
-/* Few are left to be put in order when the first has been simulated. */
-static int visit(struct ah_plan *best, struct ah_search_report *report, struct candidates *candidates,
-                 const struct ah_predictor *predictor)
+/* Few are left to be put in order when the first has been simulated. First some of each kind, then whichever come
+ * next. */
+static int visit(struct starts *starts, struct ah_search_report *report, struct ah_candidates *candidates,
+                 struct ah_trials *trials)
 {
-    int layers = predictor->partition->layers;
-    int64_t most = (layers <= SEARCH_WHOLE_LAYERS ? SEARCH_WHOLE_PARTITIONS : SEARCH_PARTITIONS) / (layers + 2);
+    enum { OF_EACH_KIND = 12 };
+    int layers = trials->predictor->partition->layers;
+    int64_t most = layers <= AH_CANDIDATES_WHOLE_LAYERS ? INT64_MAX : VISIT_ITEMS;
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
-    AH_TRY(visit_one(best, report, &candidates->list[0], predictor));
-    forget_slower(candidates, best->step_ns);
+    AH_TRY(visit_one(starts, trials, &candidates->list[0]));
+    forget_slower(candidates, fastest(starts)->step_ns);
     qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
-    for (size_t i = 1; i < candidates->count && candidates->list[i].bound_ns < best->step_ns; i++) {
-        if (report->simulated >= most) {
-            report->open_bound_ns = candidates->list[i].bound_ns;
-            break;
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 1; i < candidates->count; i++) {
+            struct ah_candidate *candidate = &candidates->list[i];
+            bool in_first = starts->visited[kind_of(&candidate->plan.switches)] < OF_EACH_KIND;
+            if (candidate->visited || (round == 0 && !in_first) || candidate->bound_ns >= fastest(starts)->step_ns)
+                continue;
+            if (trials->items >= most) {
+                report->open_bound_ns = candidate->bound_ns;
+                return AH_OK;
+            }
+            candidate->visited = true;
+            AH_TRY(visit_one(starts, trials, candidate));
         }
-        AH_TRY(visit_one(best, report, &candidates->list[i], predictor));
-    }
     return AH_OK;
 }
 
-/* The fewest spare sets without which the step would be a thousandth longer. */
-static int trim_spares(struct ah_plan *best, const struct ah_predictor *predictor)
+/* Takes these switches for the best ones if the step is no longer than most_ns. */
+static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
+                int64_t most_ns)
 {
-    enum { MUST_GAIN = 1000 };
-    int64_t step_ns, most_ns = best->step_ns + best->step_ns / MUST_GAIN;
     struct ah_plan plan = *best;
-    int low = 0, high = best->switches.spares;
-    while (low < high) {
-        plan.switches.spares = (low + high) / 2;
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= most_ns)
-            high = plan.switches.spares;
-        else
-            low = plan.switches.spares + 1;
-    }
-    plan.switches.spares = high;
-    AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-    best->switches.spares = high;
-    best->step_ns = step_ns;
+    plan.switches = *switches;
+    if (plan.switches.overtaking > plan.switches.slots)
+        plan.switches.overtaking = plan.switches.slots;
+    AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
+    if (*kept)
+        *best = plan;
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time: memory that buys
- * nothing is not taken. */
-static int trim(struct ah_plan *best, const struct ah_predictor *predictor)
+/* The least of *value, one of `tried`, from `low` on with which the step is no longer than most_ns, if less is never
+ * faster. */
+static int trim_switch(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value, int low,
+                       int64_t most_ns)
 {
-    int64_t step_ns;
-    struct ah_plan plan = *best;
-    struct ah_switches *tried = &plan.switches, *kept = &best->switches;
-    int low = ah__plan_min_slots(kept, predictor->partition), high = kept->slots;
+    int high = *value;
     while (low < high) {
-        tried->slots = (low + high) / 2;
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= best->step_ns)
-            high = tried->slots;
+        bool kept;
+        *value = low + (high - low) / 2;
+        AH_TRY(keep(&kept, best, trials, tried, most_ns));
+        if (kept)
+            high = *value;
         else
-            low = tried->slots + 1;
+            low = *value + 1;
     }
-    tried->slots = kept->slots = high;
-    if (kept->overtaking > kept->slots)
-        tried->overtaking = kept->overtaking = kept->slots;
-    for (tried->overtaking = 1; tried->overtaking < kept->overtaking; tried->overtaking *= 2) {
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns > best->step_ns)
-            continue;
-        kept->overtaking = tried->overtaking;
-        best->step_ns = step_ns;
-    }
-    tried->overtaking = kept->overtaking;
-    AH_TRY(trim_spares(best, predictor));
-    tried->spares = kept->spares;
-    for (tried->refetch_ahead = 1; tried->refetch_ahead < kept->refetch_ahead; tried->refetch_ahead++) {
-        AH_TRY(ah__plan_step_ns(&step_ns, &plan, predictor, SEARCH_ITERATIONS));
-        if (step_ns <= best->step_ns)
-            kept->refetch_ahead = tried->refetch_ahead;
-    }
+    *tried = best->switches;
     return AH_OK;
+}
+
+/* The same among powers of two. */
+static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value,
+                            int64_t most_ns)
+{
+    bool kept = false;
+    for (int power = 1, most = *value; power < most && !kept; power *= 2) {
+        *value = power;
+        AH_TRY(keep(&kept, best, trials, tried, most_ns));
+    }
+    *tried = best->switches;
+    return AH_OK;
+}
+
+/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time, and the fewest
+ * spare sets without which the step would be longer by one part of so many: memory that buys nothing is not taken. */
+static int trim(struct ah_plan *best, struct ah_trials *trials)
+{
+    enum { MUST_GAIN = 5000 };
+    struct ah_switches tried = best->switches;
+    int64_t most_ns = best->step_ns;
+    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor->partition),
+                       most_ns));
+    AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, most_ns + most_ns / MUST_GAIN));
+    return trim_by_doubling(best, trials, &tried, &tried.refetch_ahead, best->step_ns);
 }
 
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
  * its budget. */
-static void report_least(struct ah_search_report *report, const struct candidates *candidates,
+static void report_least(struct ah_search_report *report, const struct ah_candidates *candidates,
                          const struct ah_budget *budget)
 {
     const struct ah_plan *device = &candidates->least, *host = &candidates->least_within;
@@ -372,7 +231,7 @@ static void report_least(struct ah_search_report *report, const struct candidate
         report->least_host_over_bytes = least->host_peak_bytes - budget->host_bytes;
 }
 
-static int too_small(const struct candidates *candidates, const struct ah_predictor *predictor,
+static int too_small(const struct ah_candidates *candidates, const struct ah_predictor *predictor,
                      const struct ah_budget *budget)
 {
     char have[32], need[32];
@@ -395,26 +254,13 @@ static int too_small(const struct candidates *candidates, const struct ah_predic
         least.switches.offload_optimizer, (double)least.step_ns / 1e6);
 }
 
-static int candidates_find(struct candidates *candidates, const struct ah_predictor *predictor,
-                           const struct ah_budget *budget)
-{
-    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, budget)
-                                                   : candidates_all(candidates, predictor, budget);
-}
-
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    struct candidates candidates = {0};
-    int status = candidates_find(&candidates, predictor, budget);
+    struct ah_candidates candidates = {0};
+    int status = ah__candidates_find(&candidates, predictor, budget);
     *fits = candidates.count > 0;
     ah__free(candidates.list);
     return status;
-}
-
-static int64_t improvements(const struct ah_partition *partition)
-{
-    int64_t count = IMPROVE_PARTITIONS / (partition->layers + 2);
-    return count < IMPROVE_MOST ? count : IMPROVE_MOST;
 }
 
 /* What no plan can go below, streams or not: the compute lane's work where nothing is recomputed. */
@@ -426,47 +272,92 @@ static int64_t compute_floor_ns(const struct ah_predictor *predictor)
     return resident.bound_lane_ns;
 }
 
+/* Stable, for few. */
+static void fastest_first(struct ah_plan *plans, int count)
+{
+    for (int i = 1; i < count; i++) {
+        struct ah_plan plan = plans[i];
+        int at = i;
+        for (; at > 0 && ah__trial_score_ns(&plans[at - 1]) > ah__trial_score_ns(&plan); at--)
+            plans[at] = plans[at - 1];
+        plans[at] = plan;
+    }
+}
+
+/* Downhill from the best plan of each kind, and from `best` unless its layers are 0: of many a little, of few more, of
+ * one to the end. Where states may stream, of the kinds in which they do, else where activations may leave, of those in
+ * which they do: the others have had their turn. */
+static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
+                   const struct ah_predictor *predictor, int64_t floor_ns)
+{
+    struct ah_plan plans[KINDS + 1];
+    int count = 0;
+    bool streams = ah__predictor_streams(predictor), leaves = ah__plan_most_leaving(predictor) > 0;
+    if (best->switches.layers)
+        plans[count++] = *best;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct ah_switches *switches = &starts->best[kind].switches;
+        bool turn = streams ? switches->streamed > 0 : leaves == (switches->offload_activations > 0);
+        if (switches->layers && streams == (switches->streamed > 0) && turn)
+            plans[count++] = starts->best[kind];
+    }
+    for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
+        fastest_first(plans, count);
+        count = count < rounds[round].plans ? count : rounds[round].plans;
+        for (int i = 0; i < count; i++)
+            AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, rounds[round].items, rounds[round].leaps));
+    }
+    if (count)
+        *best = plans[0];
+    return AH_OK;
+}
+
 /* First with states and activations where they are, then with activations that leave, then also with states that
  * stream: so that none of both makes a plan worse. */
-static int improve(struct ah_plan *best, struct ah_search_report *report, const struct ah_predictor *predictor,
-                   const struct ah_budget *budget, int64_t floor_ns)
+static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
 {
-    struct ah_policy allowed = *predictor->policy;
-    struct ah_predictor restricted = *predictor;
-    int64_t most = improvements(predictor->partition), compute_ns = compute_floor_ns(predictor);
-    restricted.policy = &allowed;
-    allowed.streams = allowed.activations = false;
-    AH_TRY(ah__plan_improve(best, &report->simulated, &restricted, budget, floor_ns, most));
+    struct ah_policy without = *trials->predictor->policy;
+    struct ah_predictor still = *trials->predictor;
+    int64_t compute_ns = compute_floor_ns(trials->predictor);
     floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
-    allowed.activations = predictor->policy->activations;
-    if (ah__plan_most_leaving(&restricted) > 0)
-        AH_TRY(ah__plan_improve(best, &report->simulated, &restricted, budget, floor_ns, most));
-    if (!ah__predictor_streams(predictor))
+    still.policy = &without;
+    without.streams = without.activations = false;
+    AH_TRY(improve(best, starts, trials, &still, floor_ns));
+    without.activations = trials->predictor->policy->activations;
+    if (ah__plan_most_leaving(&still) > 0)
+        AH_TRY(improve(best, starts, trials, &still, floor_ns));
+    if (!ah__predictor_streams(trials->predictor))
         return AH_OK;
-    return ah__plan_improve(best, &report->simulated, predictor, budget, floor_ns, most);
+    return improve(best, starts, trials, trials->predictor, floor_ns);
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
-    struct candidates candidates = {0};
-    struct ah_plan best;
+    struct ah_candidates candidates = {0};
+    struct starts starts = {.visited = {0}};
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
     bool placed = ah__policy_is_placed(predictor->policy);
-    int status = candidates_find(&candidates, predictor, budget);
+    int status = ah__candidates_find(&candidates, predictor, budget);
     if (status == AH_OK && candidates.count == 0) {
         report_least(report, &candidates, budget);
         status = too_small(&candidates, predictor, budget);
     }
     if (status == AH_OK)
-        status = visit(&best, report, &candidates, predictor);
+        status = visit(&starts, report, &candidates, &trials);
+    if (status == AH_OK && placed)
+        best = *fastest(&starts);
     if (status == AH_OK && !placed)
-        status = improve(&best, report, predictor, budget, candidates.list[0].bound_ns);
+        status = improve_all(&best, &starts, &trials, candidates.list[0].bound_ns);
+    report->simulated = trials.simulated;
     if (status == AH_OK && !placed)
-        status = trim(&best, predictor);
+        status = trim(&best, &trials);
     if (status == AH_OK)
         status = ah__plan_predict(&best, predictor);
     ah__free(candidates.list);
+    ah__trials_fini(&trials);
     if (status == AH_OK)
         *out = best;
     return status;

@@ -71,6 +71,8 @@ int ah__drive(const struct ah_drive *drive)
             return ah__fail(AH_EINTERNAL, "scheduler: nothing is running and nothing may start (a deadlock)");
         if (status == AH_OK)
             status = complete_one(drive, &in_flight);
+        if (status == AH_DRIVE_ENOUGH)
+            return AH_OK;
         if (status != AH_OK)
             return give_up(drive, in_flight.count, status);
     }

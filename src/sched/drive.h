@@ -11,13 +11,17 @@ struct ah_drive {
     /* Gives the item's tasks to work, whose label, lane and waits are set. */
     int (*bind)(struct ah_work *work, const struct ah_item *item, void *context);
     void *bind_context;
-    /* Hears of every completed item; may call ah__sched_stop, and so may bind. May be null. */
+    /* Hears of every completed item; may call ah__sched_stop, and so may bind; on a simulated device it may say that
+     * this was enough, and what is in flight stays there. May be null. */
     int (*completed)(const struct ah_span *span, void *context);
     void *completed_context;
     /* Hears after every submission (span null) and completion how many slots are in use. May be null. */
     void (*observe)(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
     void *observe_context;
 };
+
+/* What `completed` may return beside AH_OK and failures. */
+enum { AH_DRIVE_ENOUGH = 1 };
 
 /* Runs until the scheduler is drained up to its limit. On failure everything in flight is waited for first. */
 int ah__drive(const struct ah_drive *drive);

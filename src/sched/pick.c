@@ -285,41 +285,40 @@ static bool param_claimed(const struct group *group, int64_t iteration)
            (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
-/* Whether `kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays
- * until backward one, those that pass one between them. */
-static bool enough_for_earlier(const struct ah_sched *sched, int partition, int64_t iteration, int kept)
+/* Whether `*kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays
+ * until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended last. */
+static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t iteration, int *kept,
+                               int *passing)
 {
-    int passing = 0;
-    kept -= ah__sched_device_slots(&sched->config, false);
-    for (int g = ah__first_on_host(&sched->config.switches); g < partition && kept >= passing; g++) {
-        const struct group *group = &sched->groups[g];
+    for (; *from < partition && *kept >= *passing; ++*from) {
+        const struct group *group = &sched->groups[*from];
         if (group->casts || param_claimed(group, iteration))
             continue;
-        kept -= !group->refetches;
-        passing |= group->refetches;
+        *kept -= !group->refetches;
+        *passing |= group->refetches;
     }
-    return kept >= passing;
+    return *kept >= *passing;
 }
 
-/* The prefetch next in order cannot go: another one of the same iteration whose parameters are up to date. It may take
- * a slot if what is left, once all that this iteration's backward holds has come back, is enough for those that are
- * needed earlier. */
+/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date. It may take a slot
+ * if what is left, once all that this iteration's backward holds has come back, is enough for those needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
     int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
     if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
-    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1,
-        backward = 0;
+    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1;
+    int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
+    bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
+    kept -= ah__sched_device_slots(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
         bool needs_slot = group->pooled && !group->casts && group->fetched == 0;
-        if (needs_slot && (sched->free_slots == 0 || held >= sched->config.switches.overtaking || kept < backward ||
-                           !enough_for_earlier(sched, step.partition, iteration, kept)))
+        if (needs_slot && !(room && enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing)))
             continue;
         if (fetch_ready(sched, next, &step, iteration, 0))
             return true;
@@ -391,7 +390,7 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
 static struct choice gradient_choose(const struct ah_sched *sched)
 {
     struct choice best = {.group = -1};
-    for (int i = 0; i < sched->leaving.count; i++) {
+    for (int i = 0; i < sched->leaving.count && !best.settled; i++) {
         int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);

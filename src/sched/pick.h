@@ -29,6 +29,7 @@ struct choice {
     int group; /* -1: none */
     bool arrived;
     int64_t key;
+    bool settled; /* groups are considered in order, and no later one can be better */
 };
 
 static inline void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
@@ -38,7 +39,7 @@ static inline void consider(const struct ah_sched *sched, struct choice *best, i
     int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
     if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
         return;
-    *best = (struct choice){group, arrived, value};
+    *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block};
 }
 
 /* ---- updates.c ---- */

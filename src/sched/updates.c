@@ -23,7 +23,7 @@ static bool may_update(const struct ah_sched *sched, int index)
 struct choice ah__update_choose(const struct ah_sched *sched, bool streams)
 {
     struct choice best = {.group = -1};
-    for (int i = 0; i < sched->updating.count; i++) {
+    for (int i = 0; i < sched->updating.count && !best.settled; i++) {
         int g = sched->updating.groups[i];
         const struct group *group = &sched->groups[g];
         if (group->streams == streams && may_update(sched, g))

@@ -1,0 +1,229 @@
+#include "plan/candidates.h"
+
+#include "base/alloc.h"
+#include "plan/fit.h"
+#include "plan/levels.h"
+#include "sched/switches.h"
+
+enum { GATHERED_AHEAD = 2 };
+
+static int candidate_add(struct ah_candidates *candidates, const struct ah_plan *plan,
+                         const struct ah_predictor *predictor)
+{
+    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + 1, sizeof *candidates->list));
+    struct ah_candidate *added = &candidates->list[candidates->count++];
+    added->plan = *plan;
+    added->number = candidates->count;
+    added->visited = false;
+    ah__plan_bound(&added->plan, predictor);
+    added->bound_ns = ah__plan_policy_bound(&added->plan, predictor);
+    return AH_OK;
+}
+
+/* Every number of slots up to the plan's, every refetch distance. */
+static int candidates_whole(struct ah_candidates *candidates, const struct ah_plan *fitted,
+                            const struct ah_predictor *predictor)
+{
+    struct ah_plan plan = *fitted;
+    struct ah_switches *switches = &plan.switches;
+    int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
+    int least = ah__plan_min_slots(switches, predictor->partition);
+    for (switches->slots = least; switches->slots <= most; switches->slots++)
+        for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
+            AH_TRY(candidate_add(candidates, &plan, predictor));
+    return AH_OK;
+}
+
+static void note_least(struct ah_candidates *candidates, const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    if (!candidates->least_host_bytes || plan->host_peak_bytes < candidates->least_host_bytes) {
+        candidates->least_host_bytes = plan->host_peak_bytes;
+        candidates->least_host = *plan;
+    }
+    bool within = !budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes;
+    const struct ah_plan *before = &candidates->least_within;
+    if (within && (!before->switches.layers || plan->host_peak_bytes < before->host_peak_bytes))
+        candidates->least_within = *plan;
+    if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
+        return;
+    if (candidates->least_bytes && plan->device_peak_bytes >= candidates->least_bytes)
+        return;
+    candidates->least_bytes = plan->device_peak_bytes;
+    candidates->least = *plan;
+}
+
+/* All (c, selective, streamed, a) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+static int candidates_exhausted(struct ah_candidates *candidates, struct ah_plan plan,
+                                const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan.switches;
+    int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    int leaving = ah__plan_most_leaving(predictor);
+    for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
+        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+        for (switches->selective = 0; switches->selective <= most; switches->selective++)
+            for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
+                for (switches->offload_activations = 0; switches->offload_activations <= leaving;
+                     switches->offload_activations++)
+                    if (ah__plan_fit(&plan, predictor, budget))
+                        AH_TRY(candidates_whole(candidates, &plan, predictor));
+                    else
+                        note_least(candidates, &plan, budget);
+    }
+    return AH_OK;
+}
+
+/* The first step that may free so many bytes, or the last one; at least the next one. Negative: there is none. */
+static int step_that_frees(int64_t bytes, int step, const struct ah_levels *levels,
+                           const struct ah_partition *partition)
+{
+    if (step == levels->last)
+        return -1;
+    do
+        bytes -= ah__levels_freed(levels, step++, partition);
+    while (bytes > 0 && step < levels->last);
+    return step;
+}
+
+/* Some (c, selective) of one (p, o, embedding, head). */
+static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan plan,
+                              const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_switches *switches = &plan.switches;
+    struct ah_levels levels;
+    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
+    int slots_before = 0;
+    ah__levels_init(&levels, predictor);
+    for (int step = 0; step >= 0;) {
+        ah__levels_set(switches, &levels, step);
+        bool fits = ah__plan_fit(&plan, predictor, budget);
+        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        step = step_that_frees(missing_bytes, step, &levels, predictor->partition);
+        if (!fits) {
+            note_least(candidates, &plan, budget);
+            continue;
+        }
+        if (switches->slots <= slots_before)
+            continue;
+        slots_before = switches->slots;
+        switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+        AH_TRY(candidate_add(candidates, &plan, predictor));
+        if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
+            break;
+    }
+    int most = ah__plan_most_leaving(predictor);
+    if (slots_before > 0 || switches->offload_activations == most)
+        return AH_OK;
+    switches->offload_activations = most; /* all recompute, and even their inputs wait on the host */
+    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    if (ah__plan_fit(&plan, predictor, budget))
+        return candidate_add(candidates, &plan, predictor);
+    note_least(candidates, &plan, budget);
+    return AH_OK;
+}
+
+/* A published system's own placements. */
+static int candidates_placed(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                             const struct ah_budget *budget)
+{
+    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
+    struct ah_switches *switches = &plan.switches;
+    struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
+    bool found[2] = {false, false}; /* one that does */
+    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
+        switches->layers = predictor->partition->layers;
+        switches->ranks = ah__predictor_ranks(predictor);
+        switches->tiles = 1;
+        int least = ah__plan_min_slots(switches, predictor->partition);
+        if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+            switches->slots = least + GATHERED_AHEAD;
+        switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
+        ah__plan_measure(&plan, predictor);
+        int recomputes = switches->checkpoint > 0;
+        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
+        if (!ah__plan_within(&plan, budget)) {
+            note_least(candidates, &plan, budget);
+        } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
+            found[recomputes] = true;
+            AH_TRY(candidate_add(candidates, &plan, predictor));
+        } else if (!found[recomputes] &&
+                   (!last[recomputes].switches.layers ||
+                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
+            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
+        }
+    }
+    for (int recomputes = 0; recomputes < 2; recomputes++)
+        if (!found[recomputes] && last[recomputes].switches.layers)
+            AH_TRY(candidate_add(candidates, &last[recomputes], predictor));
+    return AH_OK;
+}
+
+/* The next of some numbers from 0 to `most`: about so many of them, evenly spread, the last one among them; beyond most
+ * after that. */
+static int next_of(int at, int most, int many)
+{
+    int stride = (most + many - 1) / many;
+    return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
+}
+
+/* All (c, selective) that matter of one (p, o, a, embedding, head), and parts of those o blocks that stream. */
+static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan plan,
+                               const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    enum { PARTS = 4, PIECES = 8 };
+    struct ah_switches *switches = &plan.switches;
+    int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
+        switches->tiles = switches->streamed ? PIECES : 1;
+        AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+    }
+    return AH_OK;
+}
+
+/* Of both p and o about `many`, with the activations of `leaving` blocks on the host. */
+static int candidates_spread(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                             const struct ah_budget *budget, int many, int leaving)
+{
+    int layers = predictor->partition->layers;
+    struct ah_plan plan = {
+        .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1,
+                     .offload_activations = leaving},
+        .workspace_bytes = predictor->profile->workspace_bytes,
+    };
+    struct ah_switches *switches = &plan.switches;
+    bool whole = layers <= AH_CANDIDATES_WHOLE_LAYERS;
+    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
+        for (int o = 0; o <= layers; o = next_of(o, layers, many))
+            for (int p = 0; p <= o; p = next_of(p, o, many)) {
+                switches->offload_optimizer = o;
+                switches->offload_params = p;
+                switches->embedding_on_host = places & 1;
+                switches->head_on_host = places & 2;
+                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
+                             : candidates_streamed(candidates, plan, predictor, budget));
+            }
+    return AH_OK;
+}
+
+/* Where nothing fits among those that are looked at first, something may between them. */
+static int candidates_all(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                          const struct ah_budget *budget)
+{
+    enum { MANY = 40, MANY_LEAVING = 8, PARTS = 3 };
+    int layers = predictor->partition->layers, most = ah__plan_most_leaving(predictor);
+    AH_TRY(candidates_spread(candidates, predictor, budget, MANY, 0));
+    if (layers <= AH_CANDIDATES_WHOLE_LAYERS)
+        return AH_OK;
+    for (int leaving = next_of(0, most, PARTS); leaving <= most; leaving = next_of(leaving, most, PARTS))
+        AH_TRY(candidates_spread(candidates, predictor, budget, MANY_LEAVING, leaving));
+    if (candidates->count || layers <= MANY)
+        return AH_OK;
+    return candidates_spread(candidates, predictor, budget, layers, 0);
+}
+
+int ah__candidates_find(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                           const struct ah_budget *budget)
+{
+    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, budget)
+                                                   : candidates_all(candidates, predictor, budget);
+}

@@ -1,0 +1,39 @@
+/* Plans that a search looks at first: of every placement that matters those that fit a budget, with what no schedule of
+ * them can beat. Simulates nothing.
+ *
+ * Of models of few layers all (c, selective, p, o, streamed, a, slots, refetch distance). Of deeper ones (p, o) evenly
+ * spread where there are many, of which nothing, parts, or all streams, of fewer (p, o) also with activations of parts
+ * of the blocks on the host; of equal switches only the most slots that fit and the longest refetch distance, of equal
+ * (p, o, slots) only the least that is recomputed: nothing, then selectively one block after the other, then more and
+ * more blocks whole. */
+#ifndef AH_PLAN_CANDIDATES_H
+#define AH_PLAN_CANDIDATES_H
+
+#include "plan/predict.h"
+
+enum { AH_CANDIDATES_WHOLE_LAYERS = 6 }; /* models up to this are looked at whole */
+
+/* A plan that fits, and what no schedule of it can beat. */
+struct ah_candidate {
+    struct ah_plan plan;
+    int64_t bound_ns;
+    size_t number; /* in the order in which they were found */
+    bool visited; /* the search has simulated it */
+};
+
+struct ah_candidates {
+    struct ah_candidate *list;
+    size_t count, capacity;
+    int64_t least_bytes; /* of the smallest plan that respects the host budget */
+    struct ah_plan least;
+    int64_t least_host_bytes;
+    struct ah_plan least_host;   /* the one with the least host memory */
+    struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
+};
+
+/* Adds to *candidates, zero at first; the caller frees the list. A published system brings its own placements.
+ * AH_ENOMEM. */
+int ah__candidates_find(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                        const struct ah_budget *budget);
+
+#endif

@@ -1,0 +1,93 @@
+#include "plan/trial.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "sched/switches.h"
+
+enum { ITERATIONS = 5, TILES_PARTS = 4000 };
+
+void ah__trials_fini(struct ah_trials *trials)
+{
+    ah__free(trials->tried);
+    *trials = (struct ah_trials){.predictor = trials->predictor, .budget = trials->budget};
+}
+
+/* Each doubling of the pieces must gain one part of TILES_PARTS. */
+static int64_t with_pieces(int64_t step_ns, int doublings)
+{
+    return step_ns + step_ns / TILES_PARTS * doublings;
+}
+
+static int doublings(const struct ah_plan *plan)
+{
+    int count = 0;
+    for (int tiles = ah__tiles(&plan->switches); tiles > 1; tiles /= 2)
+        count++;
+    return count;
+}
+
+int64_t ah__trial_score_ns(const struct ah_plan *plan)
+{
+    return with_pieces(plan->step_ns, doublings(plan));
+}
+
+int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns)
+{
+    int count = doublings(plan);
+    int64_t below_ns = score_ns - score_ns / (TILES_PARTS + count) * count;
+    while (with_pieces(below_ns - 1, count) >= score_ns)
+        below_ns--;
+    return below_ns;
+}
+
+static uint64_t key_of(const struct ah_switches *switches)
+{
+    const int values[] = {switches->checkpoint,        switches->offload_params, switches->offload_optimizer,
+                          switches->embedding_on_host, switches->head_on_host,   switches->tiles,
+                          switches->slots,             switches->overtaking,     switches->refetch_ahead,
+                          switches->spares,            switches->selective,      switches->streamed,
+                          switches->offload_activations};
+    uint64_t key = ah__hash(values, sizeof values, 0);
+    return key ? key : 1;
+}
+
+static struct ah_tried *find(const struct ah_trials *trials, uint64_t key)
+{
+    size_t at = (size_t)key & (trials->capacity - 1);
+    while (trials->tried[at].key && trials->tried[at].key != key)
+        at = (at + 1) & (trials->capacity - 1);
+    return &trials->tried[at];
+}
+
+static int grow(struct ah_trials *trials)
+{
+    enum { LEAST = 1024 };
+    struct ah_trials larger = {.capacity = trials->capacity ? 2 * trials->capacity : LEAST};
+    AH_TRY(ah__new(&larger.tried, larger.capacity, sizeof *larger.tried));
+    for (size_t i = 0; i < trials->capacity; i++)
+        if (trials->tried[i].key)
+            *find(&larger, trials->tried[i].key) = trials->tried[i];
+    ah__free(trials->tried);
+    trials->tried = larger.tried;
+    trials->capacity = larger.capacity;
+    return AH_OK;
+}
+
+int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
+{
+    uint64_t key = key_of(&plan->switches);
+    if (2 * (trials->count + 1) > trials->capacity)
+        AH_TRY(grow(trials));
+    struct ah_tried *tried = find(trials, key);
+    if (!tried->key || (!tried->exact && tried->step_ns < below_ns)) {
+        int64_t simulated_ns;
+        AH_TRY(ah__plan_step_below(&simulated_ns, &trials->items, plan, trials->predictor, ITERATIONS, below_ns));
+        trials->simulated++;
+        trials->count += !tried->key;
+        *tried = (struct ah_tried){key, simulated_ns, simulated_ns < below_ns};
+    }
+    *below = tried->step_ns < below_ns;
+    if (*below)
+        *step_ns = tried->step_ns;
+    return AH_OK;
+}

@@ -25,6 +25,13 @@ static const struct round {
     int plans, items, leaps;
 } rounds[] = {{12, 40000, 0}, {4, 160000, 0}, {1, 700000, 1600}};
 
+/* Very deep models, of which a single simulation takes long, are given some more. */
+static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
+{
+    enum { DEEP = 300 };
+    return items * (1 + predictor->partition->layers / DEEP);
+}
+
 static int by_bound(const void *left, const void *right)
 {
     const struct ah_candidate *a = left, *b = right;
@@ -128,7 +135,7 @@ static int visit(struct starts *starts, struct ah_search_report *report, struct 
 {
     enum { OF_EACH_KIND = 12 };
     int layers = trials->predictor->partition->layers;
-    int64_t most = layers <= AH_CANDIDATES_WHOLE_LAYERS ? INT64_MAX : VISIT_ITEMS;
+    int64_t most = layers <= AH_CANDIDATES_WHOLE_LAYERS ? INT64_MAX : items_of(trials->predictor, VISIT_ITEMS);
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
     AH_TRY(visit_one(starts, trials, &candidates->list[0]));
@@ -305,7 +312,8 @@ static int improve(struct ah_plan *best, const struct starts *starts, struct ah_
         fastest_first(plans, count);
         count = count < rounds[round].plans ? count : rounds[round].plans;
         for (int i = 0; i < count; i++)
-            AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, rounds[round].items, rounds[round].leaps));
+            AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, items_of(predictor, rounds[round].items),
+                                    rounds[round].leaps));
     }
     if (count)
         *best = plans[0];

@@ -126,7 +126,7 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
             "search: %lld candidates; the fastest of %lld simulated plans: candidates, and plans on the way downhill\n"
             "        from the best of several kinds, each as far as it could still win\n",
             (long long)report.candidates, (long long)report.simulated);
-    if (report.open_bound_ns)
+    if (report.open_bound_ns && report.open_bound_ns < best.step_ns)
         ah__fprintf(to, "        stopped at its limit: the best candidate left out might reach %.2f ms\n",
                     (double)report.open_bound_ns / 1e6);
     else

@@ -92,7 +92,7 @@ static void legend(struct ah_buf *buf, int layers, int y)
         {"forward, prefetch", MARK_WORK, 0, 1, AH_SVG_LIGHT, 146},
         {"backward, gradient", MARK_WORK, 0, 1, AH_SVG_SOLID, 156},
         {"optimizer", MARK_WORK, 0, 1, AH_SVG_DARK, 100},
-        {"once more: recompute, re-fetch", MARK_WORK, 1, 1, AH_SVG_AGAIN, 240},
+        {"recompute, re-fetch", MARK_WORK, 1, 1, AH_SVG_AGAIN, 164},
         {"of the iteration before", MARK_LATE, 1, 0, AH_SVG_SOLID, 184},
         {"activations", MARK_WORK, 1, 1, AH_SVG_GREY, 108},
         {"memory: slots in use", MARK_SLOTS, 1, 0, AH_SVG_SOLID, 166},

@@ -246,10 +246,13 @@ int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *c
 
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs)
 {
-    static const struct round_row row = {round_together, 0};
+    static const struct round_row row = {round_together, 120000000};
     static const enum ah_item_kind kinds[] = {AH_ITEM_GATHER, AH_ITEM_REDUCE};
-    for (int round = 0; round <= ROUNDS_LEAST; round++) /* as many on every rank, whatever they take */
+    int64_t start_ns = workload->dev->ops->now_ns(workload->dev), passed_ns = 0;
+    for (int round = 0; round < ROUNDS_MOST && (round <= ROUNDS_LEAST || passed_ns < row.budget_ns); round++) {
         AH_TRY(ah__workload_agree(workload, round_once(workload, &row, round, round > 0)));
+        AH_TRY(ah__workload_elapsed(&passed_ns, workload, start_ns));
+    }
     for (int class = 0; class < AH_CLASS_COUNT; class++)
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
             costs->ns[kinds[i]][class] = at_least_one(ah__samples_median(&workload->samples[kinds[i]][class]));

@@ -244,15 +244,6 @@ struct pair {
     struct sums together[2][REPEATS_MOST], alone[2][REPEATS_MOST];
 };
 
-/* What has passed since then on rank 0: what follows from it is the same on all. */
-static int elapsed_ns(int64_t *out, const struct stream *room, int64_t start_ns)
-{
-    struct ah_comm *comm = room->workload->comm;
-    struct ah_dev *dev = room->workload->dev;
-    *out = dev->ops->now_ns(dev) - start_ns;
-    return comm->ops->move(comm, out, sizeof *out, 0, AH_ALL_RANKS);
-}
-
 /* Together, then each alone, close in time, so that a drifting clock hits both alike. */
 static int pair_once(struct pair *pair, struct stream *room)
 {
@@ -264,7 +255,7 @@ static int pair_once(struct pair *pair, struct stream *room)
         *together = sums_together(&room->lane[pair->lane[i]], &room->lane[pair->lane[1 - i]]);
         AH_TRY(sums_of_all(together, room));
     }
-    AH_TRY(elapsed_ns(&passed_ns, room, start_ns));
+    AH_TRY(ah__workload_elapsed(&passed_ns, room->workload, start_ns));
     int64_t least_ns = later(alone_ns, passed_ns / 4);
     for (int i = 0; i < 2; i++)
         AH_TRY(sums_alone(&pair->alone[i][pair->repeats], room, pair->lane[i], least_ns));
@@ -278,7 +269,7 @@ static int pair_measure(struct pair *pair, struct stream *room)
     int64_t start_ns = dev->ops->now_ns(dev), passed_ns;
     do {
         AH_TRY(pair_once(pair, room));
-        AH_TRY(elapsed_ns(&passed_ns, room, start_ns));
+        AH_TRY(ah__workload_elapsed(&passed_ns, room->workload, start_ns));
     } while (pair->repeats < REPEATS_MOST && passed_ns < pair_ns * times_longer(room));
     return AH_OK;
 }
@@ -323,17 +314,16 @@ static struct sums all_of(const struct sums *sums, int count)
     return all;
 }
 
-/* Other programs can only add time, so one device's fastest repetition alone counts, and of those together one of the
- * faster. Ranks take time from each other as other programs would, in slices as long as a repetition: all count. */
+/* Other programs can only add time, so the fastest repetition alone counts, and of those together one of the faster.
+ * Ranks take time from each other as other programs would, in slices as long as a repetition: all count. */
 static double pair_slowdown(const struct pair *pair, int which, const struct stream *room)
 {
     double values[REPEATS_MOST];
+    struct sums alone = fastest_of(pair->alone[which], pair->repeats);
     if (room->workload->comm->ranks > 1) {
         struct sums together = all_of(pair->together[which], pair->repeats);
-        struct sums alone = all_of(pair->alone[which], pair->repeats);
         return slowdown_of(&together, &alone, pair->lane[which] == AH_LANE_COMM ? collective_most : slowdown_most);
     }
-    struct sums alone = fastest_of(pair->alone[which], pair->repeats);
     for (int i = 0; i < pair->repeats; i++)
         values[i] = slowdown_of(&pair->together[which][i], &alone, slowdown_most);
     return low_of(values, pair->repeats);

@@ -277,6 +277,13 @@ int ah__workload_agree(struct ah_workload *workload, int status)
     return ah__comm_agree(workload->comm, status);
 }
 
+int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns)
+{
+    struct ah_comm *comm = workload->comm;
+    *out_ns = workload->dev->ops->now_ns(workload->dev) - start_ns;
+    return comm->ops->move(comm, out_ns, sizeof *out_ns, 0, AH_ALL_RANKS);
+}
+
 /* ---- items */
 
 /* The place that holds a group's parameters; null: none. */

@@ -62,6 +62,9 @@ void ah__workload_fini(struct ah_workload *workload);
 /* Waits for all ranks, so that they go on in step: AH_OK where all came so far with AH_OK, else the failure of one.
  * After one of this rank nothing is in flight any more, so that its memory can go. Collective. */
 int ah__workload_agree(struct ah_workload *workload, int status);
+/* What has passed since start_ns by the device's clock on rank 0, for all: they decide alike how often to repeat.
+ * Collective. */
+int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns);
 /* The work of an item at a place (item->partition), bound to its buffers. AH_ESTOP when told to stop. */
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
 

@@ -373,17 +373,6 @@ static int streams_run(struct stream *room, const struct ah_workload *workload, 
     return AH_OK;
 }
 
-int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
-{
-    struct stream *room;
-    AH_TRY(ah__new(&room, 1, sizeof *room));
-    room->workload = workload;
-    room->costs = &profile->costs;
-    int status = streams_run(room, workload, profile);
-    ah__free(room);
-    return status;
-}
-
 /* ---- the time through the driver */
 
 int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev)
@@ -400,4 +389,60 @@ int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev)
     }
     *notify_ns = ah__samples_median(&pings);
     return AH_OK;
+}
+
+static int ping(struct ah_dev *dev)
+{
+    struct ah_event event;
+    return dev->ops->submit(dev, &(struct ah_work){.lane = AH_LANE_H2D}, &event);
+}
+
+/* Programs one behind the other, each of which is followed by a ping when it is heard of. */
+static int notify_beside(double sums[2], struct stream *room)
+{
+    struct ah_dev *dev = room->workload->dev;
+    struct lane_record *compute = &room->lane[AH_LANE_COMPUTE];
+    struct ah_done done;
+    memset(room->lane, 0, sizeof room->lane);
+    AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+    AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+    for (int pings = 0; pings < PINGS;) {
+        AH_TRY(dev->ops->wait_any(dev, &done));
+        AH_TRY(done.status);
+        if (done.lane == AH_LANE_H2D) {
+            sums[0] += (double)(done.start_ns - compute->end_ns[pings++]);
+            sums[1] += 1;
+            continue;
+        }
+        record_add(compute, &done);
+        if (compute->submitted < PINGS)
+            AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+        AH_TRY(ping(dev));
+    }
+    return AH_OK;
+}
+
+/* Ranks that share cores keep all of them busy, so that the calling thread must wait for its turn. */
+static int notify_crowded(struct ah_profile *profile, struct stream *room)
+{
+    double sums[2] = {0};
+    if (room->workload->comm->shares < 2)
+        return AH_OK;
+    AH_TRY(ah__workload_agree(room->workload, notify_beside(sums, room)));
+    AH_TRY(ah__comm_sum(room->workload->comm, sums, 2));
+    profile->costs.lanes.notify_ns = later(profile->costs.lanes.notify_ns, (int64_t)(sums[0] / sums[1]));
+    return AH_OK;
+}
+
+int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
+{
+    struct stream *room;
+    AH_TRY(ah__new(&room, 1, sizeof *room));
+    room->workload = workload;
+    room->costs = &profile->costs;
+    int status = streams_run(room, workload, profile);
+    if (status == AH_OK)
+        status = notify_crowded(profile, room);
+    ah__free(room);
+    return status;
 }

@@ -38,6 +38,13 @@ static const struct launcher *launcher_find(int *ranks)
     return NULL;
 }
 
+/* The implementation of MPI that is used. */
+static const char *kind_of(const struct launcher *launcher)
+{
+    const char *asked = getenv("AUTOHETE_MPI");
+    return asked ? asked : launcher->kind;
+}
+
 static int transport_open(const struct ah_transport **out, const char *path)
 {
     char why[AH_TRANSPORT_WHY] = "";
@@ -63,8 +70,7 @@ static int transport_open(const struct ah_transport **out, const char *path)
 static int transport_find(const struct ah_transport **out, const char *kind, int ranks)
 {
     char path[AH_PLUGIN_PATH_BYTES], name[AH_PLUGIN_NAME_BYTES];
-    const char *asked = getenv("AUTOHETE_MPI");
-    snprintf(name, sizeof name, "mpi-%s", asked ? asked : kind);
+    snprintf(name, sizeof name, "mpi-%s", kind);
     if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(name) || !ah__plugin_find(path, name))
         return ah__fail(AH_EINPUT, "ranks: found %d started by a launcher, expected libautohete-%s.so to join them: "
                         "this program was built without it", ranks, name);
@@ -76,13 +82,13 @@ int ah_ranks_open(struct ah_ranks *out)
     int ranks;
     const struct launcher *launcher = launcher_find(&ranks);
     if (launcher && !program.comm) {
-        AH_TRY(transport_find(&program.transport, launcher->kind, ranks));
+        AH_TRY(transport_find(&program.transport, kind_of(launcher), ranks));
         AH_TRY(ah__comm_group(&program.comm, program.transport));
         ah__comm_of_program(program.comm);
         if (program.transport->ranks != ranks)
             return ah__fail(AH_EDEVICE, "ranks: found %d that MPI knows of, expected %d that were started: the "
                             "launcher belongs to another MPI than libautohete-mpi-%s.so (AUTOHETE_MPI names one)",
-                            program.transport->ranks, ranks, launcher->kind);
+                            program.transport->ranks, ranks, kind_of(launcher));
     }
     *out = (struct ah_ranks){ah__comm()->rank, ah__comm()->ranks, ah__comm()->neighbours};
     return AH_OK;

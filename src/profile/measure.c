@@ -40,17 +40,6 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
 }
 
-/* After a failure items may still be on their way; memory can only go when they have come in. */
-static void drain(struct ah_dev *dev, int status)
-{
-    char message[512];
-    struct ah_done done;
-    snprintf(message, sizeof message, "%s", ah_error());
-    while (dev->ops->wait_any(dev, &done) == AH_OK)
-        ;
-    ah__fail(status, "%s", message);
-}
-
 /* What does not depend on programs, of a profile of the same model on the same device. */
 static void take(struct ah_profile *profile, const struct ah_profile *like)
 {
@@ -64,16 +53,17 @@ static void take(struct ah_profile *profile, const struct ah_profile *like)
 static int profile_run(struct ah_workload *workload, struct ah_profile *profile, const struct ah_partition *partition,
                        struct ah_dev *dev, const struct ah_profile *like)
 {
-    AH_TRY(ah__workload_init(workload, partition, dev));
+    AH_TRY(ah__workload_agree(workload, ah__workload_init(workload, partition, dev)));
     profile->workspace_bytes = workload->programs.workspace_bytes;
     if (like) {
         take(profile, like);
         return ah__profile_rounds_programs(workload, &profile->costs);
     }
-    AH_TRY(ah__profile_notify(&profile->costs.lanes.notify_ns, dev));
+    AH_TRY(ah__workload_agree(workload, ah__profile_notify(&profile->costs.lanes.notify_ns, dev)));
     AH_TRY(ah__profile_rounds(workload, &profile->costs));
-    AH_TRY(ah__profile_streams(workload, profile));
-    return profile->ranks > 1 ? ah__profile_rounds_together(workload, &profile->costs) : AH_OK;
+    if (profile->ranks > 1)
+        AH_TRY(ah__profile_rounds_together(workload, &profile->costs));
+    return ah__profile_streams(workload, profile);
 }
 
 static int profile_measure(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev,
@@ -85,8 +75,6 @@ static int profile_measure(struct ah_profile *profile, const struct ah_partition
     workload->stop = ah__step_ranks(partition) > 1 ? NULL : stop; /* ranks stop together or not at all */
     profile_init(profile, partition, dev);
     int status = profile_run(workload, profile, partition, dev, like);
-    if (status != AH_OK)
-        drain(dev, status);
     ah__workload_fini(workload);
     ah__free(workload);
     return status;

@@ -239,17 +239,20 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs)
 {
-    AH_TRY(rounds_run(workload, &round_table[0]));
+    AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[0])));
     programs_fill(workload, costs);
     return AH_OK;
 }
 
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs)
 {
-    static const struct round_row row = {round_together, 0};
+    static const struct round_row row = {round_together, 120000000};
     static const enum ah_item_kind kinds[] = {AH_ITEM_GATHER, AH_ITEM_REDUCE};
-    for (int round = 0; round <= ROUNDS_LEAST; round++) /* as many on every rank, whatever they take */
-        AH_TRY(round_once(workload, &row, round, round > 0));
+    int64_t start_ns = workload->dev->ops->now_ns(workload->dev), passed_ns = 0;
+    for (int round = 0; round < ROUNDS_MOST && (round <= ROUNDS_LEAST || passed_ns < row.budget_ns); round++) {
+        AH_TRY(ah__workload_agree(workload, round_once(workload, &row, round, round > 0)));
+        AH_TRY(ah__workload_elapsed(&passed_ns, workload, start_ns));
+    }
     for (int class = 0; class < AH_CLASS_COUNT; class++)
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
             costs->ns[kinds[i]][class] = at_least_one(ah__samples_median(&workload->samples[kinds[i]][class]));
@@ -260,7 +263,7 @@ int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *c
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs)
 {
     for (size_t i = 0; i < AH_LENGTH(round_table); i++)
-        AH_TRY(rounds_run(workload, &round_table[i]));
+        AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[i])));
     costs_fill(workload, costs);
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         costs->lanes.launch_ns[lane] = ah__samples_median(&workload->gaps[lane]);

@@ -4,11 +4,12 @@
 
 enum { RECORDS = 512, REPEATS_MOST = 5, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33 };
 static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 150000000, ahead_ns = 6000000;
-/* Two lanes cannot hold each other up more than this: what is seen beyond it is some other program on the machine. */
-static const double slowdown_most = 4;
+/* Two lanes cannot hold each other up more than this: what is seen beyond it is some other program on the machine. A
+ * collective, which passes from rank to rank, may wait for a turn on a busy core at each hand-over. */
+static const double slowdown_most = 4, collective_most = 16;
 
-/* Lanes whose work can overlap. */
-static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST};
+/* Lanes whose work can overlap; the last where there are several ranks. */
+static const enum ah_lane stream_lanes[] = {AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_COMM};
 
 /* What one lane did during a stream. */
 struct lane_record {
@@ -22,12 +23,23 @@ struct stream {
     struct ah_workload *workload;
     const struct ah_costs *costs;
     bool fed[AH_LANE_COUNT];
+    int together; /* items of the comm lane, if it is fed: as many on every rank, whatever they take */
     struct lane_record lane[AH_LANE_COUNT];
 };
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* ---- keeping lanes busy */
 
-/* The lane's n-th item: block after block; compute alternates forward and backward. */
+/* The lane's n-th item: block after block; compute alternates forward and backward, comm gathers and reductions. */
 static struct ah_item typical_item(const struct ah_workload *workload, enum ah_lane lane, int n)
 {
     static const enum ah_item_kind kind_table[AH_LANE_COUNT][KINDS] = {
@@ -35,8 +47,9 @@ static struct ah_item typical_item(const struct ah_workload *workload, enum ah_l
         [AH_LANE_H2D] = {AH_ITEM_PREFETCH, AH_ITEM_PREFETCH},
         [AH_LANE_D2H] = {AH_ITEM_OFFLOAD, AH_ITEM_OFFLOAD},
         [AH_LANE_HOST] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_HOST},
+        [AH_LANE_COMM] = {AH_ITEM_GATHER, AH_ITEM_REDUCE},
     };
-    int turn = lane == AH_LANE_COMPUTE ? n / KINDS : n;
+    int turn = lane == AH_LANE_COMPUTE || lane == AH_LANE_COMM ? n / KINDS : n;
     return (struct ah_item){.kind = kind_table[lane][n % KINDS],
                             .partition = 1 + turn % workload->copies,
                             .param_slot = -1,
@@ -67,11 +80,11 @@ static void record_add(struct lane_record *record, const struct ah_done *done)
     record->in_flight--;
 }
 
-/* Whether every fed lane has done `least` items. */
+/* Whether every fed lane has done `least` items, and the comm lane all that ranks do together. */
 static bool stream_enough(const struct stream *stream, int least)
 {
     for (int i = 0; i < AH_LANE_COUNT; i++)
-        if (stream->fed[i] && stream->lane[i].completed < least)
+        if (stream->fed[i] && stream->lane[i].completed < (i == AH_LANE_COMM ? stream->together : least))
             return false;
     return true;
 }
@@ -84,17 +97,34 @@ static int in_flight(const struct stream *stream)
     return count;
 }
 
+/* Of the lane's first item, alone. */
+static int64_t item_ns(const struct stream *stream, enum ah_lane lane)
+{
+    int64_t ns = stream->costs->ns[typical_item(stream->workload, lane, 0).kind][AH_CLASS_BLOCK];
+    return ns > 0 ? ns : 1;
+}
+
 /* Fills the lane's queue for some time ahead: this thread may be slow to be scheduled on a busy machine. */
 static int stream_start(struct stream *stream, enum ah_lane lane)
 {
     enum { AHEAD_LEAST = 2, AHEAD_MOST = 96 };
-    int64_t item_ns = stream->costs->ns[typical_item(stream->workload, lane, 0).kind][AH_CLASS_BLOCK];
-    int64_t ahead = ahead_ns / (item_ns > 0 ? item_ns : 1);
+    int64_t ahead = ahead_ns / item_ns(stream, lane);
     ahead = ahead < AHEAD_LEAST ? AHEAD_LEAST : ahead > AHEAD_MOST ? AHEAD_MOST : ahead;
+    if (lane == AH_LANE_COMM && ahead > stream->together)
+        ahead = stream->together;
     stream->fed[lane] = true;
     for (int64_t i = 0; i < ahead; i++)
         AH_TRY(stream_feed(stream, lane));
     return AH_OK;
+}
+
+/* Collectives that last as long as is looked at, and as `least` items of the other lanes and one more. */
+static int together_of(const struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
+{
+    int64_t each_ns = item_ns(stream, AH_LANE_COMM);
+    for (int i = 0; i < count; i++)
+        least_ns = later(least_ns, (least + 1) * item_ns(stream, lanes[i]));
+    return (int)earlier(later(least, least_ns / each_ns), RECORDS);
 }
 
 /* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed. */
@@ -103,6 +133,7 @@ static int stream_run(struct stream *stream, const enum ah_lane *lanes, int coun
     struct ah_dev *dev = stream->workload->dev;
     memset(stream->fed, 0, sizeof stream->fed);
     memset(stream->lane, 0, sizeof stream->lane);
+    stream->together = together_of(stream, lanes, count, least, least_ns);
     int64_t start_ns = dev->ops->now_ns(dev);
     for (int i = 0; i < count; i++)
         AH_TRY(stream_start(stream, lanes[i]));
@@ -111,28 +142,24 @@ static int stream_run(struct stream *stream, const enum ah_lane *lanes, int coun
         AH_TRY(dev->ops->wait_any(dev, &done));
         AH_TRY(done.status);
         record_add(&stream->lane[done.lane], &done);
-        if (!stream_enough(stream, least) || dev->ops->now_ns(dev) - start_ns < least_ns)
+        bool more = !stream_enough(stream, least) || dev->ops->now_ns(dev) - start_ns < least_ns;
+        if (done.lane == AH_LANE_COMM ? stream->lane[done.lane].submitted < stream->together : more)
             AH_TRY(stream_feed(stream, done.lane));
     }
     return AH_OK;
 }
 
+/* All ranks end it before the next begins. */
+static int stream_in_step(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
+{
+    return ah__workload_agree(stream->workload, stream_run(stream, lanes, count, least, least_ns));
+}
+
 /* ---- what it says */
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Time of each kind of item, how many there were, and for how long of it the other lane was busy. */
 struct sums {
-    double ns[KINDS], overlap_ns;
-    int count[KINDS];
+    double ns[KINDS], count[KINDS], overlap_ns;
 };
 
 /* Nanoseconds of [from, to] in which the lane was busy; *first is moved to the first item that ends after `from`. */
@@ -159,26 +186,41 @@ static struct sums sums_together(const struct lane_record *lane, const struct la
         if (lane->start_ns[i] < from || lane->end_ns[i] > to)
             continue;
         sums.ns[lane->kind[i]] += (double)(lane->end_ns[i] - lane->start_ns[i]);
-        sums.count[lane->kind[i]]++;
+        sums.count[lane->kind[i]] += 1;
         sums.overlap_ns += (double)busy_between(other, &first, lane->start_ns[i], lane->end_ns[i]);
     }
     return sums;
 }
 
+/* Ranks on the same cores take turns there, for milliseconds each. */
+static int64_t times_longer(const struct stream *room)
+{
+    return room->workload->comm->shares > 1 ? 2 : 1;
+}
+
+/* Of all ranks: where they share cores, one has what another lacks. */
+static int sums_of_all(struct sums *sums, const struct stream *room)
+{
+    double values[] = {sums->ns[0], sums->ns[1], sums->count[0], sums->count[1], sums->overlap_ns};
+    AH_TRY(ah__comm_sum(room->workload->comm, values, (int)AH_LENGTH(values)));
+    *sums = (struct sums){{values[0], values[1]}, {values[2], values[3]}, values[4]};
+    return AH_OK;
+}
+
 static int sums_alone(struct sums *sums, struct stream *room, enum ah_lane lane, int64_t least_ns)
 {
-    AH_TRY(stream_run(room, &lane, 1, LEAST_ALONE, least_ns));
+    AH_TRY(stream_in_step(room, &lane, 1, LEAST_ALONE, least_ns));
     *sums = sums_together(&room->lane[lane], &room->lane[lane]);
-    return AH_OK;
+    return sums_of_all(sums, room);
 }
 
 /* The fluid model turned round: work that takes `alone` was done in `together`, of which `overlap` ran at 1/slowdown.
  */
-static double slowdown_of(const struct sums *together, const struct sums *by_itself)
+static double slowdown_of(const struct sums *together, const struct sums *by_itself, double most)
 {
     double alone = 0, actual = 0;
     for (int i = 0; i < KINDS; i++) {
-        if (!together->count[i] || !by_itself->count[i])
+        if (together->count[i] <= 0 || by_itself->count[i] <= 0)
             continue;
         actual += together->ns[i];
         alone += together->count[i] * by_itself->ns[i] / by_itself->count[i];
@@ -186,49 +228,37 @@ static double slowdown_of(const struct sums *together, const struct sums *by_its
     double done_in_overlap = alone - (actual - together->overlap_ns);
     if (together->overlap_ns <= done_in_overlap)
         return 1;
-    return together->overlap_ns < slowdown_most * done_in_overlap ? together->overlap_ns / done_in_overlap
-                                                                  : slowdown_most;
+    return together->overlap_ns < most * done_in_overlap ? together->overlap_ns / done_in_overlap : most;
 }
 
 static double mean_of(const struct sums *sums)
 {
-    int count = sums->count[0] + sums->count[1];
-    return count ? (sums->ns[0] + sums->ns[1]) / count : 0;
+    double count = sums->count[0] + sums->count[1];
+    return count > 0 ? (sums->ns[0] + sums->ns[1]) / count : 0;
 }
 
-/* What one pair of lanes has shown. Other programs can only add time, so the fastest repetition alone counts, and of
- * those together one of the faster. */
+/* What one pair of lanes has shown, repetition by repetition. */
 struct pair {
     enum ah_lane lane[2];
     int repeats;
-    struct sums together[2][REPEATS_MOST], alone[2];
+    struct sums together[2][REPEATS_MOST], alone[2][REPEATS_MOST];
 };
-
-static void keep_faster(struct sums *best, const struct sums *sums)
-{
-    for (int i = 0; i < KINDS; i++) {
-        bool is_first = best->count[i] == 0;
-        if (!sums->count[i] || (!is_first && sums->ns[i] / sums->count[i] >= best->ns[i] / best->count[i]))
-            continue;
-        best->ns[i] = sums->ns[i];
-        best->count[i] = sums->count[i];
-    }
-}
 
 /* Together, then each alone, close in time, so that a drifting clock hits both alike. */
 static int pair_once(struct pair *pair, struct stream *room)
 {
     struct ah_dev *dev = room->workload->dev;
-    struct sums alone = {0};
-    int64_t start_ns = dev->ops->now_ns(dev);
-    AH_TRY(stream_run(room, pair->lane, 2, LEAST_TOGETHER, together_ns));
-    for (int i = 0; i < 2; i++)
-        pair->together[i][pair->repeats] = sums_together(&room->lane[pair->lane[i]], &room->lane[pair->lane[1 - i]]);
-    int64_t least_ns = later(alone_ns, (dev->ops->now_ns(dev) - start_ns) / 4);
+    int64_t start_ns = dev->ops->now_ns(dev), passed_ns;
+    AH_TRY(stream_in_step(room, pair->lane, 2, LEAST_TOGETHER, together_ns * times_longer(room)));
     for (int i = 0; i < 2; i++) {
-        AH_TRY(sums_alone(&alone, room, pair->lane[i], least_ns));
-        keep_faster(&pair->alone[i], &alone);
+        struct sums *together = &pair->together[i][pair->repeats];
+        *together = sums_together(&room->lane[pair->lane[i]], &room->lane[pair->lane[1 - i]]);
+        AH_TRY(sums_of_all(together, room));
     }
+    AH_TRY(ah__workload_elapsed(&passed_ns, room->workload, start_ns));
+    int64_t least_ns = later(alone_ns, passed_ns / 4);
+    for (int i = 0; i < 2; i++)
+        AH_TRY(sums_alone(&pair->alone[i][pair->repeats], room, pair->lane[i], least_ns));
     pair->repeats++;
     return AH_OK;
 }
@@ -236,10 +266,11 @@ static int pair_once(struct pair *pair, struct stream *room)
 static int pair_measure(struct pair *pair, struct stream *room)
 {
     struct ah_dev *dev = room->workload->dev;
-    int64_t start_ns = dev->ops->now_ns(dev);
-    do
+    int64_t start_ns = dev->ops->now_ns(dev), passed_ns;
+    do {
         AH_TRY(pair_once(pair, room));
-    while (pair->repeats < REPEATS_MOST && dev->ops->now_ns(dev) - start_ns < pair_ns);
+        AH_TRY(ah__workload_elapsed(&passed_ns, room->workload, start_ns));
+    } while (pair->repeats < REPEATS_MOST && passed_ns < pair_ns * times_longer(room));
     return AH_OK;
 }
 
@@ -255,19 +286,55 @@ static double low_of(double *values, int count)
     return values[count / 4];
 }
 
-static double pair_slowdown(const struct pair *pair, int which)
+static struct sums fastest_of(const struct sums *sums, int count)
+{
+    struct sums best = {0};
+    for (int n = 0; n < count; n++)
+        for (int i = 0; i < KINDS; i++) {
+            bool is_first = best.count[i] <= 0;
+            if (sums[n].count[i] <= 0 ||
+                (!is_first && sums[n].ns[i] / sums[n].count[i] >= best.ns[i] / best.count[i]))
+                continue;
+            best.ns[i] = sums[n].ns[i];
+            best.count[i] = sums[n].count[i];
+        }
+    return best;
+}
+
+static struct sums all_of(const struct sums *sums, int count)
+{
+    struct sums all = {0};
+    for (int n = 0; n < count; n++) {
+        for (int i = 0; i < KINDS; i++) {
+            all.ns[i] += sums[n].ns[i];
+            all.count[i] += sums[n].count[i];
+        }
+        all.overlap_ns += sums[n].overlap_ns;
+    }
+    return all;
+}
+
+/* Other programs can only add time, so the fastest repetition alone counts, and of those together one of the faster.
+ * Ranks take time from each other as other programs would, in slices as long as a repetition: all count. */
+static double pair_slowdown(const struct pair *pair, int which, const struct stream *room)
 {
     double values[REPEATS_MOST];
+    struct sums alone = fastest_of(pair->alone[which], pair->repeats);
+    if (room->workload->comm->ranks > 1) {
+        struct sums together = all_of(pair->together[which], pair->repeats);
+        return slowdown_of(&together, &alone, pair->lane[which] == AH_LANE_COMM ? collective_most : slowdown_most);
+    }
     for (int i = 0; i < pair->repeats; i++)
-        values[i] = slowdown_of(&pair->together[which][i], &pair->alone[which]);
+        values[i] = slowdown_of(&pair->together[which][i], &alone, slowdown_most);
     return low_of(values, pair->repeats);
 }
 
 static double pair_mean_ns(const struct pair *pair, int which)
 {
     double values[REPEATS_MOST];
+    struct sums alone = fastest_of(pair->alone[which], pair->repeats);
     for (int i = 0; i < pair->repeats; i++)
-        values[i] = mean_of(pair->together[which][i].overlap_ns > 0 ? &pair->together[which][i] : &pair->alone[which]);
+        values[i] = mean_of(pair->together[which][i].overlap_ns > 0 ? &pair->together[which][i] : &alone);
     return low_of(values, pair->repeats);
 }
 
@@ -278,7 +345,8 @@ static int64_t rate(int64_t bytes, double ns)
 
 static void rates_fill(struct ah_profile *profile, const struct ah_workload *workload, const struct pair *both)
 {
-    int64_t bytes = workload->place[1].count * ah__dtype_bytes(workload->partition->compute);
+    int64_t count = ah__part_count(workload->place[1].count, ah__step_ranks(workload->partition));
+    int64_t bytes = count * ah__dtype_bytes(workload->partition->compute);
     profile->h2d_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK]);
     profile->d2h_bytes_per_s = rate(bytes, (double)profile->costs.ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK]);
     profile->h2d_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 0));
@@ -287,30 +355,22 @@ static void rates_fill(struct ah_profile *profile, const struct ah_workload *wor
 
 static int streams_run(struct stream *room, const struct ah_workload *workload, struct ah_profile *profile)
 {
+    struct ah_comm *comm = workload->comm;
+    size_t lanes = AH_LENGTH(stream_lanes) - (comm->ranks > 1 ? 0 : 1);
+    AH_TRY(comm->ops->move(comm, &profile->costs, sizeof profile->costs, 0, AH_ALL_RANKS)); /* how long to look */
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             profile->costs.lanes.slowdown[a][b] = 1;
-    for (size_t a = 0; a < AH_LENGTH(stream_lanes); a++)
-        for (size_t b = a + 1; b < AH_LENGTH(stream_lanes); b++) {
+    for (size_t a = 0; a < lanes; a++)
+        for (size_t b = a + 1; b < lanes; b++) {
             struct pair pair = {.lane = {stream_lanes[a], stream_lanes[b]}};
             AH_TRY(pair_measure(&pair, room));
-            profile->costs.lanes.slowdown[pair.lane[0]][pair.lane[1]] = pair_slowdown(&pair, 0);
-            profile->costs.lanes.slowdown[pair.lane[1]][pair.lane[0]] = pair_slowdown(&pair, 1);
+            profile->costs.lanes.slowdown[pair.lane[0]][pair.lane[1]] = pair_slowdown(&pair, 0, room);
+            profile->costs.lanes.slowdown[pair.lane[1]][pair.lane[0]] = pair_slowdown(&pair, 1, room);
             if (pair.lane[0] == AH_LANE_H2D && pair.lane[1] == AH_LANE_D2H)
                 rates_fill(profile, workload, &pair);
         }
     return AH_OK;
-}
-
-int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
-{
-    struct stream *room;
-    AH_TRY(ah__new(&room, 1, sizeof *room));
-    room->workload = workload;
-    room->costs = &profile->costs;
-    int status = streams_run(room, workload, profile);
-    ah__free(room);
-    return status;
 }
 
 /* ---- the time through the driver */
@@ -329,4 +389,60 @@ int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev)
     }
     *notify_ns = ah__samples_median(&pings);
     return AH_OK;
+}
+
+static int ping(struct ah_dev *dev)
+{
+    struct ah_event event;
+    return dev->ops->submit(dev, &(struct ah_work){.lane = AH_LANE_H2D}, &event);
+}
+
+/* Programs one behind the other, each of which is followed by a ping when it is heard of. */
+static int notify_beside(double sums[2], struct stream *room)
+{
+    struct ah_dev *dev = room->workload->dev;
+    struct lane_record *compute = &room->lane[AH_LANE_COMPUTE];
+    struct ah_done done;
+    memset(room->lane, 0, sizeof room->lane);
+    AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+    AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+    for (int pings = 0; pings < PINGS;) {
+        AH_TRY(dev->ops->wait_any(dev, &done));
+        AH_TRY(done.status);
+        if (done.lane == AH_LANE_H2D) {
+            sums[0] += (double)(done.start_ns - compute->end_ns[pings++]);
+            sums[1] += 1;
+            continue;
+        }
+        record_add(compute, &done);
+        if (compute->submitted < PINGS)
+            AH_TRY(stream_feed(room, AH_LANE_COMPUTE));
+        AH_TRY(ping(dev));
+    }
+    return AH_OK;
+}
+
+/* Ranks that share cores keep all of them busy, so that the calling thread must wait for its turn. */
+static int notify_crowded(struct ah_profile *profile, struct stream *room)
+{
+    double sums[2] = {0};
+    if (room->workload->comm->shares < 2)
+        return AH_OK;
+    AH_TRY(ah__workload_agree(room->workload, notify_beside(sums, room)));
+    AH_TRY(ah__comm_sum(room->workload->comm, sums, 2));
+    profile->costs.lanes.notify_ns = later(profile->costs.lanes.notify_ns, (int64_t)(sums[0] / sums[1]));
+    return AH_OK;
+}
+
+int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
+{
+    struct stream *room;
+    AH_TRY(ah__new(&room, 1, sizeof *room));
+    room->workload = workload;
+    room->costs = &profile->costs;
+    int status = streams_run(room, workload, profile);
+    if (status == AH_OK)
+        status = notify_crowded(profile, room);
+    ah__free(room);
+    return status;
 }

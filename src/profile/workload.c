@@ -91,6 +91,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     }
     place->param = apart ? carve(device, grad_bytes) : place->state[0];
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
+    place->exchange = place->class == AH_CLASS_BLOCK && ranks > 1 ? carve(device, grad_bytes) : NULL;
     place->host_grad = carve(host, grad_bytes);
     place->host_landing = carve(host, grad_bytes);
     place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
@@ -256,6 +257,33 @@ void ah__workload_fini(struct ah_workload *workload)
     workload->owns_memory = false;
 }
 
+/* ---- ranks in step */
+
+/* After a failure items may still be on their way, collectives among them. */
+static void drain(struct ah_dev *dev, int status)
+{
+    char message[512];
+    struct ah_done done;
+    snprintf(message, sizeof message, "%s", ah_error());
+    while (dev->ops->wait_any(dev, &done) == AH_OK)
+        ;
+    ah__fail(status, "%s", message);
+}
+
+int ah__workload_agree(struct ah_workload *workload, int status)
+{
+    if (status != AH_OK)
+        drain(workload->dev, status);
+    return ah__comm_agree(workload->comm, status);
+}
+
+int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns)
+{
+    struct ah_comm *comm = workload->comm;
+    *out_ns = workload->dev->ops->now_ns(workload->dev) - start_ns;
+    return comm->ops->move(comm, out_ns, sizeof *out_ns, 0, AH_ALL_RANKS);
+}
+
 /* ---- items */
 
 /* The place that holds a group's parameters; null: none. */
@@ -275,16 +303,21 @@ static char *half(const struct ah_workload *workload, const struct ah_workload_p
     return on_host ? place->host_grad : place->class == AH_CLASS_BLOCK ? NULL : place->param;
 }
 
-/* Copies come from and go to memory that programs neither read nor write. */
+/* Copies and collectives of blocks come from and go to memory that programs neither read nor write. */
 static void addresses(struct ah_addresses *at, const struct ah_workload *workload, const struct ah_item *item)
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
     bool streams = item->kind == AH_ITEM_STATES_IN || item->kind == AH_ITEM_UPDATE_STREAMED;
     bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST || streams;
+    bool exchanges = ah__item_lanes[item->kind] == AH_LANE_COMM && place->exchange;
     *at = (struct ah_addresses){
-        .param = item->kind == AH_ITEM_PREFETCH ? place->state[1] : place->param,
-        .grad = item->kind == AH_ITEM_OFFLOAD ? place->state[2] : place->grad,
+        .param = exchanges                        ? place->exchange
+                 : item->kind == AH_ITEM_PREFETCH ? place->state[1]
+                                                  : place->param,
+        .grad = exchanges                       ? place->exchange
+                : item->kind == AH_ITEM_OFFLOAD ? place->state[2]
+                                                : place->grad,
         .sum = place->class == AH_CLASS_BLOCK && workload->accumulator ? workload->accumulator : place->grad,
         .shared_param = owner ? owner->param : NULL,
         .shared_sum = owner ? owner->grad : NULL,

@@ -23,6 +23,7 @@ struct ah_workload_place {
     int64_t count, decayed;           /* of the group */
     char *state[3], *grad;            /* device: p, m, v */
     char *param;                      /* device: in the compute dtype; F32: the master */
+    char *exchange;                   /* device: what collectives of a block work on, of several ranks; else null */
     char *input, *output, *saved;     /* device; input is the output of the place before */
     int64_t saved_step;               /* from one micro-batch to the next */
     char *host_state[3], *host_grad;  /* host update */
@@ -58,15 +59,22 @@ struct ah_workload {
  * caller still calls ah__workload_fini, which frees all of it. */
 int ah__workload_init(struct ah_workload *workload, const struct ah_partition *partition, struct ah_dev *dev);
 void ah__workload_fini(struct ah_workload *workload);
+/* Waits for all ranks, so that they go on in step: AH_OK where all came so far with AH_OK, else the failure of one.
+ * After one of this rank nothing is in flight any more, so that its memory can go. Collective. */
+int ah__workload_agree(struct ah_workload *workload, int status);
+/* What has passed since start_ns by the device's clock on rank 0, for all: they decide alike how often to repeat.
+ * Collective. */
+int ah__workload_elapsed(int64_t *out_ns, struct ah_workload *workload, int64_t start_ns);
 /* The work of an item at a place (item->partition), bound to its buffers. AH_ESTOP when told to stop. */
 int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, const struct ah_item *item);
 
 /* ---- rounds.c */
 
-/* Times every item alone on the machine into costs->ns, recompute_ns and selective_ns, and the gaps between items into
- * launch_ns. What runs programs is taken to last as long for each micro-batch. */
+/* Times every item alone on the machine, or beside the same item of the other ranks, into costs->ns, recompute_ns and
+ * selective_ns, and the gaps between items into launch_ns. What runs programs is taken to last as long for each
+ * micro-batch. Collective, as all that follows: ranks begin each kind of round in step. */
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
-/* Several ranks: what they do together, all in step. Collective. */
+/* Several ranks: what they do together. */
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
 /* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
@@ -75,7 +83,7 @@ void ah__samples_add(struct ah_samples *samples, int64_t ns);
 
 /* ---- streams.c */
 
-/* Lanes against each other into costs->lanes.slowdown, and the link's rates. */
+/* Lanes against each other, on all ranks in step, into costs->lanes.slowdown, and the link's rates. */
 int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile);
 /* What passes from a completion through the calling thread until a lane starts. */
 int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev);

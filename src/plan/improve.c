@@ -219,12 +219,17 @@ static int try_streams(struct descent *descent, const struct ah_plan *from)
  * in pieces. */
 static int try_activations(struct descent *descent, const struct ah_plan *from)
 {
-    enum { PARTS = 8, WAYS = 4, MORE_SLOTS = 2 };
+    enum { PARTS = 8, WAYS = 8, MORE_SLOTS = 2 };
     int most = ah__plan_most_leaving(descent->predictor);
     for (int i = 0; most > 0 && i < PARTS * WAYS; i++) {
         struct ah_plan plan = *from;
         plan.switches.offload_activations = (most * (1 + i / WAYS) + PARTS - 1) / PARTS;
         plan.switches.tiles = i & 2 ? TILES_MOST / 2 : from->switches.tiles;
+        if (i & 4) { /* what that frees is a block that need not be on the host */
+            plan.switches.offload_optimizer--;
+            plan.switches.streamed -= plan.switches.streamed > 0;
+            plan.switches.offload_params -= plan.switches.offload_params > 0;
+        }
         AH_TRY(try_refitted(descent, plan, from->switches.slots + (i & 1) * MORE_SLOTS));
     }
     return AH_OK;
@@ -329,7 +334,7 @@ static struct ah_plan leap(struct descent *descent)
  * not. What that frees or takes is less or more recomputation. */
 static int try_lines(struct descent *descent)
 {
-    enum { PARTS = 8 };
+    enum { PARTS = 2 };
     static const struct {
         int offload_params, offload_optimizer, streamed, slots, activations;
     } lines[] = {{0, 0, 1, 0, 0}, {1, 0, 0, 0, 0},  {0, 1, 0, 0, 0}, {1, 1, 0, 0, 0}, {0, 0, 0, 1, 0},

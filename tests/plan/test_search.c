@@ -5,7 +5,6 @@
 
 #include "fixture.h"
 #include "plan/fit.h"
-#include "plan/published.h"
 #include "plan/search.h"
 #include "plan/trial.h"
 #include "sched/switches.h"
@@ -329,25 +328,6 @@ static void states_stream_where_the_host_is_slow(void **state)
     gains(&(struct gain){500, 3, streaming, favour_streams, forbid_streams});
 }
 
-/* The published rule counts no activations on the host, so that nothing is gained by what it does not count. */
-static void no_activations_leave_under_the_published_rule(void **state)
-{
-    (void)state;
-    struct world world;
-    struct ah_search_report report;
-    struct ah_plan plan;
-    world_init(&world, 901, 8, "autohete");
-    favour_activations(&world);
-    world.predictor.rule = AH_MEMORY_PUBLISHED;
-    struct ah_switches recomputing = {.layers = 8, .checkpoint = 8, .slots = 2};
-    int64_t device, host;
-    ah__published_bytes(&device, &host, &world.fixture.partition, &recomputing, world.predictor.policy);
-    struct ah_budget budget = {.device_bytes = device};
-    assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
-    assert_int_equal(plan.switches.offload_activations, 0);
-    ah__predictor_fini(&world.predictor);
-}
-
 static void the_smallest_budget_named_works(void **state)
 {
     (void)state;
@@ -569,6 +549,5 @@ AH_TEST_SUITE("plan/search", cmocka_unit_test(a_limit_changes_no_step_below_it),
               cmocka_unit_test(only_our_policy_recomputes_selectively),
               cmocka_unit_test(activations_leave_where_memory_is_short),
               cmocka_unit_test(states_stream_where_the_host_is_slow),
-              cmocka_unit_test(no_activations_leave_under_the_published_rule),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -1,4 +1,5 @@
-/* The scheduler's state, shared by pick.c (what comes next) and sched.c (what happened). */
+/* The scheduler's state, shared by pick.c, updates.c and activations.c (what comes next), sched.c and complete.c (what
+ * happened). */
 #ifndef AH_SCHED_INTERNAL_H
 #define AH_SCHED_INTERNAL_H
 

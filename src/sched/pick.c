@@ -1,4 +1,5 @@
-/* What may be submitted next, lane by lane. Every rule that orders two items is here. */
+/* What may be submitted next, lane by lane: every rule that orders items of a lane, but which group is updated next
+ * (updates.c) and when activations may leave and come back (activations.c). */
 #include "sched/pick.h"
 
 /* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
@@ -337,8 +338,8 @@ static bool fetch_next(const struct ah_sched *sched, struct ah_next *next)
     return sched->config.policy->overtakes && sched->config.switches.overtaking && overtaking_next(sched, next);
 }
 
-/* Activations are needed in backward, before anything of the next iteration, by the block they belong to; and what
- * fetches would have to wait for its slot does so off the lane. */
+/* Activations are needed in backward, before anything of the next iteration, and before what blocks below need; and a
+ * fetch that would have to wait for its slot does so off the lane. */
 static bool activations_first(const struct ah_next *activations, const struct ah_next *fetch)
 {
     return fetch->item.kind == AH_ITEM_PREFETCH || fetch->waits > 0 ||

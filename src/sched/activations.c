@@ -3,7 +3,7 @@
  * are written there; on the way down they come when those have been read. Nothing here claims a slot, so
  * it cannot deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are
  * done with. */
-#include "sched/pick.h"
+#include "sched/activations.h"
 
 /* What passed the same stage before (or, going down, passes it afterwards); null: nothing that leaves. */
 static const struct group *below_in_stage(const struct ah_sched *sched, const struct group *group)

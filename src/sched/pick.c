@@ -1,6 +1,7 @@
 /* What may be submitted next, lane by lane: every rule that orders items of a lane, but which group is updated next
  * (updates.c) and when activations may leave and come back (activations.c). */
-#include "sched/pick.h"
+#include "sched/activations.h"
+#include "sched/updates.h"
 
 /* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
 static int slot_choose(const struct ah_sched *sched)

@@ -1,5 +1,4 @@
-/* Which group's states are updated next: by the host, or visiting the device. */
-#include "sched/pick.h"
+#include "sched/updates.h"
 
 /* Whether a group's update may be tried before its iteration's norm is known. After a step that was clipped the next
  * one probably is too. */

@@ -1,6 +1,6 @@
 /* What the pickers share: how an item to be submitted is begun and what it waits for. Private to sched/. */
-#ifndef AH_SCHED_PICK_H
-#define AH_SCHED_PICK_H
+#ifndef AH_SCHED_NEXT_H
+#define AH_SCHED_NEXT_H
 
 #include "sched/internal.h"
 
@@ -41,29 +41,5 @@ static inline void consider(const struct ah_sched *sched, struct choice *best, i
         return;
     *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block};
 }
-
-/* ---- updates.c ---- */
-
-/* The best group to be updated: of those that the host updates, or of those whose states stream. */
-struct choice ah__update_choose(const struct ah_sched *sched, bool streams);
-/* The next tile's update, provisional while the norm is not known; false: nothing can be updated now. */
-bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool streams);
-/* The next piece of states to come to a stage on the device, and the next one there to be updated and go home. */
-bool ah__states_next(const struct ah_sched *sched, struct ah_next *next);
-bool ah__streamed_next(const struct ah_sched *sched, struct ah_next *next);
-
-/* ---- activations.c ---- */
-
-/* A forward writes its own activations and the input of the next block, each of which may lie in a stage: whether what
- * passed that before has been sent home, for which it then waits. */
-bool ah__stage_left(const struct ah_sched *sched, struct ah_next *next);
-/* A backward's activations have been sent for, and it waits for them; or they never left. */
-bool ah__activations_here(const struct ah_sched *sched, struct ah_next *next);
-/* The next activations in order to leave, whose forward was submitted; null: there are none. */
-const struct group *ah__activations_leaving(const struct ah_sched *sched);
-/* They do. */
-void ah__activations_out(const struct ah_sched *sched, struct ah_next *next);
-/* The next ones to come back, into a stage that the block above is done with; false: not yet. */
-bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next);
 
 #endif

@@ -1,0 +1,15 @@
+/* Which group's states are updated next: by the host, or visiting the device. Private to sched/. */
+#ifndef AH_SCHED_UPDATES_H
+#define AH_SCHED_UPDATES_H
+
+#include "sched/next.h"
+
+/* The best group to be updated: of those that the host updates, or of those whose states stream. */
+struct choice ah__update_choose(const struct ah_sched *sched, bool streams);
+/* The next tile's update, provisional while the norm is not known; false: nothing can be updated now. */
+bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool streams);
+/* The next piece of states to come to a stage on the device, and the next one there to be updated and go home. */
+bool ah__states_next(const struct ah_sched *sched, struct ah_next *next);
+bool ah__streamed_next(const struct ah_sched *sched, struct ah_next *next);
+
+#endif

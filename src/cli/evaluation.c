@@ -36,19 +36,21 @@ static double speedup(const struct ah_evaluation *of, const struct ah_evaluation
 
 void ah__evaluation_head(FILE *to)
 {
-    fprintf(to, "%-17s %11s %11s %6s %9s %7s %9s %9s %7s\n", "policy", "c,p,o", "step", "ratio", "tokens/s", "TFLOPS",
+    fprintf(to, "%-17s %14s %11s %6s %9s %7s %9s %9s %7s\n", "policy", "c,p,o", "step", "ratio", "tokens/s", "TFLOPS",
             "device", "host", "speed");
 }
 
 static void row(FILE *to, const struct ah_evaluation *evaluation, double slower)
 {
     const struct ah_plan *plan = &evaluation->plan;
-    char selective[16] = "", switches[64], device[32], host[32];
+    char selective[16] = "", leaving[16] = "", switches[64], device[32], host[32];
     if (plan->switches.selective > 0)
         snprintf(selective, sizeof selective, "+%d", plan->switches.selective);
-    snprintf(switches, sizeof switches, "%d%s,%d,%d", plan->switches.checkpoint, selective,
+    if (plan->switches.offload_activations > 0)
+        snprintf(leaving, sizeof leaving, "-%d", plan->switches.offload_activations);
+    snprintf(switches, sizeof switches, "%d%s%s,%d,%d", plan->switches.checkpoint, selective, leaving,
              plan->switches.offload_params, plan->switches.offload_optimizer);
-    fprintf(to, "%-17s %11s ", evaluation->policy, switches);
+    fprintf(to, "%-17s %14s ", evaluation->policy, switches);
     if (!evaluation->fits) {
         fprintf(to, "  does not fit; %s\n", evaluation->reason);
         return;
@@ -93,7 +95,8 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
           "c,p,o     blocks that recompute, that give their parameters back after forward and fetch them again,\n"
-          "          and whose optimizer is on the host; c+n: n more recompute all but products and attention\n"
+          "          and whose optimizer is on the host; c+n: n more recompute all but products and attention;\n"
+          "          -n: what n keep for backward waits on the host\n"
           "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's\n"
           "          total or for the longest dependency cycle from a step to the next\n"
           "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"

@@ -90,6 +90,11 @@ int exact_draw(int from, int to)
     return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
 }
 
+int exact_leaving(int layers)
+{
+    return exact_draw(0, 1) * (layers > AH_ACTIVATION_STAGES ? exact_draw(0, layers - AH_ACTIVATION_STAGES) : 0);
+}
+
 /* Slots enough also where gradients wait for the norm and parameters are cast. */
 struct ah_plan exact_resident(const struct tiny *tiny)
 {
@@ -114,7 +119,7 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     if (ah__policy_find(policy)->delay == 0)
         plan.switches.streamed = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
-    plan.switches.offload_activations = exact_draw(0, 1) * exact_draw(0, plan.switches.layers - AH_ACTIVATION_STAGES);
+    plan.switches.offload_activations = exact_leaving(plan.switches.layers);
     plan.switches.embedding_on_host = exact_draw(0, 1);
     plan.switches.head_on_host = exact_draw(0, 1);
     struct ah_dev_options options = {.threads = exact_draw(1, 3),

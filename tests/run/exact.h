@@ -23,5 +23,7 @@ void exact_every_plan(const struct exact_device *device, struct tiny *tiny, cons
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time. */
 int exact_draw(int from, int to);
+/* Of so many blocks, those whose activations go to the host: none, or any number that may. */
+int exact_leaving(int layers);
 
 #endif

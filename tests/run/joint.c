@@ -170,7 +170,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     s->overtaking = exact_draw(0, 1) * s->slots;
     s->refetch_ahead = exact_draw(1, s->layers + 1);
-    s->offload_activations = exact_draw(0, 1) * exact_draw(0, s->layers - AH_ACTIVATION_STAGES);
+    s->offload_activations = exact_leaving(s->layers);
     s->embedding_on_host = exact_draw(0, 1);
     s->head_on_host = exact_draw(0, 1);
     joint->options = (struct ah_dev_options){.threads = exact_draw(1, 2),

@@ -1,4 +1,4 @@
-/* Simulations of plans during a search: each plan once, none further than matters, all of them counted.
+/* Simulations of plans during a search: none again whose time is known, none further than matters, all counted.
  *
  * Takes plans that fit, gives step times. Counts work in items that were simulated, so that a limit to it takes about
  * the same time for models of any depth and is reached at the same plan on any machine. */

@@ -1,8 +1,8 @@
 /* Activations that spend the time between forward and backward on the host: through a few stages, each the place of
  * every so many-th of the blocks that pass. On the way up a block's activations leave their stage before the next one's
- * are written there; on the way down they come when those have been read. Nothing here claims a slot, so
- * it cannot deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are
- * done with. */
+ * are written there; on the way down they come when those have been read. Nothing here claims a slot, so it cannot
+ * deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are done
+ * with. */
 #include "sched/activations.h"
 
 /* What passed the same stage before (or, going down, passes it afterwards); null: nothing that leaves. */
@@ -50,8 +50,8 @@ static void activations_init(const struct ah_sched *sched, struct ah_next *next,
 {
     int block = ah__step_next(list)->partition;
     next_init(next, kind, ah__item_lanes[kind], block, list->iteration);
-    next->item.recompute = ah__recomputes(&sched->config.switches, block);
-    next->item.selective = ah__recomputes_selectively(&sched->config.switches, block);
+    next->item.recompute = sched->groups[block].keeping == AH_KEEPS_INPUT;
+    next->item.selective = sched->groups[block].keeping == AH_KEEPS_PRODUCTS;
 }
 
 void ah__activations_out(const struct ah_sched *sched, struct ah_next *next)

@@ -26,6 +26,7 @@ struct group {
     bool streams;    /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
+    enum ah_keeping keeping; /* a block: of its activations */
     bool leaves;     /* its activations wait for backward on the host */
     int passing;     /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */

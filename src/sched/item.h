@@ -49,7 +49,7 @@ struct ah_item {
     int tile, tiles;   /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
                         * tiles: whole */
     int64_t iteration; /* 0-based since the run began */
-    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, so that none travel */
+    bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, only input */
     bool selective;    /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
     int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
     int grad_slot;     /* slot with the gradient, -1: none or dedicated */

@@ -98,8 +98,8 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
         wait_for(sched, next, &sched->input[ah__sched_ring(item->iteration)]);
     }
     const struct group *group = &sched->groups[item->partition];
-    item->recompute = sched->forward_only || ah__recomputes(&sched->config.switches, item->partition);
-    item->selective = !sched->forward_only && ah__recomputes_selectively(&sched->config.switches, item->partition);
+    item->recompute = sched->forward_only || group->keeping == AH_KEEPS_INPUT;
+    item->selective = !sched->forward_only && group->keeping == AH_KEEPS_PRODUCTS;
     item->param_slot = group->param_slot;
     return params_ready(sched, next, item->partition, false) &&
            (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
@@ -110,8 +110,8 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_item *item = &next->item;
     const struct group *group = &sched->groups[item->partition];
-    item->recompute = ah__recomputes(&sched->config.switches, item->partition);
-    item->selective = ah__recomputes_selectively(&sched->config.switches, item->partition);
+    item->recompute = group->keeping == AH_KEEPS_INPUT;
+    item->selective = group->keeping == AH_KEEPS_PRODUCTS;
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
     if (!gradient_left(sched, next, item->partition) || !ah__activations_here(sched, next))

@@ -67,6 +67,7 @@ static void groups_init(struct ah_sched *sched)
         group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
         group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
         group->param_slot = group->grad_slot = group->spare = -1;

@@ -1,6 +1,8 @@
 /* What exact clipping costs while nothing is clipped: step times without clipping, with updates that wait for the norm,
  * and with provisional updates (the planner's choice). Simulated on a machine's figures over the paper's models, then
- * for real on the CPU device with a throttled link, rounds interleaved, medians. clip [--hardware NAME] [--rounds N] */
+ * for real on the CPU device with a throttled link, rounds interleaved, medians:
+ *     clip [--hardware NAME] [--host-memory 800G] [--simulated] [--rounds N]
+ * With more host memory than that machine has, there is room for every spare set. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -14,7 +16,8 @@ static const char *const way_names[WAYS] = {"none", "waits", "overlaps"};
 /* ---- simulated --------------------------------------------------------------------------------------------------- */
 
 /* One model's plan under one of the three ways; layers 0: nothing fits. */
-static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_hardware *hardware, int way)
+static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_hardware *hardware,
+                                const char *host_memory, int way)
 {
     struct ah_hardware_info info;
     struct ah_step_options step = {.clips = way > 0};
@@ -25,7 +28,8 @@ static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_ha
     struct ah_search_report report;
     struct ah_plan plan = {.step_ns = 0};
     ah_hardware_get(&info, hardware);
-    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes};
+    struct ah_budget budget = {.device_bytes = info.device_bytes,
+                               .host_bytes = host_memory ? bench_bytes(host_memory) : info.host_bytes};
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
@@ -39,7 +43,7 @@ static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_ha
     return plan;
 }
 
-static void simulated_row(const char *name, const struct ah_hardware *hardware)
+static void simulated_row(const char *name, const struct ah_hardware *hardware, const char *host_memory)
 {
     char path[64];
     struct ah_model *model;
@@ -49,7 +53,7 @@ static void simulated_row(const char *name, const struct ah_hardware *hardware)
     BENCH(ah_model_load(&model, path));
     BENCH(ah_model_record(&graph, model, 8, 1024, AH_BF16));
     for (int way = 0; way < WAYS; way++)
-        plan[way] = simulated(graph, hardware, way);
+        plan[way] = simulated(graph, hardware, host_memory, way);
     double none = (double)plan[0].step_ns;
     printf("  %-4s %9.1f ms %9.1f ms %+6.1f%% %9.1f ms %+6.1f%%   %2d of %2d blocks, %6.1f -> %6.1f GiB host\n", name,
            none / 1e6, (double)plan[1].step_ns / 1e6, 100 * ((double)plan[1].step_ns / none - 1),
@@ -61,17 +65,17 @@ static void simulated_row(const char *name, const struct ah_hardware *hardware)
     ah_model_free(model);
 }
 
-static void simulated_table(const char *name)
+static void simulated_table(const char *name, const char *host_memory)
 {
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, name));
     printf("simulated on %s, bf16, batch 8 of 1024 tokens, best plan of each; host memory without and with "
-           "spare sets\n",
-           name);
+           "spare sets%s%s\n",
+           name, host_memory ? "; of at most " : "", host_memory ? host_memory : "");
     printf("  %-4s %12s %12s %7s %12s %7s   spare sets\n", "", "no clipping", way_names[1], "", way_names[2], "");
     for (size_t i = 0; i < AH_LENGTH(models); i++)
-        simulated_row(models[i], hardware);
+        simulated_row(models[i], hardware, host_memory);
     ah_hardware_free(hardware);
 }
 
@@ -134,14 +138,19 @@ static void real_table(int rounds)
 
 int main(int argc, char **argv)
 {
-    const char *hardware = "a100-40g";
+    const char *hardware = "a100-40g", *host_memory = NULL;
     int rounds = 5;
+    bool only_simulated = false;
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &hardware, "the machine that is simulated"},
+        {"host-memory", BENCH_TEXT, &host_memory, "instead of that machine's"},
+        {"simulated", BENCH_FLAG, &only_simulated, "nothing is trained"},
         {"rounds", BENCH_COUNT, &rounds, "trainings of each kind, 16 at most"},
     };
     BENCH_OPTIONS(argc, argv, "What exact clipping costs while nothing is clipped.", options);
-    simulated_table(hardware);
+    simulated_table(hardware, host_memory);
+    if (only_simulated)
+        return 0;
     real_table(bench_least(rounds, MOST_ROUNDS));
     return 0;
 }

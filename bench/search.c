@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "plan/config.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 

@@ -1,8 +1,9 @@
-/* What a switch of the plan gains, selective recomputation, states that stream or activations on the host: the best
- * plan with it against the best plan without it, everything else alike.
- * Simulated for the paper's models on a machine of public figures within several budgets of device memory:
- *     switches [--without streams|activations] [--hardware NAME] [--budgets 12G,16G,24G,40G] [--batch N] [--seq N]
- *              [--model 8b]
+/* What a switch of the plan gains, selective recomputation, states that stream, activations on the host or a place that
+ * embedding and head share: the best plan with it against the best plan without it, everything else alike.
+ * Simulated for the paper's models (which tie their embeddings; for the last switch for those of models/ that do not)
+ * on a machine of public figures within several budgets of device memory:
+ *     switches [--without streams|activations|sharing] [--hardware NAME] [--ranks N] [--budgets 12G,16G,24G,40G]
+ *              [--batch N] [--seq N] [--model 8b]
  * or trained for real on the CPU device with a throttled link, where memory binds:
  *     switches --trained [--without streams|activations] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
@@ -18,7 +19,7 @@ enum { MOST_ROUNDS = 16, MOST_STEPS = 400 };
 
 struct settings {
     const char *hardware, *budgets, *model, *without;
-    int batch, seq, rounds, steps;
+    int ranks, batch, seq, rounds, steps;
     bool trained;
 };
 
@@ -33,6 +34,7 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     policy.selective &= strcmp(without, "selective") != 0;
     policy.streams &= strcmp(without, "streams") != 0;
     policy.activations &= strcmp(without, "activations") != 0;
+    policy.shares_ends &= strcmp(without, "sharing") != 0;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
     if (status != AH_EBUDGET)
@@ -44,12 +46,13 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
     char streamed[16] = "", leaving[16] = "";
+    const char *shares = s->share_ends ? "s" : "";
     if (s->streamed > 0)
         snprintf(streamed, sizeof streamed, "/%d", s->streamed);
     if (s->offload_activations > 0)
         snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
-    snprintf(text, size, "%d+%d%s,%d,%d%s,%d", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, streamed, s->slots);
+    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s", s->checkpoint, s->selective, leaving, s->offload_params,
+             s->offload_optimizer, streamed, s->slots, shares);
     return text;
 }
 
@@ -67,7 +70,8 @@ static void budget_row(struct gains *gains, const char *name, const struct ah_pa
     char text[2][64], memory[32];
     ah_size_format(memory, sizeof memory, budget->device_bytes);
     if (!search(&without, partition, profile, budget, switched)) {
-        printf("%-4s %9s   does not fit\n", name, memory);
+        bool fits = search(&with, partition, profile, budget, "nothing");
+        printf("%-4s %9s   does not fit%s\n", name, memory, fits ? " but with it" : "");
         return;
     }
     search(&with, partition, profile, budget, "nothing");
@@ -96,6 +100,10 @@ static void note(const struct ah_partition *partition, const struct ah_profile *
                (double)both / 1e6, (double)profile->costs.recompute_ns[AH_CLASS_BLOCK] / 1e6,
                (double)predictor.costs.out_ns[AH_KEEPS_ALL] / 1e6,
                (double)predictor.costs.in_ns[AH_KEEPS_ALL] / 1e6);
+    else if (strcmp(without, "sharing") == 0)
+        printf("     parameters of the embedding %.0f M, of a block %.0f M, of the head %.0f M\n",
+               (double)partition->groups[0].elements / 1e6, (double)partition->groups[1].elements / 1e6,
+               (double)partition->groups[partition->layers + 1].elements / 1e6);
     else
         printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
                (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
@@ -109,13 +117,13 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
 {
     char path[64], word[32];
     struct ah_hardware_info info;
-    struct ah_step_options step = {.clips = true};
-    struct ah_estimate_options options = {.ranks = 1, .optimizer = optimizer};
+    struct ah_step_options step = {.clips = true, .ranks = s->ranks};
+    struct ah_estimate_options options = {.ranks = s->ranks, .optimizer = optimizer};
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_profile *profile;
-    snprintf(path, sizeof path, "models/gpt-%s.json", name);
+    snprintf(path, sizeof path, strchr(name, '-') ? "models/%s.json" : "models/gpt-%s.json", name);
     ah_hardware_get(&info, hardware);
     BENCH(ah_model_load(&model, path));
     BENCH(ah_model_record(&graph, model, s->batch, s->seq, AH_BF16));
@@ -136,17 +144,22 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
 
 static int simulated(const struct settings *s)
 {
-    static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
+    static const char *const tied[] = {"2b",  "4b",  "6b",  "8b",  "10b", "12b",
+                                       "14b", "16b", "18b", "20b", "22b", NULL};
+    static const char *const untied[] = {"tinyllama-1.1b", "pythia-1.4b",  "mistral-7b", "qwen2.5-7b",
+                                         "llama-3.1-8b",   "qwen3-8b", NULL};
+    const char *const *models = strcmp(s->without, "sharing") == 0 ? untied : tied;
     static const char *const optimizers[] = {"autohete", "deepspeed", "pytorch"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, s->hardware));
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective-a,p,o/streamed,slots\n",
-               s->hardware, s->batch, s->seq, optimizers[i], s->without);
+               "c+selective-a,p,o/streamed,slots%s\n",
+               s->hardware, s->batch, s->seq, optimizers[i], s->without,
+               models == untied ? ", s: shared" : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
-        for (size_t m = 0; m < AH_LENGTH(models); m++)
+        for (size_t m = 0; models[m]; m++)
             if (!s->model || strcmp(s->model, models[m]) == 0)
                 model_rows(&gains, models[m], s, hardware, optimizers[i]);
         size_t count = gains.count < AH_LENGTH(gains.percent) ? gains.count : AH_LENGTH(gains.percent);
@@ -244,14 +257,15 @@ static int trained(const struct settings *s)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective",
+    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective", .ranks = 1,
                          .batch = 8, .seq = 1024,
                          .rounds = 5, .steps = 16};
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one, like 4b"},
-        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams or activations"},
+        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations or sharing"},
+        {"ranks", BENCH_COUNT, &s.ranks, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
         {"trained", BENCH_FLAG, &s.trained, "trains for real on the CPU device instead"},
@@ -260,8 +274,8 @@ int main(int argc, char **argv)
     };
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
     if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0 &&
-        strcmp(s.without, "activations") != 0) {
-        fprintf(stderr, "--without: found \"%s\", expected selective, streams or activations\n", s.without);
+        strcmp(s.without, "activations") != 0 && strcmp(s.without, "sharing") != 0) {
+        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations or sharing\n", s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "paper/claims.h"
+#include "paper/findings.h"
 
 static const char *const systems[PAPER_FIFO] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "StrongHold, best W"};
 

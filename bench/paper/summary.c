@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "paper/findings.h"
 #include "paper/notes.h"
-#include "paper/results.h"
 #include "paper/statements.h"
 
 static const char *const names[PAPER_POLICIES] = {"ZeRO-Offload",       "PatrickStar",
@@ -14,37 +14,16 @@ static const char *const names[PAPER_POLICIES] = {"ZeRO-Offload",       "Patrick
                                                   "itself without priorities", "itself as published",
                                                   "AutoHete"};
 
-/* Mean and most of AutoHete's speed over a system at batch 8, and the range at the others; 0: not reported. */
-const struct paper_reported paper_reported[PAPER_MACHINES][PAPER_POLICIES] = {
-    {{1.85, 2.08}, {1.63, 1.91}, {1.32, 1.41}, {0, 0}, {1.16, 1.24}},
-    {{2.23, 2.67}, {1.65, 1.79}, {1.44, 1.52}, {0, 0}, {1.21, 1.30}}};
+/* The range of AutoHete's speed over a system at the other batches; 0: not reported. */
 static const double range[PAPER_POLICIES][2] = {{1.39, 3.1}, {1.08, 1.91}, {1.04, 1.48}};
 
 /* ---- ratios ------------------------------------------------------------------------------------------------------ */
-
-static void spread_add(struct paper_spread *spread, double ratio)
-{
-    if (!isfinite(ratio))
-        return;
-    spread->least = spread->count ? fmin(spread->least, ratio) : ratio;
-    spread->most = spread->count ? fmax(spread->most, ratio) : ratio;
-    spread->mean = (spread->mean * spread->count + ratio) / (spread->count + 1);
-    spread->count++;
-}
-
-struct paper_spread paper_spread_of(const struct paper_cell *cells, enum paper_policy policy)
-{
-    struct paper_spread spread = {0};
-    for (int model = 0; model < PAPER_MODELS; model++)
-        spread_add(&spread, paper_ratio(&cells[model], policy));
-    return spread;
-}
 
 static struct paper_spread spread_of_same_plan(const struct paper_cell *cells)
 {
     struct paper_spread spread = {0};
     for (int model = 0; model < PAPER_MODELS; model++)
-        spread_add(&spread, cells[model].same_plan);
+        paper_spread_add(&spread, cells[model].same_plan);
     return spread;
 }
 
@@ -56,7 +35,7 @@ static struct paper_spread spread_of_other_batches(const struct paper_results *r
     for (int machine = 0; machine < PAPER_MACHINES; machine++)
         for (int batch = 0; batch < PAPER_BATCHES; batch++)
             for (int model = 0; model < PAPER_MODELS && paper_batches[batch] != 8; model++)
-                spread_add(&spread, paper_ratio(&results->models[world][machine][batch][model], policy));
+                paper_spread_add(&spread, paper_ratio(&results->models[world][machine][batch][model], policy));
     return spread;
 }
 
@@ -112,38 +91,6 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
 }
 
 /* ---- what fits --------------------------------------------------------------------------------------------------- */
-
-int paper_largest_model(const struct paper_cell *cells, enum paper_policy policy)
-{
-    int largest = 0;
-    for (int model = 0; model < PAPER_MODELS; model++)
-        largest = cells[model].of[policy].fits ? cells[model].point.billions : largest;
-    return largest;
-}
-
-double paper_last_that_fits(const struct paper_sweep *sweep, enum paper_policy policy)
-{
-    double last = 0;
-    for (size_t i = 0; i < sweep->count; i++)
-        last = sweep->cells[i].of[policy].fits ? sweep->x[i] : last;
-    return last;
-}
-
-double paper_first_that_fits(const struct paper_sweep *sweep, enum paper_policy policy)
-{
-    for (size_t i = 0; i < sweep->count; i++)
-        if (sweep->cells[i].of[policy].fits)
-            return sweep->x[i];
-    return NAN;
-}
-
-double paper_small_over_large(const struct paper_sweep *sweep, enum paper_policy ours)
-{
-    double best = 0;
-    for (enum paper_policy p = 0; p <= PAPER_STRONGHOLD; p++)
-        best = fmax(best, sweep->cells[sweep->count - 1].of[p].tokens_per_s);
-    return sweep->cells[1].of[ours].tokens_per_s / best;
-}
 
 static void largest_models(struct ah_buf *buf, const struct paper_cell *cells)
 {

@@ -309,6 +309,19 @@ static void narrow_add(const struct bind *bind, char *to, const char *from)
     task->as.cast.zero_count = group_of(bind)->gap_count;
 }
 
+/* Embedding and head may have their gradients in one place, one after the other, and different gaps. */
+static void gaps_clear(const struct bind *bind)
+{
+    if (group_of(bind)->gap_count == 0 || bind->binding->partition->shared_group >= 0)
+        return;
+    struct ah_task *task = task_add(bind, AH_TASK_CAST);
+    task->as.cast.to = bind->at->grad;
+    task->as.cast.from = bind->at->grad;
+    task->as.cast.to_dtype = task->as.cast.from_dtype = AH_F32;
+    task->as.cast.zeros = group_of(bind)->gaps;
+    task->as.cast.zero_count = group_of(bind)->gap_count;
+}
+
 /* This rank's part: from its masters, whose gaps are zero, or from where it has been fetched to. */
 static void part_cast(const struct bind *bind)
 {
@@ -392,6 +405,8 @@ static void backward(const struct bind *bind)
     programs_add(bind, before, AH_PROGRAM_BACKWARD, AH_PROGRAM_BACKWARD_ADD);
     if (bind->binding->partition->compute != AH_F32) /* complete: rounded once */
         narrow_add(bind, bind->at->grad, bind->at->sum);
+    else if (bind->binding->class != AH_CLASS_BLOCK)
+        gaps_clear(bind);
     if (is_sharded(bind)) /* the norm is that of the sum */
         return;
     norm_add(bind);

@@ -131,12 +131,12 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
             "\"streamed\": %d, \"a\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
-            "\"embedding_on_host\": %s, \"head_on_host\": %s}",
+            "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_ends\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.streamed,
             plan->switches.offload_activations, plan->switches.slots, plan->switches.refetch_ahead,
             plan->switches.embedding_on_host ? "true" : "false",
-            plan->switches.head_on_host ? "true" : "false");
+            plan->switches.head_on_host ? "true" : "false", plan->switches.share_ends ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);
     number(to, "bound_ratio", fits ? (double)plan->step_ns / (double)plan->bound_ns : NAN);

@@ -83,7 +83,7 @@ struct ah_task {
             void *to; /* apart from `from`; or, F32 to AH_BF16, where it is: narrowed in place */
             const void *from;
             enum ah_dtype to_dtype, from_dtype; /* AH_F32 and AH_BF16; rounds to nearest even */
-            int64_t count;
+            int64_t count;                /* 0: nothing but zeros */
             const struct ah_range *zeros; /* elements of `to` that become zero instead; must outlive the work */
             int zero_count;
         } cast;

@@ -192,13 +192,17 @@ static int candidates_spread(struct ah_candidates *candidates, const struct ah_p
     };
     struct ah_switches *switches = &plan.switches;
     bool whole = layers <= AH_CANDIDATES_WHOLE_LAYERS;
-    for (int places = 0; places < (predictor->policy->plain ? 1 : 4); places++)
+    int all = predictor->policy->plain ? 1 : ah__plan_shares_ends(predictor) ? 8 : 4;
+    for (int places = 0; places < all; places++)
         for (int o = 0; o <= layers; o = next_of(o, layers, many))
             for (int p = 0; p <= o; p = next_of(p, o, many)) {
                 switches->offload_optimizer = o;
                 switches->offload_params = p;
                 switches->embedding_on_host = places & 1;
                 switches->head_on_host = places & 2;
+                switches->share_ends = places & 4;
+                if (!ah__switches_valid(switches))
+                    continue;
                 AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
                              : candidates_streamed(candidates, plan, predictor, budget));
             }

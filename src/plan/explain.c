@@ -1,5 +1,6 @@
 /* Why this plan: the integer program's answer and the neighbours, all under the same simulator. */
 #include "base/format.h"
+#include "plan/config.h"
 #include "plan/cost.h"
 #include "plan/fit.h"
 #include "plan/search.h"
@@ -8,7 +9,7 @@
 struct row {
     const char *what;
     int c, p, o, slots, spares, ahead, selective, streamed, a;
-    bool embedding, head;
+    bool embedding, head, ends;
 };
 
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
@@ -24,7 +25,8 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
-    return ah__switches_valid(switches) && switches->refetch_ahead >= 1 &&
+    bool shares = !switches->share_ends || ah__plan_shares_ends(predictor);
+    return ah__switches_valid(switches) && shares && switches->refetch_ahead >= 1 &&
            switches->slots >= ah__sched_min_slots(&config);
 }
 
@@ -64,6 +66,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         {.what = "one spare set fewer", .spares = -1},
         {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
         {.what = "embedding moved", .embedding = true}, {.what = "head moved", .head = true},
+        {.what = "ends shared or not", .ends = true},
     };
     for (size_t i = 0; i < AH_LENGTH(moves); i++) {
         const struct row *move = &moves[i];
@@ -81,6 +84,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         plan.switches.refetch_ahead += move->ahead;
         plan.switches.embedding_on_host ^= move->embedding;
         plan.switches.head_on_host ^= move->head;
+        plan.switches.share_ends ^= move->ends;
         if ((move->p || move->o) && possible(&plan.switches, predictor))
             ah__plan_fit(&plan, predictor, budget);
         if (possible(&plan.switches, predictor))
@@ -107,7 +111,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.offload_params = cpo.p;
     plan.switches.offload_optimizer = cpo.o;
     plan.switches.selective = plan.switches.streamed = plan.switches.offload_activations = 0;
-    plan.switches.embedding_on_host = plan.switches.head_on_host = false;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = plan.switches.share_ends = false;
     plan.switches.refetch_ahead = 1;
     ah__plan_fit(&plan, predictor, budget);
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));

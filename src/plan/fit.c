@@ -1,5 +1,6 @@
 #include "plan/fit.h"
 
+#include "plan/config.h"
 #include "plan/published.h"
 
 int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
@@ -24,6 +25,12 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
     int most = predictor->partition->layers - AH_ACTIVATION_STAGES;
     bool may = predictor->policy->activations && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
     return may && most > 0 ? most : 0;
+}
+
+bool ah__plan_shares_ends(const struct ah_predictor *predictor)
+{
+    return predictor->policy->shares_ends && predictor->rule == AH_MEMORY_LAYOUT &&
+           ah__plan_has_ends(predictor->partition);
 }
 
 int ah__plan_farthest_refetch(const struct ah_switches *switches)

@@ -21,6 +21,9 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 
+/* Whether the policy lets embedding and head of this model share a place, with switches that allow it. */
+bool ah__plan_shares_ends(const struct ah_predictor *predictor);
+
 /* The refetch distance beyond which nothing changes: from the first backward step down to the lowest block that
  * refetches. */
 int ah__plan_farthest_refetch(const struct ah_switches *switches);

@@ -102,6 +102,11 @@ static void settle_activations(struct ah_switches *switches, const struct descen
     switches->offload_activations = switches->offload_activations < 0 ? 0 : switches->offload_activations;
 }
 
+static void settle_ends(struct ah_switches *switches)
+{
+    switches->share_ends = switches->share_ends && ah__may_share_ends(switches);
+}
+
 /* As early as can be where the best plan fetches so, else as early as that one does. */
 static void settle_ahead(struct ah_switches *switches, const struct descent *descent)
 {
@@ -118,6 +123,7 @@ static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
     struct ah_switches *switches = &plan.switches;
     settle_streamed(switches, descent);
     settle_activations(switches, descent);
+    settle_ends(switches);
     switches->spares = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
@@ -237,10 +243,12 @@ static int try_activations(struct descent *descent, const struct ah_plan *from)
 
 static int try_places(struct descent *descent, const struct ah_plan *from)
 {
-    for (int flips = 1; flips < 4; flips++) {
+    for (int flips = 1; flips < (ah__plan_shares_ends(descent->predictor) ? 8 : 4); flips++) {
         struct ah_plan plan = *from;
         plan.switches.embedding_on_host ^= (flips & 1) != 0;
         plan.switches.head_on_host ^= (flips & 2) != 0;
+        plan.switches.share_ends ^= (flips & 4) != 0;
+        settle_ends(&plan.switches);
         plan.switches.slots = INT_MAX;
         AH_TRY(try_plan(descent, plan));
         for (int more = -2; more <= 2; more++) { /* what that frees or takes is worth a block or two */
@@ -268,6 +276,12 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         struct ah_plan plan = *from;
         plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
+    }
+    for (int more = -1; descent->predictor->policy->overtakes && more <= 1; more += 2) {
+        struct ah_plan plan = *from;
+        plan.switches.overtaking += more;
+        if (plan.switches.overtaking >= 0)
+            AH_TRY(try_plan(descent, plan));
     }
     for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
         struct ah_plan plan = *from;
@@ -314,6 +328,9 @@ static struct ah_plan leap(struct descent *descent)
         switches->head_on_host = !switches->head_on_host;
     if (!draw(descent, 0, 7))
         switches->embedding_on_host = !switches->embedding_on_host;
+    if (ah__plan_shares_ends(descent->predictor) && !draw(descent, 0, 3))
+        switches->share_ends = !switches->share_ends;
+    settle_ends(switches);
     if (descent->predictor->policy->selective && draw(descent, 0, 1))
         switches->selective += draw(descent, -4, 4);
     if (ah__predictor_streams(descent->predictor) && draw(descent, 0, 1))
@@ -328,6 +345,34 @@ static struct ah_plan leap(struct descent *descent)
         switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
     settle_ahead(switches, descent);
     return plan;
+}
+
+/* The same blocks in another order: pieces (of any number), slots, overtaking, refetches and spare sets depend on each
+ * other, so that several of them at once may be faster where none alone is. */
+static int try_reordered(struct descent *descent)
+{
+    enum { MORE_SLOTS = 2, MORE_SPARES = 2 };
+    struct ah_plan plan = *descent->best;
+    struct ah_switches *switches = &plan.switches;
+    int spares = switches->spares, overtaking = switches->overtaking;
+    if (draw(descent, 0, 1) && !descent->predictor->policy->plain)
+        switches->tiles = draw(descent, 1, TILES_MOST);
+    if (draw(descent, 0, 1))
+        switches->slots += draw(descent, -MORE_SLOTS, MORE_SLOTS);
+    if (draw(descent, 0, 1) && descent->predictor->policy->overtakes)
+        overtaking = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : overtaking + draw(descent, -1, 1);
+    if (!draw(descent, 0, 3) && switches->offload_params)
+        switches->refetch_ahead = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
+    switches->overtaking = overtaking > 0 ? overtaking : 0;
+    if (!fit(&plan, descent))
+        return AH_OK;
+    if (draw(descent, 0, 1)) {
+        int most = switches->spares;
+        spares = draw(descent, 0, 1) ? draw(descent, 0, most) : spares + draw(descent, -MORE_SPARES, MORE_SPARES);
+        switches->spares = spares < 0 ? 0 : spares < most ? spares : most;
+        ah__plan_measure(&plan, descent->predictor);
+    }
+    return try_fitted(descent, &plan);
 }
 
 /* One switch after the other, or some together, as far as it helps: steps grow while they do and shrink while they do
@@ -411,6 +456,10 @@ int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struc
         AH_TRY(descend(&descent));
     while (best->step_ns > enough_ns && trials->items < descent.most && leaps-- > 0) {
         int64_t before = ah__trial_score_ns(best);
+        if (draw(&descent, 0, 1)) { /* blocks lead further than order, so that a better order begins no new descent */
+            AH_TRY(try_reordered(&descent));
+            continue;
+        }
         struct ah_plan plan = leap(&descent);
         if (draw(&descent, 0, 2))
             AH_TRY(try_refitted(&descent, plan, best->switches.slots + draw(&descent, -1, 2)));

@@ -5,10 +5,10 @@
 #include "plan/trial.h"
 
 /* Replaces `best`, whose step_ns is simulated, by the fastest plan within the budget that it finds by changing a few
- * switches at a time, until nothing helps, then by so many leaps of several switches at once, each followed by the same
- * where it helped. Ends when so many more items were simulated or hardly anything is left to gain over floor_ns, which
- * no plan can beat. The predictor is that of the trials or one with a narrower policy of the same costs. The same input
- * gives the same plan. */
+ * switches at a time, until nothing helps, then by so many leaps: several switches at once, followed by the same where
+ * that helped, or another order of the same blocks. Ends when so many more items were simulated or hardly anything is
+ * left to gain over floor_ns, which no plan can beat. The predictor is that of the trials or one with a narrower policy
+ * of the same costs. The same input gives the same plan. */
 int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
                      int64_t floor_ns, int64_t items, int leaps);
 

@@ -18,7 +18,9 @@ struct sizes {
     int64_t stage_state, stages;    /* one of p, m, v of a tile that streams; all stages */
     int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
-    int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it */
+    int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
+                                        * they share a place */
+    int64_t ends; /* parameters of embedding and head in the place that they share */
     /* of one micro-batch */
     int64_t input, saved, kept, embedding_saved, boundary, head_saved;
     int micro_batches;
@@ -136,6 +138,13 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
+    if (ah__share_gradients(switches, partition->step.clips)) {
+        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sum_bytes(partition, switches->layers + 1,
+                                                                          sizes->buffer[AH_CLASS_HEAD], switches));
+        sizes->head_grad = 0;
+    }
+    if (switches->share_ends)
+        sizes->ends = max_bytes(sizes->buffer[AH_CLASS_EMBEDDING], sizes->buffer[AH_CLASS_HEAD]);
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
     if (partition->compute != AH_F32 && !partition->step.infers)
@@ -202,13 +211,14 @@ static int inputs_count(const struct ah_switches *switches)
 static int64_t dedicated_bytes(const struct sizes *sizes, enum ah_class class)
 {
     bool host = sizes->on_host[class];
-    return (host ? 0 : sizes->states * sizes->state[class]) + (host || sizes->copies ? sizes->buffer[class] : 0);
+    bool apart = (host || sizes->copies) && sizes->ends == 0;
+    return (host ? 0 : sizes->states * sizes->state[class]) + (apart ? sizes->buffer[class] : 0);
 }
 
-/* Device bytes that belong to no block: the same under every (c, p, o). */
+/* Device bytes that belong to no block: the same under every (c, p, o) with embedding and head where they are. */
 static int64_t outside_bytes(const struct sizes *sizes)
 {
-    int64_t bytes = sizes->embedding_grad + sizes->head_grad;
+    int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
            sizes->stages + AH_ACTIVATION_STAGES * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens +
@@ -306,8 +316,10 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-    if ((g->on_host || sizes->copies) && class != AH_CLASS_BLOCK)
-        g->param_offset = place(&layout->device_bytes, sizes->buffer[class]);
+    if (sizes->ends && class == AH_CLASS_HEAD)
+        g->param_offset = layout->groups[0].param_offset;
+    else if ((g->on_host || sizes->copies) && class != AH_CLASS_BLOCK)
+        g->param_offset = place(&layout->device_bytes, sizes->ends ? sizes->ends : sizes->buffer[class]);
     if (class == AH_CLASS_HEAD)
         g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }
@@ -369,6 +381,8 @@ static void place_device(struct ah_layout *layout, const struct ah_partition *pa
     layout->tokens_offset = place(end, 2 * sizes->tokens);
     layout->results_offset = place(end, 2 * sizes->results);
     layout->groups[0].grad_offset = place(end, sizes->embedding_grad);
+    if (sizes->embedding_grad > 0 && sizes->head_grad == 0)
+        layout->groups[switches->layers + 1].grad_offset = layout->groups[0].grad_offset;
 }
 
 static void place_host(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)

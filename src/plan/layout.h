@@ -6,10 +6,11 @@
  *
  * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two
  * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
- * bytes. The region ends with the last byte of the embedding's gradient, which every training step writes and reads
- * whole, so the highest byte a device sees in use is exactly device_bytes - 1. Gradients of parameters are summed in
- * F32 whatever the compute dtype is: those of blocks in one accumulator, one after the other (so that the gaps between
- * parameters stay zero), those of embedding and head, which a device sees in several items, where they stay. */
+ * bytes. The region ends with the last byte of the embedding's gradient (where the head's lies in the same place, of
+ * the larger), which every training step writes and reads whole, so the highest byte a device sees in use is exactly
+ * device_bytes - 1. Gradients of parameters are summed in F32 whatever the compute dtype is: those of blocks in one
+ * accumulator, one after the other (so that the gaps between parameters stay zero), those of embedding and head,
+ * which a device sees in several items, where they stay. */
 #ifndef AH_PLAN_LAYOUT_H
 #define AH_PLAN_LAYOUT_H
 
@@ -27,9 +28,11 @@ struct ah_layout_group {
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
     int64_t state_bytes;      /* of one of the three (floats), rounded up: m lies at state_offset + state_bytes */
     int64_t host_grad_offset; /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    int64_t param_offset;     /* embedding and head on the host: their dedicated device parameters; else -1 */
+    int64_t param_offset;     /* embedding and head on the host, or of several ranks: their dedicated device parameters;
+                               * else -1. Where the plan says so (share_ends) the same place for both */
     int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1. F32 while they are
-                               * summed, then narrowed to the compute dtype in their place */
+                               * summed, then narrowed to the compute dtype in their place. The same place for both
+                               * where they share their parameters' and no update of the head waits for the norm */
     int64_t input_offset;     /* blocks and head: the activation that enters */
     int64_t saved_offset;     /* blocks: what is kept for backward, or made again */
     int64_t host_activations_offset; /* where input and what is kept behind it wait for backward */

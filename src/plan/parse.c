@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "plan/config.h"
 #include "plan/fit.h"
 #include "plan/search.h"
 
@@ -49,6 +50,11 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.tiles > AH_SCHED_MOST_TILES)
         return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles,
                         plan->switches.tiles, AH_SCHED_MOST_TILES);
+    int status = ah__plan_check_ends(&plan->switches, predictor->partition);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "--plan");
+    if (plan->switches.share_ends && !predictor->policy->shares_ends)
+        return ah__fail(AH_EINPUT, "--plan: ends=shared: found policy %s, expected autohete", predictor->policy->name);
     if (plan->switches.streamed > 0 && predictor->policy->delay > 0)
         return ah__fail(AH_EINPUT, "--plan: streamed=%d: found policy %s, expected a synchronous one",
                         plan->switches.streamed, predictor->policy->name);

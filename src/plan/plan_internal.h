@@ -27,17 +27,28 @@ enum {
     AH_PLAN_GIVEN_SELECTIVE = 128, /* open: none */
     AH_PLAN_GIVEN_STREAMED = 256,  /* open: none */
     AH_PLAN_GIVEN_ACTIVATIONS = 512, /* open: none */
+    AH_PLAN_GIVEN_ENDS = 1024,       /* open: apart */
 };
 
 /* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,
  * ahead=N, tiles=N, overtaking=N, spares=N, selective=N, streamed=N, a=N, embedding=host|device, head=host|device,
- * in any order, for a model of `layers` blocks. Fills all switches of *out, zeroes the predictions and the signature,
- * leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
+ * ends=shared|apart, in any order, for a model of `layers` blocks. Fills all switches of *out, zeroes the predictions
+ * and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.
  * AH_EIO, AH_EINPUT; AH_ESTALE when another version of AutoHete wrote it. */
 int ah__plan_read(struct ah_plan *out, const char *path);
+
+/* Embedding and head may share a place in some plan of the model: neither's parameters are needed while the other's
+ * are. */
+static inline bool ah__plan_has_ends(const struct ah_partition *partition)
+{
+    return partition->shared_group < 0 && !partition->code[AH_CLASS_EMBEDDING].backward_needs_params;
+}
+
+/* Whether they may where a plan says so. AH_EINPUT: "ends=shared: found X, expected Y"; the caller prefixes. */
+int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition);
 
 /* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches
  * consistent. AH_ESTALE says what differs, AH_EINPUT which switch is out of range; the caller prefixes the file. */

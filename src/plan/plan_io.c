@@ -49,6 +49,7 @@ static const struct field {
     {"streamed", FIELD_INT, offsetof(struct ah_plan, switches.streamed), 0, LAYERS_MOST, false, true},
     {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,
      true},
+    {"share_ends", FIELD_BOOL, offsetof(struct ah_plan, switches.share_ends), 0, 0, false, true},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
 };
@@ -79,6 +80,20 @@ int ah__plan_switches(const struct ah_plan *plan)
     return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
 }
 
+int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition)
+{
+    if (!switches->share_ends)
+        return AH_OK;
+    if (!ah__plan_has_ends(partition))
+        return ah__fail(AH_EINPUT, "ends=shared: found an embedding that the head, or its own backward, reads too, "
+                        "expected ends=apart for this model");
+    if (!ah__may_share_ends(switches))
+        return ah__fail(AH_EINPUT, "ends=shared: found embedding=%s and head=%s, expected both on the host, or several "
+                        "ranks", switches->embedding_on_host ? "host" : "device",
+                        switches->head_on_host ? "host" : "device");
+    return AH_OK;
+}
+
 int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partition)
 {
     if (plan->switches.layers != partition->layers)
@@ -90,7 +105,8 @@ int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partit
             "signature: found %016llx, expected %016llx: the plan is for another model, batch, micro-batch, sequence "
             "length, dtype, packing or clipping",
             (unsigned long long)plan->signature, (unsigned long long)partition->signature);
-    return ah__plan_switches(plan);
+    AH_TRY(ah__plan_switches(plan));
+    return ah__plan_check_ends(&plan->switches, partition);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

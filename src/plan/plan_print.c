@@ -118,6 +118,8 @@ static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "streamed",
                        switches->streamed, switches->offload_optimizer);
     print_activations(buf, switches);
+    if (switches->share_ends)
+        ah__buf_printf(buf, "  %-14s  embedding and head use one place on the device in turn\n", "shared");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
                        switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");

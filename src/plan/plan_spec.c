@@ -5,27 +5,28 @@
 
 enum { NUMBER_MOST = 1000000 };
 
-/* Keys of a spec. `bit` 0: must be there. `word`: host or device instead of a number. */
+/* Keys of a spec. `bit` 0: must be there. `words`: one of these instead of a number, for no and yes. */
 static const struct key {
     const char *name;
     size_t offset;
     int min;
     unsigned bit;
-    bool word;
+    const char *words[2];
 } keys[] = {
-    {"c", offsetof(struct ah_plan, switches.checkpoint), 0, 0, false},
-    {"p", offsetof(struct ah_plan, switches.offload_params), 0, 0, false},
-    {"o", offsetof(struct ah_plan, switches.offload_optimizer), 0, 0, false},
-    {"slots", offsetof(struct ah_plan, switches.slots), 1, AH_PLAN_GIVEN_SLOTS, false},
-    {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, false},
-    {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, false},
-    {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, false},
-    {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, false},
-    {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, false},
-    {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, false},
-    {"a", offsetof(struct ah_plan, switches.offload_activations), 0, AH_PLAN_GIVEN_ACTIVATIONS, false},
-    {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, true},
-    {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, true},
+    {"c", offsetof(struct ah_plan, switches.checkpoint), 0, 0, {NULL}},
+    {"p", offsetof(struct ah_plan, switches.offload_params), 0, 0, {NULL}},
+    {"o", offsetof(struct ah_plan, switches.offload_optimizer), 0, 0, {NULL}},
+    {"slots", offsetof(struct ah_plan, switches.slots), 1, AH_PLAN_GIVEN_SLOTS, {NULL}},
+    {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, {NULL}},
+    {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, {NULL}},
+    {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, {NULL}},
+    {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, {NULL}},
+    {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, {NULL}},
+    {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
+    {"a", offsetof(struct ah_plan, switches.offload_activations), 0, AH_PLAN_GIVEN_ACTIVATIONS, {NULL}},
+    {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, {"device", "host"}},
+    {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, {"device", "host"}},
+    {"ends", offsetof(struct ah_plan, switches.share_ends), 0, AH_PLAN_GIVEN_ENDS, {"apart", "shared"}},
 };
 
 static const struct key *key_find(const char *name, size_t length)
@@ -51,11 +52,13 @@ static int parse_number(int *out, const struct key *key, const char *text, int l
 
 static int parse_word(bool *out, const struct key *key, const char *text, int length)
 {
-    bool host = length == 4 && strncmp(text, "host", 4) == 0;
-    if (!host && !(length == 6 && strncmp(text, "device", 6) == 0))
-        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected host or device", key->name, length, text,
-                        length, text);
-    *out = host;
+    bool is[2];
+    for (int i = 0; i < 2; i++)
+        is[i] = strlen(key->words[i]) == (size_t)length && strncmp(text, key->words[i], (size_t)length) == 0;
+    if (!is[0] && !is[1])
+        return ah__fail(AH_EINPUT, "--plan: %s=%.*s: found '%.*s', expected %s or %s", key->name, length, text, length,
+                        text, key->words[1], key->words[0]);
+    *out = is[1];
     return AH_OK;
 }
 
@@ -72,14 +75,14 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
         return ah__fail(
             AH_EINPUT,
             "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, "
-            "selective, streamed, a, embedding, head",
+            "selective, streamed, a, embedding, head, ends",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)
         return ah__fail(AH_EINPUT, "--plan: key '%s': found twice, expected once", key->name);
     *seen |= bit;
     char *field = (char *)plan + key->offset;
-    return key->word ? parse_word((bool *)field, key, equals + 1, value_length)
+    return key->words[0] ? parse_word((bool *)field, key, equals + 1, value_length)
                      : parse_number((int *)(void *)field, key, equals + 1, value_length);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "plan/config.h"
 #include "plan/fit.h"
 
 enum { PREDICT_ITERATIONS = 8 };
@@ -60,20 +61,6 @@ int ah__predictor_ranks(const struct ah_predictor *predictor)
     return predictor->profile->ranks > 1 ? predictor->profile->ranks : 1;
 }
 
-void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
-                         const struct ah_partition *partition, const struct ah_policy *policy)
-{
-    *out = (struct ah_sched_config){
-        .switches = *switches,
-        .shared_embedding = partition->shared_group == 0,
-        .casts = partition->compute != AH_F32,
-        .clips = partition->step.clips,
-        .policy = policy,
-    };
-    out->switches.ranks = ah__ranks(switches);
-    out->switches.tiles = ah__tiles(switches);
-}
-
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
 
 /* Times of one item kind for embedding, block and head. */
@@ -118,13 +105,16 @@ static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
 }
 
 /* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for
- * backward. */
+ * backward; embedding and head optimized there once where they share a place. */
 static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    int64_t cast = times(predictor, AH_ITEM_CAST).b;
+    struct triple cast = times(predictor, AH_ITEM_CAST);
+    int64_t ends = 0;
+    if (switches->share_ends)
+        ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
     if (ah__ranks(switches) > 1)
-        return 2 * (switches->layers - switches->offload_params) * cast;
-    return predictor->partition->compute != AH_F32 ? 2 * (switches->layers - switches->offload_optimizer) * cast : 0;
+        return 2 * (switches->layers - switches->offload_params) * cast.b + ends;
+    return predictor->partition->compute != AH_F32 ? 2 * (switches->layers - switches->offload_optimizer) * cast.b : 0;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)

@@ -30,9 +30,6 @@ bool ah__predictor_streams(const struct ah_predictor *predictor);
 /* Of the profile; at least 1. */
 int ah__predictor_ranks(const struct ah_predictor *predictor);
 
-void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
-                         const struct ah_partition *partition, const struct ah_policy *policy);
-
 /* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: the busiest lane, and cycles between iterations. Where
  * nothing streams, in constant time. */
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);

@@ -3,11 +3,12 @@
  * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever
  * come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
  * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
- * thinned, so better plans may lie between them: from the best plans of several kinds the search goes some way downhill
- * over all switches (improve.c), and from the best of those to the end, with leaps. All of that happens once without
- * states that stream and activations that leave, once with the latter, then with both. Limits count simulated items,
- * not time, so that the same input gives the same plan. How far it stays behind a random search is measured by
- * bench/search, how often more of something leads to a slower plan by bench/monotone: both happen. */
+ * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
+ * search goes some way downhill over all switches (improve.c), and from the best of those to the end, with leaps. All
+ * of that happens once without states that stream and activations that leave, once with the latter, then with both.
+ * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
+ * search is measured by bench/search, how often more of something leads to a slower plan by bench/monotone: both
+ * happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -63,7 +64,7 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 
 /* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
  * begins. */
-enum { KINDS = 64 };
+enum { KINDS = 128 };
 struct starts {
     struct ah_plan best[KINDS]; /* layers 0: none */
     int64_t visited[KINDS];
@@ -74,7 +75,7 @@ static int kind_of(const struct ah_switches *switches)
     int streamed = switches->streamed, on_host = switches->offload_optimizer;
     int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * (switches->offload_activations > 0);
+           8 * streams + 32 * (switches->offload_activations > 0) + 64 * switches->share_ends;
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -291,50 +292,95 @@ static void fastest_first(struct ah_plan *plans, int count)
     }
 }
 
+/* Blocks that are elsewhere. */
+static int distance(const struct ah_switches *a, const struct ah_switches *b)
+{
+    return abs(a->checkpoint - b->checkpoint) + abs(a->offload_params - b->offload_params) +
+           abs(a->offload_optimizer - b->offload_optimizer) + abs(a->streamed - b->streamed) +
+           abs(a->offload_activations - b->offload_activations);
+}
+
+static bool is_close(const struct ah_plan *plan, const struct ah_plan *others, int count)
+{
+    enum { CLOSE_PARTS = 6 };
+    const struct ah_switches *switches = &plan->switches;
+    for (int i = 0; i < count; i++)
+        if (distance(switches, &others[i].switches) <= switches->layers / CLOSE_PARTS)
+            return true;
+    return false;
+}
+
+/* The fastest come first, at most so many; of those that lie close together, which mostly lead to the same end, only
+ * one, unless there are too few others. */
+static int choose(struct ah_plan *plans, int count, int most)
+{
+    struct ah_plan close[KINDS + 1];
+    int chosen = 0, left = 0;
+    fastest_first(plans, count);
+    for (int i = 0; i < count && chosen < most; i++)
+        if (is_close(&plans[i], plans, chosen))
+            close[left++] = plans[i];
+        else
+            plans[chosen++] = plans[i];
+    for (int i = 0; i < left && chosen < most; i++)
+        plans[chosen++] = close[i];
+    return chosen;
+}
+
 /* Downhill from the best plan of each kind, and from `best` unless its layers are 0: of many a little, of few more, of
- * one to the end. Where states may stream, of the kinds in which they do, else where activations may leave, of those in
- * which they do: the others have had their turn. */
+ * one to the end. Where embedding and head may share a place, of the kinds in which they do, else where states may
+ * stream, of those in which they do, else where activations may leave, of those in which they do: the others have had
+ * their turn. */
 static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
                    const struct ah_predictor *predictor, int64_t floor_ns)
 {
     struct ah_plan plans[KINDS + 1];
     int count = 0;
     bool streams = ah__predictor_streams(predictor), leaves = ah__plan_most_leaving(predictor) > 0;
+    bool shares = ah__plan_shares_ends(predictor);
     if (best->switches.layers)
         plans[count++] = *best;
     for (int kind = 0; kind < KINDS; kind++) {
         const struct ah_switches *switches = &starts->best[kind].switches;
-        bool turn = streams ? switches->streamed > 0 : leaves == (switches->offload_activations > 0);
-        if (switches->layers && streams == (switches->streamed > 0) && turn)
+        bool turn = shares == switches->share_ends;
+        if (!shares)
+            turn &= streams == (switches->streamed > 0);
+        if (!shares && !streams)
+            turn &= leaves == (switches->offload_activations > 0);
+        if (switches->layers && turn)
             plans[count++] = starts->best[kind];
     }
     for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
-        fastest_first(plans, count);
-        count = count < rounds[round].plans ? count : rounds[round].plans;
+        count = choose(plans, count, rounds[round].plans);
         for (int i = 0; i < count; i++)
             AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, items_of(predictor, rounds[round].items),
                                     rounds[round].leaps));
     }
+    fastest_first(plans, count);
     if (count)
         *best = plans[0];
     return AH_OK;
 }
 
 /* First with states and activations where they are, then with activations that leave, then also with states that
- * stream: so that none of both makes a plan worse. */
+ * stream, then also with a place that embedding and head share: so that none of these makes a plan worse. */
 static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
 {
-    struct ah_policy without = *trials->predictor->policy;
+    const struct ah_policy *policy = trials->predictor->policy;
+    struct ah_policy without = *policy;
     struct ah_predictor still = *trials->predictor;
     int64_t compute_ns = compute_floor_ns(trials->predictor);
     floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
     still.policy = &without;
-    without.streams = without.activations = false;
+    without.streams = without.activations = without.shares_ends = false;
     AH_TRY(improve(best, starts, trials, &still, floor_ns));
-    without.activations = trials->predictor->policy->activations;
+    without.activations = policy->activations;
     if (ah__plan_most_leaving(&still) > 0)
         AH_TRY(improve(best, starts, trials, &still, floor_ns));
-    if (!ah__predictor_streams(trials->predictor))
+    without.streams = policy->streams;
+    if (ah__predictor_streams(&still))
+        AH_TRY(improve(best, starts, trials, &still, floor_ns));
+    if (!ah__plan_shares_ends(trials->predictor))
         return AH_OK;
     return improve(best, starts, trials, trials->predictor, floor_ns);
 }

@@ -7,6 +7,11 @@ int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
     return run->trained + iteration - run->iteration;
 }
 
+int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
+{
+    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->ranks);
+}
+
 /* Tokens and results exist twice: iterations two apart share theirs. */
 static char *of_iteration(char *base, int64_t offset, int64_t bytes, int64_t iteration)
 {
@@ -124,21 +129,20 @@ static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int
     at->host_activations = run->host + group->host_activations_offset;
 }
 
-/* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device blocks
- * are cast when they are used. */
+/* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device
+ * blocks, and embedding and head where they share a place, are cast when they are used. */
 static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
+    bool kept = place->param_offset >= 0 && !run->plan.switches.share_ends;
     if (run->partition->compute == AH_F32) { /* several ranks: all parameters lie apart from this rank's masters */
-        if (run->comm->ranks > 1 && !place->on_host && place->param_offset >= 0)
+        if (run->comm->ranks > 1 && !place->on_host && kept)
             at->update_half = run->device + place->param_offset;
         return;
     }
     at->host_param = at->host_grad;
     at->spare_half = spare ? spare + 3 * place->state_bytes : NULL;
-    at->update_half = place->on_host            ? at->host_param
-                      : place->param_offset >= 0 ? run->device + place->param_offset
-                                                 : NULL;
+    at->update_half = place->on_host ? at->host_param : kept ? run->device + place->param_offset : NULL;
 }
 
 /* Where a block's part stays that comes from the host once for forward and backward. */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "dev/clip.h"
+#include "plan/config.h"
 #include "plan/predict.h"
 #include "run/internal.h"
 

@@ -37,11 +37,6 @@ static int move_piece(struct ah_run *run, char *state, bool on_host, char *value
     return AH_OK;
 }
 
-int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
-{
-    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->ranks);
-}
-
 /* The floats [*first, *first + result) of a parameter's that a rank has; within [from, from + count). */
 static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
 {

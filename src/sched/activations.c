@@ -64,7 +64,8 @@ void ah__activations_out(const struct ah_sched *sched, struct ah_next *next)
 bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->in;
-    if (list->count == 0 || sched->forward_only)
+    bool backward = sched->lowest_backward < sched->partitions && sched->compute.iteration == list->iteration;
+    if (list->count == 0 || sched->forward_only || !backward)
         return false;
     int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_STAGES;
     const struct mark *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;

@@ -50,7 +50,7 @@ static void tile_updated(struct ah_sched *sched, int index)
         group_updated(group);
 }
 
-/* A provisional tile may be fetched once the factor is known. */
+/* A provisional tile may be fetched at once, but is not used before the factor is known. */
 static void tile_updated_ahead(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
@@ -60,9 +60,9 @@ static void tile_updated_ahead(struct ah_sched *sched, int index)
         return;
     }
     group->updated++;
+    updated_add(sched, index);
     if (!ah__sched_norm_known(sched, group->ready_for))
         return;
-    updated_add(sched, index);
     if (group->updated == sched->config.switches.tiles)
         spare_confirm(sched, group);
 }
@@ -80,10 +80,39 @@ void ah__sched_clipped(struct ah_sched *sched, int64_t iteration)
     sched->clipped[ah__sched_ring(iteration)] = true;
 }
 
+/* The list of fetches stands at a group's prefetch again, unless it has not come there yet. */
+static void fetch_list_back(struct step_list *list, int index, int64_t iteration)
+{
+    int at = 0;
+    while (list->steps[at].partition != index)
+        at++;
+    if (list->iteration < iteration || (list->iteration == iteration && list->at <= at))
+        return;
+    list->iteration = iteration;
+    list->at = at;
+}
+
+/* What was fetched of a group for the next iteration does not count: all of it comes again, into the slot that it has.
+ * Nothing has read it. */
+static void fetch_again(struct ah_sched *sched, int index)
+{
+    struct group *group = &sched->groups[index];
+    int64_t iteration = group->ready_for + 1;
+    bool whole = group->fetch.submitted && group->fetch.iteration == iteration;
+    int tiles = whole ? sched->config.switches.tiles : group->fetched;
+    if (tiles == 0)
+        return;
+    iteration_items_done(sched, iteration, -tiles);
+    group->fetched = 0;
+    group->fetch = (struct mark){0};
+    fetch_list_back(&sched->fetch, index, iteration);
+}
+
 /* The update runs again from the old states: all of its tiles, with the right factor. */
 static void update_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
+    fetch_again(sched, index);
     sched->updates_redone++;
     group->void_tiles = group->updating - group->updated;
     group->updating = group->updated = 0;
@@ -105,8 +134,6 @@ void ah__sched_settle(struct ah_sched *sched)
             update_again(sched, g);
             continue;
         }
-        if (group->updated)
-            updated_add(sched, g);
         if (group->updated == sched->config.switches.tiles)
             spare_confirm(sched, group);
     }

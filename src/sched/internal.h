@@ -26,22 +26,23 @@ struct group {
     bool streams;    /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
+    bool casts_once; /* not a block: they are put into the place that embedding and head share, where they stay */
     enum ah_keeping keeping; /* a block: of its activations */
     bool leaves;     /* its activations wait for backward on the host */
     int passing;     /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
     bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
-    int64_t param_iteration; /* the iteration param_slot was claimed for */
-    int64_t ready_for; /* the iteration the host parameters are up to date for */
-    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
-    struct mark evict, activations_out, activations_in;
-    struct mark offload[AH_SCHED_MOST_TILES];
     int fetched;                      /* tiles of this iteration's fetch submitted */
     int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
     int set;   /* of host states: the one in use */
     int spare; /* the one that provisional updates of iteration ready_for write; -1: none */
     int void_tiles; /* that are still being written there and do not count: the iteration was clipped */
+    int64_t param_iteration; /* the iteration param_slot was claimed for */
+    int64_t ready_for; /* the iteration the host parameters are up to date for */
+    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
+    struct mark evict, activations_out, activations_in;
     struct mark cast[2], gather[2]; /* for forward, for backward */
+    struct mark offload[AH_SCHED_MOST_TILES]; /* last: pickers look at what is above, group after group */
 };
 
 struct slot {
@@ -172,6 +173,18 @@ int ah__sched_ring(int64_t iteration);
 static inline bool ah__sched_norm_known(const struct ah_sched *sched, int64_t iteration)
 {
     return !sched->config.clips || sched->norms_known > iteration;
+}
+
+/* What has been fetched for an iteration counts: it was not made by updates that still may turn out not to. */
+static inline bool ah__sched_params_final(const struct ah_sched *sched, int64_t iteration)
+{
+    return sched->forward_only || iteration == sched->first || ah__sched_norm_known(sched, iteration - 1);
+}
+
+/* A group's parameters for an iteration have a slot. */
+static inline bool ah__holds_slot(const struct group *group, int64_t iteration)
+{
+    return group->param_slot >= 0 && group->param_iteration == iteration;
 }
 
 /* Blocks that give their parameters back are copied home. With several ranks what a rank owns of them stays its own. */

@@ -3,6 +3,10 @@
 #include "sched/activations.h"
 #include "sched/updates.h"
 
+/* Slots beyond those that a backward must have, for another gradient and another fetch under way, which are left to it
+ * by fetches of what provisional updates have made: those hold theirs until the norm is known. */
+enum { LEFT_TO_BACKWARD = 2 };
+
 /* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
 static int slot_choose(const struct ah_sched *sched)
 {
@@ -42,6 +46,8 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     const struct group *group = &sched->groups[index];
     bool again = backward && (group->refetches || group->casts);
     const struct mark *mark;
+    if (group->on_host && !ah__sched_params_final(sched, next->item.iteration))
+        return false;
     if (sched->config.switches.ranks > 1)
         mark = &group->gather[again];
     else if (group->on_host)
@@ -80,6 +86,31 @@ static bool gradient_left(const struct ah_sched *sched, struct ah_next *next, in
     return true;
 }
 
+/* The head's parameters may come to the place that the embedding's have had until its forward. */
+static bool place_left(const struct ah_sched *sched, struct ah_next *next)
+{
+    const struct mark *forward = &sched->groups[0].forward;
+    if (!sched->config.switches.share_ends || next->item.partition != sched->partitions - 1)
+        return true;
+    wait_for(sched, next, forward);
+    return forward->submitted && forward->iteration == next->item.iteration;
+}
+
+/* And the embedding's gradient to the place that the head's has had until it went home or was used. */
+static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *next)
+{
+    const struct group *head = &sched->groups[sched->partitions - 1];
+    bool shares = ah__share_gradients(&sched->config.switches, sched->config.clips);
+    if (!shares || next->item.partition > 0 || head->ready_for > next->item.iteration)
+        return true;
+    if (!head->on_host)
+        return true; /* used by this lane */
+    if (head->offloaded < sched->config.switches.tiles)
+        return false;
+    wait_for(sched, next, &head->offload[sched->config.switches.tiles - 1]);
+    return true;
+}
+
 /* The loss may make the gradients of the head, and of an embedding it shares, in forward already. */
 static bool head_gradients_left(const struct ah_sched *sched, struct ah_next *next)
 {
@@ -114,7 +145,8 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->selective = group->keeping == AH_KEEPS_PRODUCTS;
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (!gradient_left(sched, next, item->partition) || !ah__activations_here(sched, next))
+    if (!gradient_left(sched, next, item->partition) || !head_gradient_over(sched, next) ||
+        !ah__activations_here(sched, next))
         return false;
     item->param_slot = group->param_slot;
     return !group->pooled || slot_take(sched, next, &item->grad_slot);
@@ -138,11 +170,12 @@ static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const
 {
     const struct group *group = &sched->groups[step->partition];
     if (group->on_host) { /* this rank's part, fetched once for both */
-        if (!group->fetch.submitted || group->fetch.iteration != next->item.iteration)
+        if (!group->fetch.submitted || group->fetch.iteration != next->item.iteration ||
+            !ah__sched_params_final(sched, next->item.iteration))
             return false;
         wait_for(sched, next, &group->fetch);
     }
-    return slot_take(sched, next, &next->item.param_slot);
+    return !group->pooled || slot_take(sched, next, &next->item.param_slot);
 }
 
 static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
@@ -217,13 +250,14 @@ static int slots_kept(const struct ah_sched *sched, const struct step *step)
     return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
 }
 
-/* The next tile of a group's parameters is up to date on the host: all are, or this one's update has just completed. */
+/* The next tile of a group's parameters is up to date on the host: all are, or this one's update has just completed.
+ * What a provisional update has made is fetched as if it counted; if it does not, it is fetched again. */
 static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, const struct group *group)
 {
     int64_t iteration = next->item.iteration;
     next->item.tile = group->fetched;
     next->item.tiles = sched->config.switches.tiles;
-    if (group->pooled && group->param_slot >= 0 && group->fetched == 0)
+    if (group->pooled && group->param_slot >= 0 && group->fetched == 0 && !ah__holds_slot(group, iteration))
         return false; /* an iteration early: its slot is still in use */
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
     if (sched->config.policy->delay && !sched->forward_only) {
@@ -234,7 +268,7 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     if (group->ready_for == iteration)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_tiles &&
-           ah__sched_norm_known(sched, iteration - 1);
+           (group->spare >= 0 || ah__sched_norm_known(sched, iteration - 1));
 }
 
 static bool refetch_due(const struct ah_sched *sched, int partition)
@@ -253,6 +287,8 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
 {
     const struct group *group = &sched->groups[step->partition];
     next_init(next, step->kind, AH_LANE_H2D, step->partition, iteration);
+    if (!place_left(sched, next))
+        return false;
     if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))
         return false;
     if (!sched->config.policy->may_fetch(sched, &next->item))
@@ -260,7 +296,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     next->item.set = group->spare >= 0 && !group->void_tiles ? group->spare : group->set;
     if (!group->pooled || group->casts)
         return true;
-    if (next->item.tile > 0) {
+    if (next->item.tile > 0 || ah__holds_slot(group, iteration)) {
         next->item.param_slot = group->param_slot;
         return true;
     }
@@ -275,7 +311,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
-    int device = device_slots_left(sched);
+    int device = ah__sched_device_slots(config, true); /* those that wait for the norm included */
     int again = config->switches.offload_params && sched->fetch.iteration < iteration ? 2 : 1;
     return device > again ? device : again;
 }
@@ -283,8 +319,7 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
 /* A block's parameters for an iteration have a slot, or have had one. */
 static bool param_claimed(const struct group *group, int64_t iteration)
 {
-    return (group->param_slot >= 0 && group->param_iteration == iteration) ||
-           (group->fetch.submitted && group->fetch.iteration == iteration);
+    return ah__holds_slot(group, iteration) || (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
 /* Whether `*kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays
@@ -314,12 +349,14 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
+    if (!ah__sched_params_final(sched, iteration))
+        backward += LEFT_TO_BACKWARD;
     bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
     kept -= ah__sched_device_slots(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
-        bool needs_slot = group->pooled && !group->casts && group->fetched == 0;
+        bool needs_slot = group->pooled && !group->casts && !ah__holds_slot(group, iteration);
         if (needs_slot && !(room && enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing)))
             continue;
         if (fetch_ready(sched, next, &step, iteration, 0))
@@ -362,7 +399,7 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     if (sched->config.switches.streamed == 0 || (fetches && next->waits == 0))
         return fetches;
     /* Nor does a fetch that waits for its slot keep states from using the lane. */
-    return ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : fetches;
+    return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
 }
 
 /* ---- device to host, host ---------------------------------------------------------------------------------------- */
@@ -480,7 +517,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 /* What a gather reads: this rank's part, fetched, cast, or (embedding and head on the device) updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
-    if (group->casts)
+    if (group->casts || group->casts_once)
         return &group->cast[step->phase];
     if (group->on_host)
         return step->phase == AH_PHASE_BACKWARD ? &group->refetch : &group->fetch;
@@ -492,9 +529,11 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
     const struct step_list *list = &sched->comm;
     const struct group *group = &sched->groups[step->partition];
     const struct mark *source = gather_source(group, step);
-    bool updated_in_place = !group->on_host && !group->casts;
+    bool updated_in_place = !group->on_host && !group->casts && !group->casts_once;
     int64_t made_in = list->iteration - (updated_in_place ? 1 : 0);
     bool first = updated_in_place && (sched->forward_only || list->iteration == sched->first);
+    if (group->on_host && !ah__sched_params_final(sched, list->iteration))
+        return false;
     if (!first && (!source->submitted || source->iteration != made_in))
         return false;
     next->item.phase = step->phase;

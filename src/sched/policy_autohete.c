@@ -17,6 +17,7 @@ const struct ah_policy ah__policy_autohete = {
     .selective = true,
     .streams = true,
     .activations = true,
+    .shares_ends = true,
     .evicts = false,
     .delay = 0,
     .offload_key = ah__key_earliest_block,

@@ -67,6 +67,7 @@ static void groups_init(struct ah_sched *sched)
         group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        group->casts_once = !group->pooled && switches->share_ends && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
         group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
@@ -85,7 +86,10 @@ static void step_add(struct step_list *list, enum ah_item_kind kind, int partiti
 
 static void add_cast(struct ah_sched *sched, int partition, enum ah_phase phase)
 {
-    if (partition >= 0 && partition < sched->partitions && sched->groups[partition].casts)
+    if (partition < 0 || partition >= sched->partitions)
+        return;
+    const struct group *group = &sched->groups[partition];
+    if (group->casts || (group->casts_once && phase == AH_PHASE_FORWARD))
         step_add(&sched->compute, AH_ITEM_CAST, partition, phase);
 }
 
@@ -163,6 +167,9 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     if (config->switches.slots < ah__sched_min_slots(config))
         return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->switches.slots,
                         ah__sched_min_slots(config));
+    if (config->switches.share_ends &&
+        (!ah__may_share_ends(&config->switches) || config->shared_embedding || !config->policy->shares_ends))
+        return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
     if (config->switches.tiles < 1 || config->switches.tiles > AH_SCHED_MOST_TILES)
         return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles,
                         AH_SCHED_MOST_TILES);
@@ -406,7 +413,8 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
 static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    claim(sched, &group->param_slot, item->param_slot);
+    if (group->pooled)
+        claim(sched, &group->param_slot, item->param_slot);
     mark_set(sched, &group->cast[item->phase], event, item->iteration);
 }
 
@@ -452,7 +460,8 @@ static bool fetch_done(const struct ah_sched *sched)
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    if (group->pooled && !group->casts && item->tile == 0) {
+    bool claims = group->pooled && !group->casts && item->tile == 0;
+    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_slot(group, item->iteration))) {
         claim(sched, &group->param_slot, item->param_slot);
         group->param_iteration = item->iteration;
         sched->param_slots[ah__sched_ring(item->iteration)]++;

@@ -26,7 +26,8 @@ struct ah_sched_config {
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
      * device come after the last backward; on the host an update before the norm is known is provisional: it takes the
      * factor to be one and writes a spare set of states, which becomes the block's when the factor is one and is
-     * forgotten when it is not. */
+     * forgotten when it is not. The parameters in it may be fetched before that is known, but not used; those that were
+     * forgotten are fetched again. */
     bool clips;
     const struct ah_policy *policy;
 };
@@ -36,8 +37,8 @@ enum { AH_SCHED_MOST_TILES = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required but `selective`, `streams` and `activations`. Gates may hold back an item only
- * until something that is in flight or may start has completed, else they deadlock. */
+ * policy_*.c; every member is required but `selective`, `streams`, `activations` and `shares_ends`. Gates may hold back
+ * an item only until something that is in flight or may start has completed, else they deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;
@@ -48,6 +49,7 @@ struct ah_policy {
     bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
     bool streams;         /* and states visit the device to be updated */
     bool activations;     /* and activations wait for backward on the host */
+    bool shares_ends;     /* and embedding and head have one place on the device, which takes a step's order as it is */
     bool evicts;    /* parameters that are released between forward and backward are copied home first */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts

@@ -39,6 +39,19 @@ static inline bool ah__offloads(const struct ah_switches *switches)
     return switches->embedding_on_host || switches->offload_optimizer > 0 || switches->head_on_host;
 }
 
+/* Embedding and head may have one place on the device: nothing that must stay lies there, since their parameters come
+ * from the host or from all ranks when they are used. */
+static inline bool ah__may_share_ends(const struct ah_switches *switches)
+{
+    return switches->ranks > 1 || (switches->embedding_on_host && switches->head_on_host);
+}
+
+/* The same place serves their gradients, but where the head's waits on the device for the norm. */
+static inline bool ah__share_gradients(const struct ah_switches *switches, bool clips)
+{
+    return switches->share_ends && (switches->head_on_host || !clips);
+}
+
 /* Sets of a block's states on the host: one for each block there, and the spare ones. */
 static inline int ah__host_sets(const struct ah_switches *switches)
 {
@@ -151,7 +164,7 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
 }
 
 /* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as
- * many blocks as pass. */
+ * many blocks as pass; embedding and head share a place only where they may. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
@@ -159,7 +172,7 @@ static inline bool ah__switches_valid(const struct ah_switches *switches)
            switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
            switches->spares >= 0 && switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
            switches->streamed <= switches->offload_optimizer && switches->offload_activations >= 0 &&
-           ah__passing_blocks(switches) <= switches->layers;
+           ah__passing_blocks(switches) <= switches->layers && (!switches->share_ends || ah__may_share_ends(switches));
 }
 
 /* Ranks and tiles, where 0 and 1 both mean one. */

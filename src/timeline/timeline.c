@@ -5,8 +5,9 @@
 #include <string.h>
 
 /* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, states
- * in, update on the host or streamed, activations out and in. */
-enum { ITEMS_PER_PARTITION = 15, ITEMS_IN_TILES = 4, ITEMS_PER_ITERATION = 3 };
+ * in, update on the host or streamed, activations out and in. Prefetch, states in and update also a second time, after
+ * a provisional update that did not count. */
+enum { ITEMS_PER_PARTITION = 18, ITEMS_IN_TILES = 7, ITEMS_PER_ITERATION = 3 };
 
 int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations)
 {

@@ -52,6 +52,11 @@ static int64_t part_of(const struct ah_partition *partition, const struct ah_pla
     return ranks == 1 ? count : (parts + ranks - 1) / ranks * 128;
 }
 
+static bool gradients_shared(const struct ah_partition *partition, const struct ah_plan *plan)
+{
+    return plan->switches.share_ends && !(partition->step.clips && !plan->switches.head_on_host);
+}
+
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
                         const struct ah_plan *plan, const struct ah_layout *layout, int g)
 {
@@ -74,14 +79,33 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
-    if (edge && (on_host || copies))
+    if (edge && (on_host || copies) && !plan->switches.share_ends)
         area_add(device, group->param_offset, whole * compute);
-    else
+    else if (!edge || !plan->switches.share_ends)
         assert_int_equal(group->param_offset, -1);
-    if (edge) /* summed there in F32, in every dtype */
+    if (edge && !gradients_shared(&fixture->partition, plan)) /* summed there in F32, in every dtype */
         area_add(device, group->grad_offset, count * 4 > whole * compute ? count * 4 : whole * compute);
-    else
+    else if (!edge)
         assert_int_equal(group->grad_offset, -1);
+}
+
+/* One place for the parameters of embedding and head, and one for their gradients unless one waits for the norm: as
+ * large as the larger. */
+static void shared_areas(struct areas *device, const struct ah_partition *partition, const struct ah_plan *plan,
+                         const struct ah_layout *layout)
+{
+    int head = plan->switches.layers + 1;
+    int64_t compute = partition->compute == AH_F32 ? 4 : 2, ranks = plan->switches.ranks;
+    int64_t one = part_of(partition, plan, 0), other = part_of(partition, plan, head), most = one > other ? one : other;
+    int64_t sums = partition->groups[partition->groups[0].count > partition->groups[head].count ? 0 : head].count * 4;
+    if (!plan->switches.share_ends)
+        return;
+    assert_int_equal(layout->groups[0].param_offset, layout->groups[head].param_offset);
+    area_add(device, layout->groups[0].param_offset, ranks * most * compute);
+    if (!gradients_shared(partition, plan))
+        return;
+    assert_int_equal(layout->groups[0].grad_offset, layout->groups[head].grad_offset);
+    area_add(device, layout->groups[0].grad_offset, sums > ranks * most * compute ? sums : ranks * most * compute);
 }
 
 /* What each micro-batch has of its own: boundary inputs, saved sets of blocks that keep them, the boundary. */
@@ -225,11 +249,14 @@ static void places_every_area_apart_and_totals_agree(void **state)
         plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
+        fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
+        plan.switches.share_ends = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};
         for (int g = 0; g < plan.switches.layers + 2; g++)
             group_areas(&device, &host, &fixture, &plan, layout, g);
+        shared_areas(&device, &fixture.partition, &plan, layout);
         device_areas(&device, &fixture.partition, &plan, layout);
         host_areas(&host, &fixture.partition, &plan, layout);
         activations_are_where_they_belong(&host, &fixture.partition, &plan, layout);

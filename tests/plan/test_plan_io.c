@@ -21,6 +21,7 @@ static const struct ah_plan example = {
                  .offload_params = 2,
                  .offload_optimizer = 6,
                  .embedding_on_host = true,
+                 .share_ends = true,
                  .slots = 5,
                  .refetch_ahead = 2},
     .device_peak_bytes = 67000000,
@@ -42,6 +43,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.offload_optimizer, b->switches.offload_optimizer);
     assert_int_equal(a->switches.embedding_on_host, b->switches.embedding_on_host);
     assert_int_equal(a->switches.head_on_host, b->switches.head_on_host);
+    assert_int_equal(a->switches.share_ends, b->switches.share_ends);
     assert_int_equal(a->switches.slots, b->switches.slots);
     assert_int_equal(a->switches.refetch_ahead, b->switches.refetch_ahead);
     assert_int_equal(a->switches.ranks, b->switches.ranks);
@@ -144,6 +146,7 @@ static void refuses_wrong_files(void **state)
         {"selective", "5", "selective=5: found 5, expected at most layers-c=4", AH_EINPUT},
         {"streamed", "7", "streamed=7: found 7, expected at most o=6", AH_EINPUT},
         {"offload_activations", "7", "a=7: found 7, expected at most layers-2=6", AH_EINPUT},
+        {"share_ends", "1", "key 'share_ends': found 1, expected true or false", AH_EINPUT},
         {"colour", "1", "key 'colour': found an unknown key", AH_EINPUT},
         {"version", "\"99.0.0\"", "key 'version': found '99.0.0', expected '", AH_ESTALE},
     };
@@ -168,7 +171,7 @@ static void every_key_is_required(void **state)
         char words[80];
         bool younger = strcmp(child->string, "resident_ns") == 0 || strcmp(child->string, "selective") == 0 ||
                        strcmp(child->string, "streamed") == 0 ||
-                       strcmp(child->string, "offload_activations") == 0;
+                       strcmp(child->string, "offload_activations") == 0 || strcmp(child->string, "share_ends") == 0;
         if (younger) {
             assert_ok(read_edited(path, child->string, NULL));
             continue;
@@ -176,7 +179,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 30);
+    assert_int_equal(keys, 31);
     cJSON_Delete(tree);
 }
 
@@ -262,6 +265,11 @@ static void specs_are_parsed(void **state)
     assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,a=6", 8));
     assert_int_equal(plan.switches.offload_activations, 6);
     assert_int_equal(given, AH_PLAN_GIVEN_ACTIVATIONS);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,ends=shared", 8));
+    assert_true(plan.switches.share_ends);
+    assert_int_equal(given, AH_PLAN_GIVEN_ENDS);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,ends=apart", 8));
+    assert_false(plan.switches.share_ends);
 }
 
 static void wrong_specs_are_refused(void **state)
@@ -275,6 +283,7 @@ static void wrong_specs_are_refused(void **state)
         {"c=6,p=2,o=8,selective=-1", "--plan: selective=-1: found '-1', expected a number from 0 to 1000000"},
         {"c=6,p=2,o=4,streamed=5", "--plan: streamed=5: found 5, expected at most o=4"},
         {"c=6,p=2,o=4,a=7", "--plan: a=7: found 7, expected at most layers-2=6"},
+        {"c=6,p=2,o=4,ends=host", "--plan: ends=host: found 'host', expected shared or apart"},
         {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
         {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
         {"c=8,p=2", "--plan: o is missing"},
@@ -311,7 +320,7 @@ static void wrong_specs_are_refused(void **state)
 static void check_tells_models_apart(void **state)
 {
     (void)state;
-    struct ah_partition partition = {.layers = 8, .signature = example.signature};
+    struct ah_partition partition = {.layers = 8, .signature = example.signature, .shared_group = -1};
     assert_ok(ah__plan_check(&example, &partition));
     partition.layers = 12;
     assert_fails(ah__plan_check(&example, &partition), AH_ESTALE, "layers: found 8, expected 12");
@@ -325,6 +334,13 @@ static void check_tells_models_apart(void **state)
     assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=7: found 7, expected at most o=6");
     plan.switches.offload_params = -1;
     assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=-1: found -1, expected at least 0");
+    partition.shared_group = 0;
+    assert_fails(ah__plan_check(&example, &partition), AH_EINPUT, "ends=shared: found an embedding that the head");
+    partition.shared_group = -1;
+    plan = example;
+    plan.switches.ranks = 1;
+    assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT,
+                 "ends=shared: found embedding=host and head=device, expected both on the host, or several ranks");
 }
 
 /* ---- table ---- */
@@ -358,6 +374,7 @@ static void table_of_the_example(void **state)
                               "  streamed        2 of the 6 blocks on the host visit the device to be updated\n"
                               "  activations     4 blocks keep all (1), products and attention (3);\n"
                               "                  of 2 of them it waits on the host\n"
+                              "  shared          embedding and head use one place on the device in turn\n"
                               "  second fetch    up to 2 backward steps before it is needed\n"
                               "  step time       123.4 ms predicted, 1.028 x what no schedule can beat:\n"
                               "                  120.0 ms, the host lane (longest cycle 98.0 ms)\n"

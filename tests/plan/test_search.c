@@ -3,50 +3,11 @@
 
 #include <string.h>
 
-#include "fixture.h"
+#include "plan/config.h"
 #include "plan/fit.h"
 #include "plan/search.h"
-#include "plan/trial.h"
+#include "plan/world.h"
 #include "sched/switches.h"
-
-struct world {
-    struct fixture fixture;
-    struct ah_profile profile;
-    struct ah_predictor predictor;
-};
-
-/* Costs of one machine: compute, link, host each with a speed of its own, so that every regime occurs. */
-static void world_init(struct world *world, uint64_t seed, int layers, const char *policy)
-{
-    fixture_init(&world->fixture, seed);
-    struct fixture *f = &world->fixture;
-    f->partition.layers = layers;
-    f->partition.group_count = layers + 2;
-    fixture_groups(f);
-    int64_t compute = fixture_draw(f, 100, 3000), link = fixture_draw(f, 10, 3000), host = fixture_draw(f, 10, 3000);
-    world->profile = (struct ah_profile){.partition_signature = f->partition.signature};
-    struct ah_costs *costs = &world->profile.costs;
-    costs->layers = layers;
-    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
-        int64_t size = class == AH_CLASS_BLOCK ? 10 : fixture_draw(f, 1, 10);
-        costs->ns[AH_ITEM_FORWARD][class] = compute * size;
-        costs->ns[AH_ITEM_BACKWARD][class] = 2 * compute * size;
-        costs->recompute_ns[class] = compute * size * 9 / 10;
-        costs->selective_ns[class] = compute * size / 20;
-        costs->ns[AH_ITEM_UPDATE_DEVICE][class] = size * 5;
-        costs->ns[AH_ITEM_UPDATE_HOST][class] = host * size;
-        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = link * size;
-        costs->ns[AH_ITEM_OFFLOAD][class] = link * size;
-        costs->ns[AH_ITEM_INPUT][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
-    }
-    bool streams = fixture_draw(f, 0, 1);
-    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
-    costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
-    for (int a = 0; a < AH_LANE_COUNT; a++)
-        for (int b = 0; b < AH_LANE_COUNT; b++)
-            costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
-    assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
-}
 
 static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_partition *partition)
 {
@@ -88,7 +49,7 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
     int leaving = world->predictor.policy->activations ? world->fixture.partition.layers - 2 : 0;
     leaving = leaving > 0 ? leaving : 0;
     struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
-    for (int places = 0; places < 4; places++)
+    for (int places = 0; places < 5; places++)
         for (plan.switches.offload_optimizer = 0; plan.switches.offload_optimizer <= plan.switches.layers;
              plan.switches.offload_optimizer++)
             for (plan.switches.offload_params = 0; plan.switches.offload_params <= plan.switches.offload_optimizer;
@@ -96,8 +57,9 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                 for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
                      plan.switches.checkpoint++) {
                     int most = plan.switches.layers - plan.switches.checkpoint;
-                    plan.switches.embedding_on_host = places & 1;
-                    plan.switches.head_on_host = places & 2;
+                    plan.switches.share_ends = places == 4 && world->predictor.policy->shares_ends;
+                    plan.switches.embedding_on_host = places & 1 || places == 4;
+                    plan.switches.head_on_host = places & 2 || places == 4;
                     int streams = ah__predictor_streams(&world->predictor) ? plan.switches.offload_optimizer : 0;
                     for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++)
                         for (plan.switches.streamed = 0; plan.switches.streamed <= streams; plan.switches.streamed++)
@@ -300,6 +262,34 @@ static void activations_leave_where_memory_is_short(void **state)
     gains(&(struct gain){900, 12, leaving, favour_activations, forbid_activations});
 }
 
+static int sharing(const struct ah_switches *switches)
+{
+    return switches->share_ends;
+}
+
+/* Embedding and head that are as large as several blocks, and a host with time for them. */
+static void favour_sharing(struct world *world)
+{
+    struct ah_costs *costs = &world->predictor.costs;
+    struct ah_partition *partition = &world->fixture.partition;
+    for (int g = 0; g < partition->group_count; g += partition->layers + 1)
+        partition->groups[g].count = partition->groups[g].decayed = 8 * partition->groups[1].count;
+    costs->ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] /= 4;
+    world->profile.costs = *costs;
+}
+
+static void forbid_sharing(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->shares_ends = false;
+}
+
+static void ends_share_a_place_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){1300, 8, sharing, favour_sharing, forbid_sharing});
+}
+
 static int streaming(const struct ah_switches *switches)
 {
     return switches->streamed;
@@ -384,6 +374,18 @@ static void stale_and_unknown_are_refused(void **state)
                  "at least 4");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3", partition, &world.profile, &budget, "resident"), AH_EINPUT,
                  "resident");
+    const char *shared = "c=1,p=0,o=3,embedding=host,head=host,ends=shared";
+    assert_ok(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "autohete"));
+    assert_true(plan.switches.share_ends);
+    assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "stronghold"), AH_EINPUT,
+                 "--plan: ends=shared: found policy stronghold, expected autohete");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,embedding=device,head=host,ends=shared", partition, &world.profile,
+                               &budget, "autohete"), AH_EINPUT,
+                 "--plan: ends=shared: found embedding=device and head=host, expected both on the host");
+    world.fixture.partition.code[AH_CLASS_EMBEDDING].backward_needs_params = true;
+    assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "ends=shared: found an embedding that the head, or its own backward, reads too");
+    world.fixture.partition.code[AH_CLASS_EMBEDDING].backward_needs_params = false;
     world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 5;
     const char *streamed = "c=1,p=0,o=3,streamed=1";
     assert_ok(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "stronghold"));
@@ -434,58 +436,6 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
                          (long long)chosen_ns);
         }
         ah__predictor_fini(&world.predictor);
-    }
-}
-
-/* A simulation that may stop early: the same step where it is below the limit, and none below it where it is not. What
- * was tried is remembered, and what was given up is simulated again only for a higher limit. */
-static void a_limit_changes_no_step_below_it(void **state)
-{
-    (void)state;
-    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400, ITERATIONS = 5 };
-    int given_up = 0;
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct world world;
-        int64_t step, simulated, all = 0, some = 0, tried = -1;
-        bool below;
-        world_init(&world, 7000 + round, 1 + (int)round % 12, "autohete");
-        struct ah_plan plan = fixture_plan(&world.fixture);
-        int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
-        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
-        assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, ITERATIONS));
-        assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, ITERATIONS, step + 1));
-        assert_int_equal(simulated, step);
-        int64_t limit = fixture_draw(&world.fixture, step / 2, step);
-        assert_ok(ah__plan_step_below(&simulated, &some, &plan, &world.predictor, ITERATIONS, limit));
-        assert_true(simulated >= limit && simulated <= step && some > 0 && some <= all);
-        given_up += some < all;
-        struct ah_trials trials = {.predictor = &world.predictor};
-        assert_ok(ah__trial(&below, &tried, &trials, &plan, limit));
-        assert_true(!below && tried == -1 && trials.simulated == 1);
-        assert_ok(ah__trial(&below, &tried, &trials, &plan, step + 1));
-        assert_true(below && tried == step && trials.simulated == 2);
-        assert_ok(ah__trial(&below, &tried, &trials, &plan, INT64_MAX));
-        assert_ok(ah__trial(&below, &tried, &trials, &plan, step));
-        assert_true(!below && tried == step && trials.simulated == 2);
-        ah__trials_fini(&trials);
-        ah__predictor_fini(&world.predictor);
-    }
-    assert_true(given_up > ROUNDS / 4);
-}
-
-/* Fewer pieces are preferred to a gain that is no gain; a limit made of a score is where the score begins. */
-static void a_score_has_one_limit(void **state)
-{
-    (void)state;
-    struct ah_plan plan = {.step_ns = 0};
-    for (uint64_t i = 0; i < 2000; i++) {
-        int64_t score = 1000 + (int64_t)(ah__random_bits(3, i) % 1000000000);
-        plan.switches.tiles = 1 << i % 4;
-        int64_t below = ah__trial_below_ns(&plan, score);
-        plan.step_ns = below - 1;
-        assert_true(ah__trial_score_ns(&plan) < score);
-        plan.step_ns = below + 8; /* rounding */
-        assert_true(ah__trial_score_ns(&plan) >= score);
     }
 }
 
@@ -542,12 +492,12 @@ static void more_is_hardly_ever_worse(void **state)
     }
 }
 
-AH_TEST_SUITE("plan/search", cmocka_unit_test(a_limit_changes_no_step_below_it),
-              cmocka_unit_test(a_score_has_one_limit), cmocka_unit_test(more_is_hardly_ever_worse),
+AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(only_our_policy_recomputes_selectively),
               cmocka_unit_test(activations_leave_where_memory_is_short),
+              cmocka_unit_test(ends_share_a_place_where_memory_is_short),
               cmocka_unit_test(states_stream_where_the_host_is_slow),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

@@ -1,7 +1,7 @@
 #include "run/exact.h"
 
 #include "base/alloc.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "run/internal.h"
 #include "sched/check.h"
 
@@ -75,12 +75,12 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
-    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d embedding %d head %d differs "
-             "from resident",
+    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d embedding %d head %d "
+             "shared %d differs from resident",
              plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
              plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
              plan->switches.streamed, plan->switches.offload_activations, plan->switches.embedding_on_host,
-             plan->switches.head_on_host);
+             plan->switches.head_on_host, plan->switches.share_ends);
 }
 
 static uint64_t drawn;
@@ -93,6 +93,17 @@ int exact_draw(int from, int to)
 int exact_leaving(int layers)
 {
     return exact_draw(0, 1) * (layers > AH_ACTIVATION_STAGES ? exact_draw(0, layers - AH_ACTIVATION_STAGES) : 0);
+}
+
+void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy)
+{
+    switches->embedding_on_host = exact_draw(0, 1);
+    switches->head_on_host = exact_draw(0, 1);
+    if (partition->shared_group >= 0 || !ah__policy_find(policy)->shares_ends || exact_draw(0, 1))
+        return;
+    if (ah__ranks(switches) == 1)
+        switches->embedding_on_host = switches->head_on_host = true;
+    switches->share_ends = true;
 }
 
 /* Slots enough also where gradients wait for the norm and parameters are cast. */
@@ -120,8 +131,7 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     if (ah__policy_find(policy)->delay == 0)
         plan.switches.streamed = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
     plan.switches.offload_activations = exact_leaving(plan.switches.layers);
-    plan.switches.embedding_on_host = exact_draw(0, 1);
-    plan.switches.head_on_host = exact_draw(0, 1);
+    exact_ends(&plan.switches, tiny->partition, policy);
     struct ah_dev_options options = {.threads = exact_draw(1, 3),
                                      .host_threads = exact_draw(1, 3),
                                      .link_bytes_per_s = links[exact_draw(0, 3)],

@@ -23,6 +23,8 @@ void exact_every_plan(const struct exact_device *device, struct tiny *tiny, cons
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
 /* A number in [from, to], another each time. */
 int exact_draw(int from, int to);
+/* Where embedding and head are, and, if model and policy allow it, whether they share a place. */
+void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy);
 /* Of so many blocks, those whose activations go to the host: none, or any number that may. */
 int exact_leaving(int layers);
 

@@ -1,7 +1,7 @@
 #include "run/joint.h"
 
 #include "base/alloc.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "run/internal.h"
 #include "sched/check.h"
 
@@ -171,8 +171,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->overtaking = exact_draw(0, 1) * s->slots;
     s->refetch_ahead = exact_draw(1, s->layers + 1);
     s->offload_activations = exact_leaving(s->layers);
-    s->embedding_on_host = exact_draw(0, 1);
-    s->head_on_host = exact_draw(0, 1);
+    exact_ends(s, partition, joint->plan.policy);
     joint->options = (struct ah_dev_options){.threads = exact_draw(1, 2),
                                              .host_threads = exact_draw(1, 2),
                                              .link_bytes_per_s = links[exact_draw(0, 3)],

@@ -3,7 +3,7 @@
 #include "bind/bind.h"
 #include "golden/families.h"
 #include "model/model.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "run/exact.h"
 
 struct decoding {

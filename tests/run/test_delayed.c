@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "bind/bind.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "run/internal.h"
 #include "sched/switches.h"
 

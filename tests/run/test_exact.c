@@ -3,7 +3,7 @@
 #include "run/exact.h"
 
 #include "partition/models.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 
 static const double CLIP = 1.45;
 
@@ -33,6 +33,7 @@ static void clipping_equals_resident(void **state)
 {
     (void)state;
     every_plan(tiny_tied, "autohete", CLIP);
+    every_plan(tiny_untied, "autohete", CLIP);
     every_plan(tiny_untied, "autohete-fifo", CLIP);
 }
 

@@ -8,7 +8,7 @@
 
 #include "bind/bind.h"
 #include "golden/golden.h"
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "train/schedule.h"
 
 struct golden {

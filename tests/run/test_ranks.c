@@ -2,7 +2,7 @@
  * what one rank gives to rounding. */
 #include <math.h>
 
-#include "plan/predict.h"
+#include "plan/config.h"
 #include "run/internal.h"
 #include "run/joint.h"
 
@@ -21,6 +21,16 @@ static void three_ranks_equal_resident(void **state)
     (void)state;
     joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1},
                      "autohete-fifo", 2);
+}
+
+/* Embedding and head in one place, in both dtypes, with an update that waits for the norm or not. */
+static void ranks_of_an_untied_model_equal_resident(void **state)
+{
+    (void)state;
+    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 2, .micro_batches = 2, .batch = 1, .clip = CLIP},
+                     "autohete", 2);
+    joint_every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 1,
+                                    .batch = 1}, "autohete", 2);
 }
 
 static void four_ranks_in_bf16_equal_resident(void **state)
@@ -190,6 +200,8 @@ static void another_number_of_ranks_is_refused(void **state)
 }
 
 AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_unit_test(three_ranks_equal_resident),
-              cmocka_unit_test(four_ranks_in_bf16_equal_resident), cmocka_unit_test(published_systems_equal_resident),
+              cmocka_unit_test(four_ranks_in_bf16_equal_resident),
+              cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
+              cmocka_unit_test(published_systems_equal_resident),
               cmocka_unit_test(what_one_rank_gives), cmocka_unit_test(all_stop_after_the_same_step),
               cmocka_unit_test(another_number_of_ranks_is_refused))

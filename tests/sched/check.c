@@ -8,6 +8,8 @@ struct checker {
     const struct ah_timeline *timeline;
     const struct ah_sched_config *config;
     int64_t iterations;
+    const struct ah_span **voided; /* prefetches that were done again, since the update before was */
+    size_t voided_count;
     const struct ah_span **found; /* [tile][iteration][partition][kind]; backward casts and gathers count as tile 1,
                                    * streamed updates as those of the host */
 };
@@ -277,8 +279,11 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
             after_span(final, ahead, "update again after the provisional one");
         if (c->config->policy->delay)
             continue;
-        if (fetch)
-            after_span(fetch, norms, "fetch after the norms");
+        if (fetch) /* which may be ahead of the norms, but not what uses it */
+            after_span(get(c, k + 1, g, c->config->switches.ranks > 1 ? AH_ITEM_GATHER : AH_ITEM_FORWARD), norms,
+                       "parameters used after the norms");
+        if (fetch && casts(c->config, g))
+            after(c, k + 1, g, AH_ITEM_CAST, norms, "the norms");
         if (fetch)
             assert_int_equal(fetch->item.set, final ? final->item.set : ahead->item.spare_set);
         assert_int_equal((final ? final : ahead)->item.set, before->item.set);
@@ -301,11 +306,74 @@ static void check_sets(const struct checker *c, int64_t k)
         }
 }
 
+/* The last item of a step that reads a group's gradient on the device. */
+static const struct ah_span *gradient_end(const struct checker *c, int64_t k, int g)
+{
+    return on_host(c->config, g) ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.tiles - 1)
+                                 : get(c, k, g, AH_ITEM_UPDATE_DEVICE);
+}
+
+/* A place that embedding and head share has the embedding's parameters until its forward, then the head's until its
+ * backward; and the head's gradient, from its forward on, until it is over, then the embedding's. */
+static void check_ends(const struct checker *c, int64_t k)
+{
+    int head = c->config->switches.layers + 1;
+    const struct ah_span *embedded = get(c, k, 0, AH_ITEM_FORWARD);
+    if (!c->config->switches.share_ends)
+        return;
+    for (int t = 0; on_host(c->config, head) && t < c->config->switches.tiles; t++)
+        after_span(get_tile(c, k, head, AH_ITEM_PREFETCH, t), embedded, "the head's parameters in their place");
+    for (int t = 0; k > 0 && on_host(c->config, 0) && t < c->config->switches.tiles; t++)
+        after_span(get_tile(c, k, 0, AH_ITEM_PREFETCH, t), get(c, k - 1, head, AH_ITEM_BACKWARD),
+                   "the embedding's parameters in their place");
+    for (int g = 0; g <= head; g += head) {
+        bool cast = !on_host(c->config, g);
+        assert_true((get(c, k, g, AH_ITEM_CAST) != NULL) == cast);
+        assert_null(get_again(c, k, g, AH_ITEM_CAST));
+        if (cast && k > 0)
+            after(c, k, g, AH_ITEM_CAST, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
+        if (cast)
+            after(c, k, g, AH_ITEM_GATHER, get(c, k, g, AH_ITEM_CAST), "its cast");
+    }
+    if (!on_host(c->config, head))
+        after(c, k, head, AH_ITEM_CAST, embedded, "the embedding's forward");
+    if (!on_host(c->config, head) && c->config->clips)
+        return; /* gradients have a place each */
+    after(c, k, 0, AH_ITEM_BACKWARD, gradient_end(c, k, head), "the head's gradient");
+    if (k > 0)
+        after(c, k, head, AH_ITEM_FORWARD, gradient_end(c, k - 1, 0), "the embedding's gradient");
+}
+
+/* A prefetch that was done again had fetched what a provisional update made, to the same slot. */
+static void check_voided(const struct checker *c, const struct ah_span *fetch)
+{
+    const struct ah_item *item = &fetch->item;
+    const struct ah_span *ahead = get_tile(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_AHEAD, item->tile);
+    const struct ah_span *final = get_tile(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_HOST, item->tile);
+    const struct ah_span *again = get_tile(c, item->iteration, item->partition, AH_ITEM_PREFETCH, item->tile);
+    assert_true(c->config->clips);
+    after_span(fetch, ahead, "fetch after the provisional update");
+    after_span(again, final, "fetch again after the update that counts");
+    after_span(again, fetch, "fetch again after the first");
+    assert_int_equal(item->set, ahead->item.spare_set);
+    assert_int_equal(item->param_slot, again->item.param_slot);
+}
+
+/* The first fetch of a tile, voided or not. */
+static const struct ah_span *first_fetch(const struct checker *c, int64_t k, int g)
+{
+    for (size_t i = 0; i < c->voided_count; i++)
+        if (c->voided[i]->item.iteration == k && c->voided[i]->item.partition == g && c->voided[i]->item.tile == 0)
+            return c->voided[i];
+    return get(c, k, g, AH_ITEM_PREFETCH);
+}
+
 static void check_iteration(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
     for (int g = 0; g <= head; g++)
         check_group(c, k, g);
+    check_ends(c, k);
     for (int g = 0; c->config->clips && g <= head; g++)
         check_clipping(c, k, g);
     check_sets(c, k);
@@ -350,7 +418,7 @@ static void check_slots(const struct checker *c)
     size_t count = 0;
     for (int64_t k = 0; k < c->iterations; k++)
         for (int g = 1; g <= c->config->switches.layers; g++) {
-            const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = get(c, k, g, AH_ITEM_PREFETCH);
+            const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
             const struct ah_span *end = on_host(c->config, g)
                                             ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.tiles - 1)
@@ -379,11 +447,12 @@ static void check_slots(const struct checker *c)
 
 void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_config *config)
 {
-    struct checker c = {timeline, config, 0, NULL};
+    struct checker c = {.timeline = timeline, .config = config};
     for (size_t i = 0; i < timeline->span_count; i++)
         if (timeline->spans[i].item.iteration >= c.iterations)
             c.iterations = timeline->spans[i].item.iteration + 1;
     int64_t one = c.iterations * (config->switches.layers + 2) * AH_ITEM_COUNT;
+    c.voided = calloc(timeline->span_count, sizeof(const struct ah_span *));
     c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
@@ -393,13 +462,18 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             &c.found[(again ? one : span->item.tile * one) +
                      (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)kept_as(&span->item)];
-        if (*at)
+        if (*at && span->item.kind == AH_ITEM_PREFETCH)
+            c.voided[c.voided_count++] = *at;
+        else if (*at)
             fail_msg("%s of partition %d runs twice", ah__item_names[span->item.kind], span->item.partition);
         *at = span;
     }
     for (int64_t k = 0; k < c.iterations; k++)
         check_iteration(&c, k);
+    for (size_t i = 0; i < c.voided_count; i++)
+        check_voided(&c, c.voided[i]);
     check_slots(&c);
     check_stages(&c);
+    free(c.voided);
     free(c.found);
 }

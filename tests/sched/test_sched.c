@@ -52,6 +52,11 @@ static void random_config(struct ah_sched_config *config)
     config->switches.selective = draw(0, 1) * draw(0, layers - config->switches.checkpoint);
     if (layers > AH_ACTIVATION_STAGES)
         config->switches.offload_activations = draw(0, 1) * draw(1, layers - AH_ACTIVATION_STAGES);
+    if (draw(0, 3) == 0 && config->policy->shares_ends && !config->shared_embedding) {
+        if (config->switches.ranks == 1)
+            config->switches.embedding_on_host = config->switches.head_on_host = true;
+        config->switches.share_ends = true;
+    }
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
 }
@@ -71,6 +76,7 @@ static void random_baseline(struct ah_sched_config *config)
     assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));
     config->switches.tiles = 1;
     config->switches.streamed = config->switches.selective = config->switches.offload_activations = 0;
+    config->switches.share_ends = false;
     config->switches.checkpoint = placement.checkpoint;
     config->switches.offload_params = placement.offload_params;
     config->switches.offload_optimizer = placement.offload_optimizer;
@@ -90,10 +96,14 @@ static void random_any(struct ah_sched_config *config)
         random_baseline(config);
 }
 
-/* Also clips a third of the iterations. */
+static int64_t complete_before;
+
+/* Nothing completes of an iteration that was complete. Also clips a third of the iterations. */
 static int count_slots(const struct ah_span *span, void *context)
 {
     struct ah_drive *drive = context;
+    assert_true(span->item.iteration >= complete_before);
+    complete_before = ah__sched_iterations(drive->sched);
     assert_true(ah__sched_slots_used(drive->sched) >= 0);
     if (span->item.kind == AH_ITEM_RESULT && span->item.partition == 0 && draw(0, 2) == 0)
         ah__sched_clipped(drive->sched, span->item.iteration);
@@ -105,10 +115,11 @@ static void drive_ok(const struct ah_drive *drive, const struct ah_sched_config 
     const struct ah_switches *s = &config->switches;
     if (ah__drive(drive) != AH_OK)
         fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, a %d, tiles %d, ranks %d, "
-                 "casts %d, clips %d",
+                 "ends %d%d%d, casts %d, clips %d",
                  ah_error(),
                  config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer, s->slots,
-                 s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, config->casts, config->clips);
+                 s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, s->embedding_on_host,
+                 s->head_on_host, s->share_ends, config->casts, config->clips);
 }
 
 static struct ah_drive drive_of(struct ah_costs *costs)
@@ -128,7 +139,9 @@ static void simulate(const struct ah_sched_config *config, struct ah_costs *cost
     drive.observe_context = timeline;
     assert_ok(ah__sched_new(&drive.sched, config));
     ah__sched_limit(drive.sched, iterations, forward_only);
+    complete_before = 0;
     drive_ok(&drive, config);
+    assert_int_equal(ah__sched_iterations(drive.sched), iterations);
     assert_int_equal(ah__sched_slots_used(drive.sched), 0);
     for (size_t i = 0; i < timeline->sample_count; i++)
         assert_in_range(timeline->samples[i].slots_used, 0, config->switches.slots);
@@ -150,6 +163,46 @@ static void no_plan_deadlocks_or_races(void **state)
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
     }
+}
+
+static const struct ah_span *norms_of(const struct ah_timeline *timeline, int64_t iteration)
+{
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_span *span = &timeline->spans[i];
+        if (span->item.kind == AH_ITEM_RESULT && span->item.partition == 0 && span->item.iteration == iteration)
+            return span;
+    }
+    return NULL;
+}
+
+/* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
+static void parameters_are_fetched_ahead_of_the_norms(void **state)
+{
+    (void)state;
+    enum { LAYERS = 6, ITERATIONS = 4, ROUNDS = 40 };
+    struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 2, .offload_optimizer = LAYERS,
+                                                  .slots = 3 * LAYERS, .overtaking = 3 * LAYERS, .refetch_ahead = 1,
+                                                  .spares = LAYERS},
+                                     .clips = true,
+                                     .policy = &ah__policy_autohete};
+    int ahead = 0, prefetches = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct ah_costs costs;
+        struct ah_timeline *timeline;
+        random_costs(&costs, LAYERS);
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.tiles, ITERATIONS));
+        simulate(&config, &costs, timeline, ITERATIONS, false);
+        check_timeline(timeline, &config);
+        for (size_t i = 0; i < timeline->span_count; i++) {
+            const struct ah_span *span = &timeline->spans[i];
+            const struct ah_span *norms = norms_of(timeline, span->item.iteration - 1);
+            prefetches += span->item.kind == AH_ITEM_PREFETCH;
+            ahead += span->item.kind == AH_ITEM_PREFETCH && norms && span->start_ns < norms->end_ns;
+        }
+        ah_timeline_free(timeline);
+    }
+    assert_true(ahead > ROUNDS * LAYERS);
+    assert_true(prefetches > ROUNDS * ITERATIONS * LAYERS * config.switches.tiles); /* some of them again */
 }
 
 static void forward_only_runs_every_forward(void **state)
@@ -245,5 +298,6 @@ static void too_few_slots_are_refused(void **state)
 }
 
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
+              cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

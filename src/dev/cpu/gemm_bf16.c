@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "dev/cpu/sgemm.h"
+#include "dev/host/kernels.h"
 
-/* The tiles of fp32 panels; the terms of one panel. */
-enum { PANEL_ROWS = 256, PANEL_COLS = 256, PANEL_TERMS = 256 };
+/* The tiles of fp32 panels, columns being multiples of what oneDNN's kernels take at a time; the terms of one panel. */
+enum { PANEL_ROWS = 256, PANEL_COLS = 384, PANEL_MULTIPLE = 48, PANEL_TERMS = 256 };
 enum { PANEL_SCRATCH = PANEL_TERMS * (PANEL_ROWS + PANEL_COLS) + PANEL_ROWS * PANEL_COLS };
 _Static_assert((int)PANEL_SCRATCH <= (int)AH_POOL_SCRATCH && (int)AH_AMX_SCRATCH <= (int)AH_POOL_SCRATCH,
                "scratch of a worker");
@@ -36,42 +37,45 @@ void ah__cpu_amx_forbid(bool forbidden)
 /* ---- fp32 panels ---------------------------------------------------------------------------------------------------
  */
 
-static float widen(uint16_t x)
-{
-    uint32_t bits = (uint32_t)x << 16;
-    float out;
-    memcpy(&out, &bits, sizeof out);
-    return out;
-}
-
-/* To nearest even; a NaN stays one. */
-static uint16_t narrow(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U)
-        return (uint16_t)(bits >> 16 | 0x40U);
-    return (uint16_t)((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
-}
-
 static void panel_widen(float *to, const uint16_t *from, int64_t stride, int64_t rows, int64_t cols)
 {
+    const struct ah_host_kernels *kernels = ah__host_kernels();
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++)
-            to[i * cols + j] = widen(from[i * stride + j]);
+        kernels->from_bf16(to + i * cols, from + i * stride, cols);
 }
 
-static void panel_put(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t, const float *sum)
+static void row_add(float *to, const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < t->rows; i++)
-        for (int64_t j = 0; j < t->cols; j++) {
-            int64_t at = (t->row + i) * g->ldc + t->col + j;
-            float x = sum[i * t->cols + j] + (g->bias ? widen(g->bias[t->col + j]) : 0.0F);
-            if (g->c_fp32)
-                ((float *)g->c)[at] = g->accumulate ? x + ((float *)g->c)[at] : x;
-            else
-                ((uint16_t *)g->c)[at] = narrow(g->accumulate ? x + widen(((uint16_t *)g->c)[at]) : x);
-        }
+    for (int64_t i = 0; i < n; i++)
+        to[i] += x[i];
+}
+
+/* One row of the tile's sums goes into C. */
+static void row_put(const struct ah_gemm_bf16 *g, int64_t at, float *sum, int64_t n)
+{
+    const struct ah_host_kernels *kernels = ah__host_kernels();
+    uint16_t *half = (uint16_t *)g->c + at;
+    float *c = (float *)g->c + at, old[PANEL_COLS];
+    if (g->accumulate && !g->c_fp32)
+        kernels->from_bf16(old, half, n);
+    if (g->accumulate)
+        row_add(sum, g->c_fp32 ? c : old, n);
+    if (g->c_fp32)
+        memcpy(c, sum, (size_t)n * sizeof *c);
+    else
+        kernels->to_bf16(half, sum, n);
+}
+
+static void panel_put(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t, float *sum)
+{
+    float bias[PANEL_COLS];
+    if (g->bias)
+        ah__host_kernels()->from_bf16(bias, g->bias + t->col, t->cols);
+    for (int64_t i = 0; i < t->rows; i++, sum += t->cols) {
+        if (g->bias)
+            row_add(sum, bias, t->cols);
+        row_put(g, (t->row + i) * g->ldc + t->col, sum, t->cols);
+    }
 }
 
 static int panels(const struct ah_gemm_bf16 *g, const struct ah_gemm_tile *t, float *scratch)
@@ -129,24 +133,24 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The length of equal parts of at most `most`, a multiple of 32. */
-static int64_t part(int64_t length, int64_t most)
+/* The length of equal parts of at most `most`, a multiple of `of`. */
+static int64_t part(int64_t length, int64_t most, int64_t of)
 {
-    return ceil_div(ceil_div(length, ceil_div(length, most)), 32) * 32;
+    return ceil_div(ceil_div(length, ceil_div(length, most)), of) * of;
 }
 
 /* With AMX the cut changes no bits, so it may look at the threads: smaller tiles until each has two. */
 static void cut(struct bf16_job *job, const struct ah_gemm_bf16 *g)
 {
     int64_t rows = job->amx ? AH_AMX_ROWS : PANEL_ROWS, cols = job->amx ? AH_AMX_COLS : PANEL_COLS;
-    job->rows = part(g->m, rows);
-    job->cols = part(g->n, cols);
+    job->rows = part(g->m, rows, 32);
+    job->cols = part(g->n, cols, job->amx ? 32 : PANEL_MULTIPLE);
     while (job->amx && ceil_div(g->m, job->rows) * ceil_div(g->n, job->cols) < 2 * ah__pool_threads(job->pool) &&
            (job->rows > 64 || job->cols > 64)) {
         if (job->rows > job->cols)
-            job->rows = part(job->rows, job->rows / 2);
+            job->rows = part(job->rows, job->rows / 2, 32);
         else
-            job->cols = part(job->cols, job->cols / 2);
+            job->cols = part(job->cols, job->cols / 2, 32);
     }
     job->down = ceil_div(g->m, job->rows);
 }
@@ -163,7 +167,9 @@ int ah__cpu_gemm_bf16(struct ah_pool *pool, const struct ah_gemm_bf16 *gemm)
 char *ah__cpu_arithmetic(char *text, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();
+    char panels[32];
+    snprintf(panels, sizeof panels, "panels of %dx%d", PANEL_ROWS, PANEL_COLS);
     snprintf(text, size, "oneDNN %d.%d.%d isa %x, bf16 by %s", version->major, version->minor, version->patch,
-             (unsigned)dnnl_get_effective_cpu_isa(), ah__cpu_has_amx() ? "AMX" : "panels");
+             (unsigned)dnnl_get_effective_cpu_isa(), ah__cpu_has_amx() ? "AMX" : panels);
     return text;
 }

@@ -191,9 +191,12 @@ static int cast_check(struct ah_regions *regions, enum side side, const struct a
     AH_TRY(span_check(regions, side, task->as.cast.to, to_bytes, "cast to", -1));
     for (int i = 0; i < task->as.cast.zero_count; i++) {
         struct ah_range zero = task->as.cast.zeros[i];
-        if (zero.from < 0 || zero.to < zero.from || zero.to > task->as.cast.count)
+        bool within = zero.to <= task->as.cast.count || task->as.cast.count == 0;
+        if (zero.from < 0 || zero.to < zero.from || !within)
             return ah__fail(AH_EINTERNAL, "cast: elements %lld to %lld of %lld become zero", (long long)zero.from,
                             (long long)zero.to, (long long)task->as.cast.count);
+        AH_TRY(span_check(regions, side, task->as.cast.to, zero.to * ah__dtype_bytes(task->as.cast.to_dtype),
+                          "cast zeros", -1));
     }
     if (to == from && to_bytes < from_bytes)
         return AH_OK;

@@ -103,5 +103,22 @@ static void products_do_not_depend_on_addresses(void **state)
     pool_end(&p);
 }
 
-AH_TEST_SUITE("dev/cpu/gemm", cmocka_unit_test(products_match_definition),
+/* Tiles of any shape cover it once; two workers share those of all but small ones evenly. */
+static void tiles_cover_every_shape(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 16, 47, 48, 64, 100, 256, 384, 512, 768, 1000, 1024, 2048, 3072, 8192, 50257};
+    for (size_t i = 0; i < AH_LENGTH(lengths); i++)
+        for (size_t j = 0; j < AH_LENGTH(lengths); j++) {
+            int64_t m = lengths[i], n = lengths[j];
+            struct ah_gemm_grid grid = ah__cpu_gemm_grid(m, n);
+            assert_true(grid.down * grid.rows >= m && (grid.down - 1) * grid.rows < m);
+            assert_true(grid.across * grid.cols >= n && (grid.across - 1) * grid.cols < n);
+            assert_true(grid.rows % 16 == 0 && grid.cols % 16 == 0);
+            if (m >= 256 && n >= 256)
+                assert_true(grid.down * grid.across >= 4);
+        }
+}
+
+AH_TEST_SUITE("dev/cpu/gemm", cmocka_unit_test(products_match_definition), cmocka_unit_test(tiles_cover_every_shape),
               cmocka_unit_test(products_do_not_depend_on_addresses))

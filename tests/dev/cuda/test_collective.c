@@ -428,11 +428,11 @@ static void a_missing_nccl_is_named(void **state)
 
 static const double CLIP = 1.45;
 
-static void every_plan(struct joint joint, int of)
+static void every_plan(struct joint joint, const char *policy, int of)
 {
     joint.device = "cuda";
     gpus_begin(DEVICES);
-    joint_every_plan(joint, joint.clip > 0 ? "autohete" : "autohete-fifo", of);
+    joint_every_plan(joint, policy, of);
     gpus_end();
     emulated_assert_clean();
 }
@@ -442,14 +442,14 @@ static void two_ranks_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
-               ah_test_soaks() ? 2 : AH_TEST_SAMPLED ? 75 : 19);
+               "autohete", ah_test_soaks() ? 2 : AH_TEST_SAMPLED ? 75 : 19);
 }
 
 static void three_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 2, .batch = 1},
-               ah_test_soaks() ? 3 : AH_TEST_SAMPLED ? 75 : 40);
+               "autohete", ah_test_soaks() ? 3 : AH_TEST_SAMPLED ? 75 : 40);
 }
 
 static void nearly(double found, double expected, double bound)

@@ -27,22 +27,32 @@ static void some_plans(struct tiny *tiny, const char *policy, int part, int of)
     emulated_assert_clean();
 }
 
-static void every_plan(enum ah_dtype compute, int layers, double clip, int64_t batch, int micro_batches, int part,
-                       int of)
+struct plans {
+    enum ah_dtype compute;
+    int layers;
+    bool untied;
+    double clip;
+    int64_t batch;
+    int micro_batches;
+    const char *policy;
+    int part, of;
+};
+
+static void every_plan(const struct plans *plans)
 {
     char config[192];
     struct tiny tiny;
     snprintf(config, sizeof config,
              "{\"model_type\": \"gpt2\", \"vocab_size\": 67, \"n_positions\": 24, \"n_embd\": 24, \"n_layer\": %d, "
-             "\"n_head\": 3}", layers);
-    tiny_init_in(&tiny, compute, config, clip, batch, micro_batches);
-    some_plans(&tiny, clip > 0 ? "autohete" : "autohete-fifo", part, of);
+             "\"n_head\": 3%s}", plans->layers, plans->untied ? ", \"tie_word_embeddings\": false" : "");
+    tiny_init_in(&tiny, plans->compute, config, plans->clip, plans->batch, plans->micro_batches);
+    some_plans(&tiny, plans->policy, plans->part, plans->of);
 }
 
 static void every_plan_equals_resident_1(void **state)
 {
     (void)state;
-    every_plan(AH_F32, TINY_LAYERS, CLIP, 2, 1, 0, 3);
+    every_plan(&(struct plans){AH_F32, TINY_LAYERS, false, CLIP, 2, 1, "autohete", 0, 3});
 }
 
 static void every_plan_equals_resident_2(void **state)
@@ -50,7 +60,7 @@ static void every_plan_equals_resident_2(void **state)
     (void)state;
     if (AH_TEST_SAMPLED && !ah_test_soaks())
         return;
-    every_plan(AH_F32, TINY_LAYERS, CLIP, 2, 1, 1, 3);
+    every_plan(&(struct plans){AH_F32, TINY_LAYERS, true, CLIP, 2, 1, "autohete", 1, 3});
 }
 
 static void every_plan_equals_resident_3(void **state)
@@ -58,25 +68,25 @@ static void every_plan_equals_resident_3(void **state)
     (void)state;
     if (AH_TEST_SAMPLED && !ah_test_soaks())
         return;
-    every_plan(AH_F32, TINY_LAYERS, CLIP, 2, 1, 2, 3);
+    every_plan(&(struct plans){AH_F32, TINY_LAYERS, false, CLIP, 2, 1, "autohete-fifo", 2, 3});
 }
 
 static void every_plan_in_bf16_equals_resident(void **state)
 {
     (void)state;
-    every_plan(AH_BF16, 2, CLIP, 2, 1, 0, 1);
+    every_plan(&(struct plans){AH_BF16, 2, true, CLIP, 2, 1, "autohete", 0, 1});
 }
 
 static void micro_batches_equal_resident(void **state)
 {
     (void)state;
-    every_plan(AH_F32, 2, 0, 1, 3, 0, 1);
+    every_plan(&(struct plans){AH_F32, 2, true, 0, 1, 3, "autohete", 0, 1});
 }
 
 static void micro_batches_in_bf16_equal_resident(void **state)
 {
     (void)state;
-    every_plan(AH_BF16, 2, CLIP, 1, 2, 0, 1);
+    every_plan(&(struct plans){AH_BF16, 2, false, CLIP, 1, 2, "autohete", 0, 1});
 }
 
 static void llama_equals_resident(void **state)

@@ -1,0 +1,15 @@
+#include "plan/config.h"
+
+void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
+                         const struct ah_partition *partition, const struct ah_policy *policy)
+{
+    *out = (struct ah_sched_config){
+        .switches = *switches,
+        .shared_embedding = partition->shared_group == 0,
+        .casts = partition->compute != AH_F32,
+        .clips = partition->step.clips,
+        .policy = policy,
+    };
+    out->switches.ranks = ah__ranks(switches);
+    out->switches.tiles = ah__tiles(switches);
+}

@@ -1,0 +1,101 @@
+/* Simulations that the search makes: given up early, remembered, compared. */
+#include "test.h"
+
+#include "plan/fit.h"
+#include "plan/trial.h"
+#include "plan/world.h"
+
+/* A simulation that may stop early: the same step where it is below the limit, and none below it where it is not. What
+ * was tried is remembered, and what was given up is simulated again only for a higher limit. */
+static void a_limit_changes_no_step_below_it(void **state)
+{
+    (void)state;
+    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400, ITERATIONS = 5 };
+    int given_up = 0;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct world world;
+        int64_t step, simulated, all = 0, some = 0, tried = -1;
+        bool below;
+        world_init(&world, 7000 + round, 1 + (int)round % 12, "autohete");
+        struct ah_plan plan = fixture_plan(&world.fixture);
+        int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
+        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, ITERATIONS));
+        assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, ITERATIONS, step + 1));
+        assert_int_equal(simulated, step);
+        int64_t limit = fixture_draw(&world.fixture, step / 2, step);
+        assert_ok(ah__plan_step_below(&simulated, &some, &plan, &world.predictor, ITERATIONS, limit));
+        assert_true(simulated >= limit && simulated <= step && some > 0 && some <= all);
+        given_up += some < all;
+        struct ah_trials trials = {.predictor = &world.predictor};
+        assert_ok(ah__trial(&below, &tried, &trials, &plan, limit));
+        assert_true(!below && tried == -1 && trials.simulated == 1);
+        assert_ok(ah__trial(&below, &tried, &trials, &plan, step + 1));
+        assert_true(below && tried == step && trials.simulated == 2);
+        assert_ok(ah__trial(&below, &tried, &trials, &plan, INT64_MAX));
+        assert_ok(ah__trial(&below, &tried, &trials, &plan, step));
+        assert_true(!below && tried == step && trials.simulated == 2);
+        ah__trials_fini(&trials);
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(given_up > ROUNDS / 4);
+}
+
+/* No plan is taken for another one that has been simulated. */
+static void a_trial_knows_every_switch(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world, 4, 6, "autohete");
+    struct ah_budget budget = {0};
+    struct ah_trials trials = {.predictor = &world.predictor, .budget = &budget};
+    struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
+                                        .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
+                                        .embedding_on_host = true, .head_on_host = true}};
+    struct ah_plan others[13];
+    for (size_t i = 0; i < AH_LENGTH(others); i++)
+        others[i] = plan;
+    others[0].switches.checkpoint++;
+    others[1].switches.offload_params++;
+    others[2].switches.offload_optimizer++;
+    others[3].switches.embedding_on_host = false;
+    others[4].switches.head_on_host = false;
+    others[5].switches.tiles++;
+    others[6].switches.slots++;
+    others[7].switches.overtaking++;
+    others[8].switches.refetch_ahead++;
+    others[9].switches.spares++;
+    others[10].switches.selective++;
+    others[11].switches.offload_activations++;
+    others[12].switches.share_ends = true;
+    bool below;
+    int64_t step_ns;
+    assert_ok(ah__trial(&below, &step_ns, &trials, &plan, INT64_MAX));
+    for (size_t i = 0; i < AH_LENGTH(others); i++) {
+        assert_ok(ah__trial(&below, &step_ns, &trials, &others[i], INT64_MAX));
+        assert_int_equal(trials.simulated, i + 2);
+    }
+    assert_ok(ah__trial(&below, &step_ns, &trials, &plan, INT64_MAX));
+    assert_int_equal(trials.simulated, AH_LENGTH(others) + 1);
+    ah__trials_fini(&trials);
+    ah__predictor_fini(&world.predictor);
+}
+
+/* Fewer pieces are preferred to a gain that is no gain; a limit made of a score is where the score begins. */
+static void a_score_has_one_limit(void **state)
+{
+    (void)state;
+    struct ah_plan plan = {.step_ns = 0};
+    for (uint64_t i = 0; i < 2000; i++) {
+        int64_t score = 1000 + (int64_t)(ah__random_bits(3, i) % 1000000000);
+        plan.switches.tiles = 1 << i % 4;
+        int64_t below = ah__trial_below_ns(&plan, score);
+        plan.step_ns = below - 1;
+        assert_true(ah__trial_score_ns(&plan) < score);
+        plan.step_ns = below + 8; /* rounding */
+        assert_true(ah__trial_score_ns(&plan) >= score);
+    }
+}
+
+AH_TEST_SUITE("plan/trial", cmocka_unit_test(a_limit_changes_no_step_below_it),
+              cmocka_unit_test(a_trial_knows_every_switch), cmocka_unit_test(a_score_has_one_limit))

@@ -1,0 +1,47 @@
+/* A made-up partition on a made-up machine, for tests of what plans are worth. */
+#ifndef AH_TESTS_PLAN_WORLD_H
+#define AH_TESTS_PLAN_WORLD_H
+
+#include "plan/fixture.h"
+#include "plan/predict.h"
+
+struct world {
+    struct fixture fixture;
+    struct ah_profile profile;
+    struct ah_predictor predictor;
+};
+
+/* Costs of one machine: compute, link, host each with a speed of its own, so that every regime occurs. */
+static inline void world_init(struct world *world, uint64_t seed, int layers, const char *policy)
+{
+    fixture_init(&world->fixture, seed);
+    struct fixture *f = &world->fixture;
+    f->partition.layers = layers;
+    f->partition.group_count = layers + 2;
+    fixture_groups(f);
+    int64_t compute = fixture_draw(f, 100, 3000), link = fixture_draw(f, 10, 3000), host = fixture_draw(f, 10, 3000);
+    world->profile = (struct ah_profile){.partition_signature = f->partition.signature};
+    struct ah_costs *costs = &world->profile.costs;
+    costs->layers = layers;
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int64_t size = class == AH_CLASS_BLOCK ? 10 : fixture_draw(f, 1, 10);
+        costs->ns[AH_ITEM_FORWARD][class] = compute * size;
+        costs->ns[AH_ITEM_BACKWARD][class] = 2 * compute * size;
+        costs->recompute_ns[class] = compute * size * 9 / 10;
+        costs->selective_ns[class] = compute * size / 20;
+        costs->ns[AH_ITEM_UPDATE_DEVICE][class] = size * 5;
+        costs->ns[AH_ITEM_UPDATE_HOST][class] = host * size;
+        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = link * size;
+        costs->ns[AH_ITEM_OFFLOAD][class] = link * size;
+        costs->ns[AH_ITEM_INPUT][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
+    }
+    bool streams = fixture_draw(f, 0, 1);
+    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
+    costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
+    for (int a = 0; a < AH_LANE_COUNT; a++)
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
+    assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
+}
+
+#endif

@@ -15,10 +15,11 @@ struct row {
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
-    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d  %-6s %-6s", what, switches->checkpoint,
+    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d  %-6s %-6s %-6s", what, switches->checkpoint,
             switches->selective, switches->offload_params, switches->offload_optimizer, switches->streamed,
             switches->offload_activations, switches->slots, switches->refetch_ahead,
-            switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
+            switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device",
+            switches->share_ends ? "shared" : "apart");
 }
 
 static bool possible(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -56,17 +57,16 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
     static const struct row moves[] = {
         {.what = "one more checkpointed", .c = 1},      {.what = "one fewer checkpointed", .c = -1},
         {.what = "one more selective", .selective = 1}, {.what = "one fewer selective", .selective = -1},
-        {.what = "one more params offloaded", .p = 1},  {.what = "one fewer params offl.", .p = -1},
+        {.what = "one more params offl.", .p = 1},  {.what = "one fewer params offl.", .p = -1},
         {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
         {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
         {.what = "one more streamed", .streamed = 1},   {.what = "one fewer streamed", .streamed = -1},
         {.what = "one more waits there", .a = 1},       {.what = "one fewer waits there", .a = -1},
         {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
-        {.what = "one more spare set", .spares = 1},
-        {.what = "one spare set fewer", .spares = -1},
+        {.what = "one more spare set", .spares = 1},    {.what = "one spare set fewer", .spares = -1},
         {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
         {.what = "embedding moved", .embedding = true}, {.what = "head moved", .head = true},
-        {.what = "ends shared or not", .ends = true},
+        {.what = "ends the other way", .ends = true},
     };
     for (size_t i = 0; i < AH_LENGTH(moves); i++) {
         const struct row *move = &moves[i];
@@ -135,8 +135,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
                     (double)report.open_bound_ns / 1e6);
     else
         fprintf(to, "        no other candidate can be faster, by its lower bound\n");
-    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s  %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o", "str.",
-            "a", "slots", "ahead", "embed.", "head", "step");
+    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s  %-6s %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o",
+            "str.", "a", "slots", "ahead", "embed.", "head", "ends", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

@@ -404,15 +404,16 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
     const struct ah_switches *switches = &plan->switches;
     char selective[32] = "", streamed[32] = "", activations[32] = "";
+    const char *ends = switches->share_ends ? " ends=shared" : "";
     if (switches->selective > 0)
         ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
     if (switches->streamed > 0)
         ah__snprintf(streamed, sizeof streamed, " streamed=%d", switches->streamed);
     if (switches->offload_activations > 0)
         ah__snprintf(activations, sizeof activations, " a=%d", switches->offload_activations);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s, %d slots", plan->policy,
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s, %d slots", plan->policy,
                  switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, streamed,
-                 activations, switches->slots);
+                 activations, ends, switches->slots);
 }
 
 /* Who knows the model's and the machine's names says more. */

@@ -5,10 +5,10 @@
  * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
  * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
  * search goes some way downhill over all switches (improve.c), and from the best of those to the end, with leaps. All
- * of that happens once without states that stream and activations that leave, once with the latter, then with both.
- * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
- * search is measured by bench/search, how often more of something leads to a slower plan by bench/monotone: both
- * happen. */
+ * of that happens first without states that stream, activations that leave and a place that embedding and head share,
+ * then with the second of these, then also with the first, then with all three. Limits count simulated items, not time,
+ * so that the same input gives the same plan. How far it stays behind a random search is measured by bench/search, how
+ * often more of something leads to a slower plan by bench/monotone: both happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -327,28 +327,31 @@ static int choose(struct ah_plan *plans, int count, int most)
     return chosen;
 }
 
-/* Downhill from the best plan of each kind, and from `best` unless its layers are 0: of many a little, of few more, of
- * one to the end. Where embedding and head may share a place, of the kinds in which they do, else where states may
- * stream, of those in which they do, else where activations may leave, of those in which they do: the others have had
- * their turn. */
+/* Where embedding and head may share a place, the plans in which they do, else where states may stream, those in which
+ * they do, else where activations may leave, those in which they do: the others have had their turn. */
+static bool has_turn(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    if (ah__plan_shares_ends(predictor))
+        return switches->share_ends;
+    if (ah__predictor_streams(predictor))
+        return !switches->share_ends && switches->streamed > 0;
+    bool leaves = ah__plan_most_leaving(predictor) > 0;
+    return !switches->share_ends && switches->streamed == 0 && leaves == (switches->offload_activations > 0);
+}
+
+/* Downhill from the best plan of each kind that has its turn, and from `best` unless its layers are 0: of many a
+ * little, of few more, of one to the end. */
 static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
                    const struct ah_predictor *predictor, int64_t floor_ns)
 {
     struct ah_plan plans[KINDS + 1];
     int count = 0;
-    bool streams = ah__predictor_streams(predictor), leaves = ah__plan_most_leaving(predictor) > 0;
-    bool shares = ah__plan_shares_ends(predictor);
     if (best->switches.layers)
         plans[count++] = *best;
     for (int kind = 0; kind < KINDS; kind++) {
-        const struct ah_switches *switches = &starts->best[kind].switches;
-        bool turn = shares == switches->share_ends;
-        if (!shares)
-            turn &= streams == (switches->streamed > 0);
-        if (!shares && !streams)
-            turn &= leaves == (switches->offload_activations > 0);
-        if (switches->layers && turn)
-            plans[count++] = starts->best[kind];
+        const struct ah_plan *start = &starts->best[kind];
+        if (start->switches.layers && has_turn(&start->switches, predictor))
+            plans[count++] = *start;
     }
     for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
         count = choose(plans, count, rounds[round].plans);

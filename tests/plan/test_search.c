@@ -152,41 +152,6 @@ static void no_schedule_beats_the_bound(void **state)
     }
 }
 
-/* Systems as published recompute whole blocks only; ours gains by the choice, or loses nothing. */
-static void only_our_policy_recomputes_selectively(void **state)
-{
-    (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 8 };
-    int used = 0;
-    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
-        struct world world;
-        struct ah_search_report report;
-        struct ah_plan plan, whole;
-        int64_t least, most;
-        world_init(&world, 300 + seed, 5 + (int)seed, "autohete");
-        smallest_and_largest(&least, &most, &world.fixture.partition);
-        struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most)};
-        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
-        assert_true(ah__switches_valid(&plan.switches));
-        used += plan.switches.selective > 0;
-        struct ah_policy without = ah__policy_autohete;
-        without.selective = false;
-        world.predictor.policy = &without;
-        assert_ok(ah__plan_search(&whole, &report, &world.predictor, &budget));
-        assert_int_equal(whole.switches.selective, 0);
-        assert_true(plan.step_ns <= whole.step_ns + whole.step_ns / 200);
-        for (int i = 0; ah__policies[i]; i++) {
-            world.predictor.policy = ah__policies[i];
-            if (ah__policies[i] == &ah__policy_autohete)
-                continue;
-            int status = ah__plan_search(&whole, &report, &world.predictor, &budget);
-            assert_true(status == AH_EBUDGET || (status == AH_OK && whole.switches.selective == 0));
-        }
-        ah__predictor_fini(&world.predictor);
-    }
-    assert_true(used > 0);
-}
-
 /* A switch that only our policy knows, on machines made for it. */
 struct gain {
     uint64_t seed;
@@ -230,6 +195,33 @@ static void gains(const struct gain *gain)
         ah__predictor_fini(&world.predictor);
     }
     assert_true(gained >= WORLDS / 2);
+}
+
+static int selective(const struct ah_switches *switches)
+{
+    return switches->selective;
+}
+
+/* A device that is the slowest lane. */
+static void favour_selective(struct world *world)
+{
+    struct ah_costs *costs = &world->predictor.costs;
+    costs->ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] /= 8;
+    costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK] /= 4;
+    costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK] /= 4;
+    world->profile.costs = *costs;
+}
+
+static void forbid_selective(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->selective = false;
+}
+
+static void blocks_recompute_selectively_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){304, 4, selective, favour_selective, forbid_selective});
 }
 
 static int leaving(const struct ah_switches *switches)
@@ -495,7 +487,7 @@ static void more_is_hardly_ever_worse(void **state)
 AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
               cmocka_unit_test(search_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
-              cmocka_unit_test(only_our_policy_recomputes_selectively),
+              cmocka_unit_test(blocks_recompute_selectively_where_memory_is_short),
               cmocka_unit_test(activations_leave_where_memory_is_short),
               cmocka_unit_test(ends_share_a_place_where_memory_is_short),
               cmocka_unit_test(states_stream_where_the_host_is_slow),

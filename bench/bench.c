@@ -125,6 +125,29 @@ double bench_scale_rate(struct ah_pool *pool, float *x, int64_t count, int round
     return bench_quantile(rate, (size_t)rounds, 0.5);
 }
 
+/* Whole numbers are added, as sums of floats would wait for each other; what comes out must go somewhere. */
+static void read_piece(void *context, int index, int worker)
+{
+    (void)worker;
+    uint32_t *x = (uint32_t *)context + (int64_t)index * SCALE_PIECE, sum = 0;
+    for (int i = 0; i < SCALE_PIECE; i++)
+        sum += x[i];
+    if (sum == 1)
+        x[0] = 0;
+}
+
+double bench_read_rate(struct ah_pool *pool, float *x, int64_t count, int rounds)
+{
+    double rate[SCALE_ROUNDS];
+    rounds = bench_least(rounds, SCALE_ROUNDS);
+    for (int round = 0; round < rounds; round++) {
+        double start = bench_seconds();
+        ah__pool_run(pool, read_piece, (int)(count / SCALE_PIECE), x);
+        rate[round] = (double)count * sizeof(float) / (bench_seconds() - start);
+    }
+    return bench_quantile(rate, (size_t)rounds, 0.5);
+}
+
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 void bench_model_open(struct bench *bench)

@@ -41,6 +41,8 @@ double bench_seconds(void); /* of a clock that only goes forward */
 /* Bytes that the pool's threads read and write in a second while they scale `count` floats, a multiple of 2^18, where
  * they lie; the median of some rounds. The calling thread has entered the pool. */
 double bench_scale_rate(struct ah_pool *pool, float *x, int64_t count, int rounds);
+/* The same of threads that only read. */
+double bench_read_rate(struct ah_pool *pool, float *x, int64_t count, int rounds);
 
 /* Exits with a message when a call of the library fails. */
 void bench_check(int status, const char *what);

@@ -143,19 +143,26 @@ struct ah_call block_call(const struct block *b, const struct block_row *row)
     return call;
 }
 
-double call_bytes(const struct block *b, const struct ah_call *call)
+struct traffic call_traffic(const struct block *b, const struct ah_call *call)
 {
-    double bytes = 0;
+    struct traffic traffic = {0, 0};
     for (int i = 0; i < AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS; i++) {
         bool is_output = i >= AH_OP_MAX_INPUTS;
         const struct ah_operand *o = is_output ? &call->out[i - AH_OP_MAX_INPUTS] : &call->in[i];
         bool table = o->offset == b->offset[TABLE] || o->offset == b->offset[G_TABLE];
         int64_t count = table ? b->batch * b->seq * b->channels : ah__shape_count(&o->meta.shape);
         bool adds = is_output && (call->attr.acc >> (i - AH_OP_MAX_INPUTS) & 1U);
-        if (o->space)
-            bytes += (adds ? 2 : 1) * (double)count * (double)ah__dtype_bytes(o->meta.dtype);
+        double bytes = o->space ? (double)count * (double)ah__dtype_bytes(o->meta.dtype) : 0;
+        traffic.written += is_output ? bytes : 0;
+        traffic.read += is_output && !adds ? 0 : bytes;
     }
-    return bytes;
+    return traffic;
+}
+
+double call_bytes(const struct block *b, const struct ah_call *call)
+{
+    struct traffic traffic = call_traffic(b, call);
+    return traffic.read + traffic.written;
 }
 
 bool op_is_product(enum ah_op op)

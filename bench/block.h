@@ -82,7 +82,11 @@ void block_fill(const struct block *block, char *memory);
 struct ah_call block_call(const struct block *block, const struct block_row *row);
 
 /* What must move at least: every operand once, outputs that are also read twice; of a table only the rows in use. */
-double call_bytes(const struct block *block, const struct ah_call *call);
+struct traffic {
+    double read, written; /* bytes */
+};
+struct traffic call_traffic(const struct block *block, const struct ah_call *call);
+double call_bytes(const struct block *block, const struct ah_call *call); /* both */
 /* Whether its time is that of its arithmetic, not of its memory. */
 bool op_is_product(enum ah_op op);
 

@@ -2,9 +2,12 @@
  *
  *     kernels [--head] [--only NAME] [--threads N]
  *
- * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside the peak measured in the same run
- * (fused multiply-adds in registers; scaling an array in place), medians of several rounds; tiled products beside one
- * plain dnnl_sgemm call; and the whole block beside the time its products would take at the best rate seen. */
+ * Prints, for batch 4 x 256 and 4 x 1024 tokens, each operator's time and rate beside its limit measured in the same
+ * run, medians of several rounds. The limit of products is fused multiply-adds in registers; of others the slower of
+ * memory (all bytes as fast as an array is scaled in place, those read as fast as one is read) and their own
+ * arithmetic: themselves on so few tokens that all of it stays in the cache. What stays below 0.6 of its limit says
+ * why. Tiled products stand beside one plain dnnl_sgemm call, and the whole block beside the time its products would
+ * take at the best rate seen. */
 #include "bench.h"
 #include "block.h"
 #include "dev/cpu/cpu.h"
@@ -23,7 +26,7 @@
 #include <immintrin.h>
 #endif
 
-enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, ROUNDS_MOST = 9, HEAD_ROUNDS = 5 };
+enum { BATCH = 4, CHANNELS = 768, HEADS = 12, VOCABULARY = 50257, SMALL_SEQ = 8, ROUNDS_MOST = 9, HEAD_ROUNDS = 5 };
 
 static int compare(const void *a, const void *b)
 {
@@ -114,11 +117,19 @@ static double probe_flops(struct ah_pool *pool)
 
 enum { SCALE_FLOATS = 64 << 20 };
 
+/* Of a limit; what is slower must have a reason. */
+static const double least_part = 0.6;
+static const char *const reasons[AH_OP_COUNT] = {
+    [AH_OP_ATTENTION] = "tiles on the diagonal, half of them for nothing; the softmax between the products",
+    [AH_OP_ATTENTION_BWD] = "tiles on the diagonal, half of them for nothing; the softmax between the products",
+};
+
 struct measured {
-    struct ah_pool *pool;
-    struct block block;
-    char *base[AH_SPACE_COUNT];
-    double peak_flops, peak_bytes, best_gemm;
+    struct ah_pool *pool, *alone; /* all threads; one */
+    struct block block, small;    /* the second in the cache */
+    char *base[AH_SPACE_COUNT], *small_base[AH_SPACE_COUNT];
+    double peak_flops, peak_bytes, read_bytes, best_gemm;
+    int below, unexplained; /* rows below their limit's least part; those of them without a reason */
     int rounds;
     const char *only; /* rows of operators whose names begin so; null: all, and the block */
 };
@@ -144,6 +155,52 @@ static double call_time(const struct measured *b, const struct ah_call *call)
 {
     const struct ah_program program = {.count = 1, .calls = call};
     return program_time(b, &program);
+}
+
+/* What the operator's arithmetic takes on all threads: its time in the cache of one, many times in a row. */
+static double arithmetic_time(const struct measured *b, const struct block_row *row, const struct ah_call *call)
+{
+    enum { TIMES = 40 };
+    double time[ROUNDS_MOST];
+    struct ah_call small = block_call(&b->small, row);
+    const struct ah_program program = {.count = 1, .calls = &small};
+    struct ah_cpu_program *ready;
+    check(ah__cpu_program_new(&ready, &program, 1));
+    for (int round = -1; round < ROUNDS_MOST; round++) {
+        double start = bench_seconds();
+        for (int i = 0; i < TIMES; i++)
+            check(ah__cpu_program_run(ready, b->alone, (char **)(uintptr_t)b->small_base));
+        if (round >= 0)
+            time[round] = (bench_seconds() - start) / TIMES;
+    }
+    ah__cpu_program_free(ready);
+    double times = call_bytes(&b->block, call) / call_bytes(&b->small, &small);
+    return median(time, ROUNDS_MOST) * times / ah__pool_threads(b->pool);
+}
+
+static double memory_time(const struct measured *b, struct traffic traffic)
+{
+    double both = (traffic.read + traffic.written) / b->peak_bytes, read = traffic.read / b->read_bytes;
+    return read > both ? read : both;
+}
+
+/* The rest of a row; `reason` null: nobody knows why it is below the least part, if it is. */
+static void part_print(struct measured *b, double part, const char *of, const char *reason)
+{
+    printf("   %3.0f%% of %s", 100 * part, of);
+    if (part >= least_part)
+        return;
+    b->below++;
+    b->unexplained += !reason;
+    printf(" (%s)", reason ? reason : "unexplained");
+}
+
+/* Of what is no product: whichever limit is the slower one. */
+static void limit_print(struct measured *b, double time, double memory, double arithmetic, const char *reason)
+{
+    bool counts = arithmetic > memory;
+    part_print(b, (counts ? arithmetic : memory) / time, counts ? "its arithmetic" : "memory", reason);
+    printf("\n");
 }
 
 /* The same product by one library call on as many threads. */
@@ -186,10 +243,13 @@ static void row_print(struct measured *b, const struct block_row *row)
     printf("  %-14s %-18s %9.3f ms", ah__op_table[row->op]->name, ah__shape_format(text, sizeof text, shape),
            time * 1e3);
     if (!op_is_product(row->op)) {
-        printf(" %8.1f GB/s      %3.0f%% of peak\n", bytes / time * 1e-9, 100 * bytes / time / b->peak_bytes);
+        printf(" %8.1f GB/s   ", bytes / time * 1e-9);
+        limit_print(b, time, memory_time(b, call_traffic(&b->block, &call)), arithmetic_time(b, row, &call),
+                    reasons[row->op]);
         return;
     }
-    printf(" %8.1f GFLOP/s   %3.0f%% of peak", flops / time * 1e-9, 100 * flops / time / b->peak_flops);
+    printf(" %8.1f GFLOP/s", flops / time * 1e-9);
+    part_print(b, flops / time / b->peak_flops, "peak", reasons[row->op]);
     if (row->op != AH_OP_ATTENTION && row->op != AH_OP_ATTENTION_BWD) {
         double plain = plain_time(b, &call);
         b->best_gemm = flops / time > b->best_gemm ? flops / time : b->best_gemm;
@@ -216,30 +276,40 @@ static double program_run(const struct measured *b, const struct block_row *rows
     return middle;
 }
 
-static void block_print(struct ah_pool *pool, int64_t seq, char *memory, const char *only)
+static struct block block_of(int64_t batch, int64_t seq, int64_t loss_seq)
 {
-    struct measured b = {.pool = pool, .only = only, .rounds = seq > 256 ? 5 : 9, .base[AH_SPACE_WORK] = memory};
-    b.block = (struct block){.batch = BATCH, .seq = seq, .channels = CHANNELS, .vocabulary = VOCABULARY,
-                             .loss_seq = 128, .heads = HEADS};
-    block_place(&b.block);
-    b.peak_bytes = bench_scale_rate(pool, (float *)(void *)memory, SCALE_FLOATS, 5);
-    b.peak_flops = probe_flops(pool);
-    block_fill(&b.block, memory);
-    printf("%d x %lld tokens: peak %.1f GFLOP/s in registers, %.1f GB/s in place\n", BATCH, (long long)seq,
-           b.peak_flops * 1e-9, b.peak_bytes * 1e-9);
+    struct block block = {.batch = batch, .seq = seq, .channels = CHANNELS, .vocabulary = VOCABULARY,
+                          .loss_seq = loss_seq, .heads = HEADS};
+    block_place(&block);
+    return block;
+}
+
+/* `b` has pools and the small block. */
+static void block_print(struct measured *b, int64_t seq)
+{
+    char *memory = b->base[AH_SPACE_WORK];
+    b->rounds = seq > 256 ? 5 : 9;
+    b->block = block_of(BATCH, seq, 128);
+    b->best_gemm = 0;
+    b->peak_bytes = bench_scale_rate(b->pool, (float *)(void *)memory, SCALE_FLOATS, 5);
+    b->read_bytes = bench_read_rate(b->pool, (float *)(void *)memory, SCALE_FLOATS, 5);
+    b->peak_flops = probe_flops(b->pool);
+    block_fill(&b->block, memory);
+    printf("%d x %lld tokens: peak %.1f GFLOP/s in registers, memory %.1f GB/s in place, %.1f GB/s read\n", BATCH,
+           (long long)seq, b->peak_flops * 1e-9, b->peak_bytes * 1e-9, b->read_bytes * 1e-9);
     for (size_t i = 0; i < BLOCK_FORWARD; i++)
-        row_print(&b, &block_forward[i]);
+        row_print(b, &block_forward[i]);
     for (size_t i = 0; i < BLOCK_BACKWARD; i++)
-        row_print(&b, &block_backward[i]);
-    if (only)
+        row_print(b, &block_backward[i]);
+    if (b->only)
         return;
     double floor = 0;
-    double time = program_run(&b, block_forward, BLOCK_FORWARD, &floor, "forward");
-    time += program_run(&b, block_backward, BLOCK_BACKWARD, &floor, "backward");
+    double time = program_run(b, block_forward, BLOCK_FORWARD, &floor, "forward");
+    time += program_run(b, block_backward, BLOCK_BACKWARD, &floor, "backward");
     printf("  block %-27s %9.3f ms                    %3.0f%% of its products\n", "both", time * 1e3,
            100 * floor / time);
     for (size_t i = 0; i < BLOCK_OTHER && seq <= 256; i++)
-        row_print(&b, &block_other[i]);
+        row_print(b, &block_other[i]);
 }
 
 /* ---- the head: its loss and gradients by one operator, against four that hold all logits ------------------------- */
@@ -302,50 +372,78 @@ static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
     }
 }
 
-/* The median of five runs of a task of the host's. */
-static double task_time(struct ah_pool *pool, int (*run)(struct ah_pool *pool, const struct ah_task *task),
-                        const struct ah_task *task)
+/* ---- the optimizer ----------------------------------------------------------------------------------------------- */
+
+enum { HOST_COUNT = SCALE_FLOATS / 4, HOST_SMALL = 1 << 14 };
+
+struct host_row {
+    const char *name;
+    int (*run)(struct ah_pool *pool, const struct ah_task *task);
+    struct ah_task task;
+    struct traffic each;
+};
+
+static void host_count(struct host_row *row, int64_t count)
+{
+    if (row->run == ah__host_adam)
+        row->task.as.adam.count = row->task.as.adam.decayed = count;
+    else if (row->run == ah__host_sqnorm)
+        row->task.as.sqnorm.count = count;
+    else
+        row->task.as.cast.count = count;
+}
+
+static double host_time(const struct host_row *row, struct ah_pool *pool, int times)
 {
     double time[5];
     for (int i = 0; i < 5; i++) {
         double start = bench_seconds();
-        check(run(pool, task));
-        time[i] = bench_seconds() - start;
+        for (int j = 0; j < times; j++)
+            check(row->run(pool, &row->task));
+        time[i] = (bench_seconds() - start) / times;
     }
     return median(time, 5);
 }
 
-static void task_print(const char *name, double time, int64_t count, double bytes_each, double peak)
+static void host_row_print(struct measured *b, struct host_row *row, int64_t count)
 {
-    double bytes = bytes_each * (double)count;
-    printf("%-22s %7.2f Gparam/s %8.1f GB/s %3.0f%% of in place\n", name, (double)count / time * 1e-9,
-           bytes / time * 1e-9, 100 * bytes / time / peak);
+    enum { TIMES = 40 };
+    struct traffic all = {row->each.read * (double)count, row->each.written * (double)count};
+    host_count(row, HOST_SMALL);
+    host_time(row, b->alone, 1);
+    double arithmetic = host_time(row, b->alone, TIMES) * (double)count / HOST_SMALL / ah__pool_threads(b->pool);
+    host_count(row, count);
+    double time = host_time(row, b->pool, 1);
+    printf("%-22s %7.2f Gparam/s %8.1f GB/s", row->name, (double)count / time * 1e-9,
+           (all.read + all.written) / time * 1e-9);
+    limit_print(b, time, memory_time(b, all), arithmetic, NULL);
 }
 
-static void optimizer_print(struct ah_pool *pool, float *memory)
+static void optimizer_print(struct measured *b)
 {
-    enum { COUNT = SCALE_FLOATS / 4 };
-    double peak = bench_scale_rate(pool, memory, SCALE_FLOATS, 5), norm;
+    float *memory = (float *)(void *)b->base[AH_SPACE_WORK];
+    double norm;
+    b->peak_bytes = bench_scale_rate(b->pool, memory, SCALE_FLOATS, 5);
+    b->read_bytes = bench_read_rate(b->pool, memory, SCALE_FLOATS, 5);
     memset(memory, 0, (size_t)SCALE_FLOATS * sizeof *memory);
     struct ah_task adam = {.as.adam = {.p = memory,
-                                       .m = memory + COUNT,
-                                       .v = memory + 2 * COUNT,
-                                       .g = memory + 3 * COUNT,
-                                       .count = COUNT,
-                                       .decayed = COUNT,
+                                       .m = memory + HOST_COUNT,
+                                       .v = memory + 2 * (int64_t)HOST_COUNT,
+                                       .g = memory + 3 * (int64_t)HOST_COUNT,
                                        .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 1, 1e-3F, 1}}};
-    struct ah_task half = adam;
-    half.as.adam.grad_dtype = AH_BF16;
-    half.as.adam.half = memory + 3 * COUNT + COUNT / 2;
-    struct ah_task squares = {.as.sqnorm = {.g = memory, .count = SCALE_FLOATS, .out = &norm}}, short_squares = squares;
-    short_squares.as.sqnorm.dtype = AH_BF16;
+    struct ah_task half = adam, squares = {.as.sqnorm = {.g = memory, .out = &norm}}, short_squares = squares;
+    half.as.adam.grad_dtype = short_squares.as.sqnorm.dtype = AH_BF16;
+    half.as.adam.half = memory + 3 * (int64_t)HOST_COUNT + HOST_COUNT / 2;
     struct ah_task cast = {
-        .as.cast = {.to = memory + 2 * COUNT, .from = memory, .to_dtype = AH_BF16, .count = 2 * COUNT}};
-    task_print("adam", task_time(pool, ah__host_adam, &adam), COUNT, 28, peak);
-    task_print("adam bf16 -> bf16", task_time(pool, ah__host_adam, &half), COUNT, 28, peak);
-    task_print("sqnorm", task_time(pool, ah__host_sqnorm, &squares), SCALE_FLOATS, 4, peak);
-    task_print("sqnorm bf16", task_time(pool, ah__host_sqnorm, &short_squares), SCALE_FLOATS, 2, peak);
-    task_print("cast to bf16", task_time(pool, ah__host_cast, &cast), 2 * COUNT, 6, peak);
+        .as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
+    struct host_row rows[] = {{"adam", ah__host_adam, adam, {16, 12}},
+                              {"adam bf16 -> bf16", ah__host_adam, half, {14, 14}},
+                              {"sqnorm", ah__host_sqnorm, squares, {4, 0}},
+                              {"sqnorm bf16", ah__host_sqnorm, short_squares, {2, 0}},
+                              {"cast to bf16", ah__host_cast, cast, {4, 2}}};
+    const int64_t counts[AH_LENGTH(rows)] = {HOST_COUNT, HOST_COUNT, SCALE_FLOATS, SCALE_FLOATS, 2 * HOST_COUNT};
+    for (size_t i = 0; i < AH_LENGTH(rows); i++)
+        host_row_print(b, &rows[i], counts[i]);
 }
 
 int main(int argc, char **argv)
@@ -357,23 +455,31 @@ int main(int argc, char **argv)
                                            {"only", BENCH_TEXT, &only, "operators whose names begin so"},
                                            {"threads", BENCH_COUNT, &threads, "that compute"}};
     BENCH_OPTIONS(argc, argv, "How close the CPU kernels come to what the processor gives.", options);
-    struct ah_pool *pool;
-    check(ah__pool_new(&pool, threads, -1));
-    ah__pool_enter(pool);
-    const int64_t bytes = (int64_t)1 << 30;
-    struct ah_pages pages; /* as regions of devices are, in large pages where the system gives them */
-    check(ah__pages_new(&pages, bytes, "operands"));
-    char *memory = pages.base;
+    struct measured b = {.only = only};
+    check(ah__pool_new(&b.pool, threads, -1));
+    check(ah__pool_new(&b.alone, 1, -1));
+    ah__pool_enter(b.pool);
+    struct ah_pages pages, small; /* as regions of devices are, in large pages where the system gives them */
+    b.small = block_of(1, SMALL_SEQ, 1);
+    check(ah__pages_new(&pages, (int64_t)1 << 30, "operands"));
+    check(ah__pages_new(&small, b.small.bytes, "operands in the cache"));
+    b.base[AH_SPACE_WORK] = pages.base;
+    b.small_base[AH_SPACE_WORK] = small.base;
     printf("%d threads, %s\n", threads, ah__host_isa_name());
     if (!head_only) {
-        block_print(pool, 256, memory, only);
-        block_print(pool, 1024, memory, only);
+        block_fill(&b.small, small.base);
+        block_print(&b, 256);
+        block_print(&b, 1024);
     }
     if (!head_only && !only)
-        optimizer_print(pool, (float *)(void *)memory);
+        optimizer_print(&b);
     if (!only)
-        head_print(pool, 256, memory);
+        head_print(b.pool, 256, pages.base);
+    if (!head_only)
+        printf("below %.1f of their limit: %d, without a reason: %d\n", least_part, b.below, b.unexplained);
+    ah__pages_free(&small);
     ah__pages_free(&pages);
-    ah__pool_free(pool);
+    ah__pool_free(b.alone);
+    ah__pool_free(b.pool);
     return 0;
 }

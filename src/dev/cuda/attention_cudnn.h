@@ -6,7 +6,7 @@
 #define AH_DEV_CUDA_ATTENTION_CUDNN_H
 
 #include "dev/cuda/attention.h"
-#include "dev/cuda/device.h"
+#include "dev/cuda/state.h"
 
 struct ah_cuda_sdpa;
 

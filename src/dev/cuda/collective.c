@@ -3,8 +3,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "dev/cuda/kernels.h"
-#include "dev/cuda/program.h"
 #include "dev/host/clock.h"
 
 enum { EAGER_NS = 200000, PAUSE_NS = 50000, LOOK_NS = 100000000 };

@@ -7,19 +7,10 @@
 #ifndef AH_DEV_CUDA_COLLECTIVE_H
 #define AH_DEV_CUDA_COLLECTIVE_H
 
-#include "dev/cuda/library.h"
-#include "dev/dev.h"
+#include "dev/cuda/state.h"
 
 /* Of each rank at a time: what passes through scratch. */
 enum { AH_CUDA_PIECE_BYTES = 4 << 20 };
-
-struct ah_cuda_group {
-    ncclComm_t nccl; /* null: one rank alone, not joined yet, or abandoned */
-    char *scratch;   /* AH_CUDA_PIECE_BYTES from each rank, beside the region */
-    bool broken;     /* NCCL or another rank has failed: nothing is asked of NCCL any more */
-};
-
-struct ah_cuda;
 
 /* This rank's own part: NCCL and scratch. AH_EDEVICE, AH_ENOMEM; what was made is given back by close. */
 int ah__cuda_group_open(struct ah_cuda *cuda);

@@ -36,7 +36,7 @@
  *   EXECUTION_PLAN_WORKSPACE_SIZE         INT64                bytes */
 #include "dev/cuda/cudnn_graph.h"
 
-#include "dev/cuda/device.h"
+#include "dev/cuda/state.h"
 
 enum { ALIGN = 16, MAX_CONFIGURATIONS = 8 };
 

@@ -1,8 +1,12 @@
-#include "dev/cuda/program.h"
+#include "dev/cuda/device.h"
 
 #include <string.h>
 
 #include "base/hash.h"
+#include "dev/cuda/collective.h"
+#include "dev/cuda/program.h"
+#include "dev/cuda/stream.h"
+#include "dev/cuda/task.h"
 #include "dev/host/clock.h"
 #include "dev/host/isa.h"
 #include "dev/host/machine.h"

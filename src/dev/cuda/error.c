@@ -1,7 +1,7 @@
 /* What CUDA says, as a status and one line. */
-#include <string.h>
+#include "dev/cuda/error.h"
 
-#include "dev/cuda/device.h"
+#include <string.h>
 
 static int status_of(cudaError_t error)
 {

@@ -4,7 +4,7 @@
 #ifndef AH_DEV_CUDA_GEMM_H
 #define AH_DEV_CUDA_GEMM_H
 
-#include "dev/cuda/device.h"
+#include "dev/cuda/state.h"
 
 /* What is done to a product before it is stored; the extra operand is of C's dtype. */
 enum ah_cuda_epilogue {

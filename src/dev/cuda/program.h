@@ -6,7 +6,7 @@
 #define AH_DEV_CUDA_PROGRAM_H
 
 #include "base/alloc.h"
-#include "dev/cuda/device.h"
+#include "dev/cuda/state.h"
 
 struct ah_cuda_bound;
 

@@ -1,11 +1,12 @@
 /* Lanes as streams: work enqueued when it is submitted, completions by callbacks, failures in order. */
-#include "dev/cuda/device.h"
+#include "dev/cuda/stream.h"
 
 #include <string.h>
 
 #include <nvtx3/nvToolsExt.h>
 
-#include "base/hash.h"
+#include "dev/cuda/collective.h"
+#include "dev/cuda/task.h"
 #include "dev/host/clock.h"
 
 enum { NS_PER_S = 1000000000, EPOCH_NS = NS_PER_S, EPOCH_PATIENCE_NS = 50000 };
@@ -96,13 +97,6 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
     CUresult error =
         cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
-}
-
-int64_t ah__cuda_jitter_ns(struct ah_cuda_stream *stream)
-{
-    enum { MOST_NS = 200000 };
-    uint64_t seed = ah__hash_int((uint64_t)stream->lane, stream->cuda->jitter_seed);
-    return (int64_t)(ah__random_bits(seed, stream->jitter_count++) % (MOST_NS + 1));
 }
 
 static void CUDART_CB jitter_sleep(void *ns)

@@ -1,8 +1,11 @@
 /* What the lanes of the CUDA device do for a task: streams by launches and copies, the host lane by dev/host. */
+#include "dev/cuda/task.h"
+
 #include <string.h>
 
 #include "base/hash.h"
 #include "dev/clip.h"
+#include "dev/cuda/collective.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
 #include "dev/host/clock.h"
@@ -86,6 +89,13 @@ static int host_task(struct ah_cuda *cuda, const struct ah_task *task)
         break; /* refused by the check */
     }
     return AH_OK;
+}
+
+int64_t ah__cuda_jitter_ns(struct ah_cuda_stream *stream)
+{
+    enum { MOST_NS = 200000 };
+    uint64_t seed = ah__hash_int((uint64_t)stream->lane, stream->cuda->jitter_seed);
+    return (int64_t)(ah__random_bits(seed, stream->jitter_count++) % (MOST_NS + 1));
 }
 
 int ah__cuda_host_work(void *context, const struct ah_work *work, struct ah_done *done)

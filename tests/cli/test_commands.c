@@ -105,17 +105,6 @@ static void bad_command_lines(void **state)
         {"plan --model x --micro-batch auto --profile y", "--micro-batch: found auto beside --profile"},
         {"simulate --model x --hardware y --micro-batch auto", "--micro-batch: found auto, expected a size"},
         {"simulate --model x --hardware y --ranks 2 --micro-batch 8", "found 8, expected a divisor of the batch of 4"},
-        {"profile --model x --threads auto", "--threads: found 'auto', expected a whole number from 1 to 4096"},
-        {"plan --model x --threads some", "--threads: found 'some', expected auto or a whole number from 1 to 4096"},
-        {"plan --model x --threads -1", "--threads: found '-1', expected auto or a whole number from 1 to 4096"},
-        {"plan --model x --threads auto --profile y", "--threads: found auto beside --profile, expected a number"},
-        {"plan --model x --threads auto --hardware y", "--threads: found auto beside --hardware, expected a number"},
-        {"plan --model x --threads auto --micro-batch auto",
-         "--threads: found auto beside --micro-batch auto, expected a number for one of them"},
-        {"simulate --model x --threads auto --hardware y", "--threads: found it beside --hardware"},
-        {"simulate --model x --threads auto --policy all",
-         "--threads: found auto, expected a number where policies or machines are compared"},
-        {"generate --model x --prompt y --threads auto", "--threads: found 'auto', expected a whole number from 1"},
         {"simulate --model x --iterations 0", "--iterations: found '0', expected a whole number from 1 to 10000"},
         {"simulate --model x --ranks 2", "--ranks: found it without --hardware"},
         {"plan --model x --dtype fp16", "--dtype: found 'fp16', expected bf16 or fp32"},
@@ -253,66 +242,6 @@ static void train_in_micro_batches(void **state)
     tree = last_line_object();
     assert_true(number(tree, "micro_batch") == 2);
     cJSON_Delete(tree);
-}
-
-/* The line that says what was chosen, "threads: 2 compute, 1 host, the fastest of 3 splits", and its two numbers. */
-static const char *threads_line(int *threads, int *host_threads)
-{
-    static char line[128];
-    char end[64];
-    const char *found = strstr(ran.out, "threads: ");
-    int tried = 0;
-    found = found ? found : strstr(ran.err, "threads: ");
-    assert_non_null(found);
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(found, "\n"), found);
-    assert_int_equal(sscanf(line, "threads: %d compute, %d host, the %63[^\n]", threads, host_threads, end), 3);
-    assert_true(*threads >= 1 && *host_threads >= 1);
-    if (strcmp(end, "only split") != 0) {
-        assert_int_equal(sscanf(end, "fastest of %d splits", &tried), 1);
-        assert_true(tried > 1);
-    }
-    return line;
-}
-
-/* Plan, simulate and train choose alike, from one another's profiles; training goes on with what was chosen. */
-static void threads_are_chosen(void **state)
-{
-    (void)state;
-    static char chosen[128];
-    const char *at = folder(), *shape = "--batch 2 --seq 16 --plan c=1,p=1,o=1";
-    int threads, host_threads, host_given;
-    run("plan --model %s/model.json %s --threads auto", at, shape);
-    assert_ran(0);
-    snprintf(chosen, sizeof chosen, "%s", threads_line(&threads, &host_threads));
-    run("simulate --model %s/model.json %s --threads auto --json", at, shape);
-    assert_ran(0);
-    assert_string_equal(threads_line(&threads, &host_threads), chosen);
-    assert_says(ran.err, "profile: kept from ");
-    run("train --model %s/model.json --data %s/text %s --steps 2 --threads auto --out %s/auto --json", at, at, shape,
-        at);
-    assert_ran(0);
-    assert_string_equal(threads_line(&threads, &host_threads), chosen);
-    cJSON *tree = cJSON_Parse(program_file("%s/auto/run.json", at));
-    assert_int_equal(number(tree, "threads"), threads);
-    assert_int_equal(number(tree, "host_threads"), host_threads);
-    cJSON_Delete(tree);
-    run("train --resume %s/auto --steps 3", at);
-    assert_ran(0);
-    assert_null(strstr(ran.out, "threads: "));
-    tree = cJSON_Parse(program_file("%s/auto/run.json", at));
-    assert_int_equal(number(tree, "threads"), threads);
-    assert_int_equal(number(tree, "host_threads"), host_threads);
-    cJSON_Delete(tree);
-    run("plan --model %s/model.json %s --threads auto --host-threads 2", at, shape);
-    assert_ran(0);
-    threads_line(&threads, &host_given);
-    assert_int_equal(host_given, 2);
-    run("plan --model %s/model.json --threads auto --device cpu:1", at);
-    assert_refused("threads: auto: device \"cpu:1\": there is one cpu device");
-    run("plan --model %s/model.json --batch 32 --seq 32 --device-memory 2MiB --threads auto", at);
-    assert_refused("would do within this budget");
-    run("train --model %s/model.json --data %s/text --threads auto --micro-batch auto", at, at);
-    assert_refused("threads: found auto beside micro_batch auto, expected a number for one of them");
 }
 
 /* A checkpoint larger than files may be: a failed write with its message, not the end by a signal. */
@@ -645,7 +574,6 @@ static void a_gpu_is_named(void **state)
 
 AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_test(bad_command_lines),
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
-              cmocka_unit_test(threads_are_chosen),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(a_plan_for_a_machine),
               cmocka_unit_test(policies_on_the_device),

@@ -1,6 +1,6 @@
-/* How the cores are shared by what the device computes with and the host's optimizer: tokens per second under each split
- * of them that `--threads auto` may try, predicted and trained for real in turn, and whether the one it chooses is the
- * fastest. "auto" is trained once more as a split of its own: what it differs from its twin is the machine's noise.
+/* How the cores are shared by what the device computes with and the host's optimizer: tokens per second under each
+ * split of them that `--threads auto` may try, predicted and trained for real in turn, and whether the one it chooses
+ * is the fastest. "auto" is trained once more as a split of its own: by what it differs from its twin the machine does.
  *     threads [--model 25M] [--rounds N] [--steps N] */
 #include "bench.h"
 

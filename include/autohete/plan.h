@@ -233,11 +233,11 @@ struct ah_threads {
 
 /* The split with the shortest predicted step within the budget. Tries 1, 2, 4, ... host threads, up to the cores and as
  * long as that helps, beside as many compute threads as there are cores; then, beside the best number of them (half of
- * it where that is all cores), as many compute threads as that leaves cores. Each is profiled, or its profile was kept:
- * the same profiles give the same split. AH_EBUDGET: none has a plan within the budget; then only threads and
- * host_threads are set, those of the last one tried. AH_EINPUT also for a device without compute threads. Several ranks
- * all call it; they are profiled together, and what rank 0 chooses is everybody's. The caller closes the device and
- * frees the profile. */
+ * it where that is all cores), as many compute threads as that leaves cores. Each is profiled, of a further number of
+ * host threads only what these do, or its profile was kept: the same profiles give the same split. AH_EBUDGET: none has
+ * a plan within the budget; then only threads and host_threads are set, those of the last one tried. AH_EINPUT also for
+ * a device without compute threads. Several ranks all call it; they are profiled together, and what rank 0 chooses is
+ * everybody's. The caller closes the device and frees the profile. */
 AH_API int ah_threads_choose(struct ah_threads *out, const struct ah_threads_options *options);
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);

@@ -53,13 +53,21 @@ static int plan_for(struct ah_threads *split, const struct choice *choice)
     return comm->ops->move(comm, &split->plan, sizeof split->plan, 0, AH_ALL_RANKS);
 }
 
+/* As many compute threads do alone what they did: what differs is then not the machine's noise. */
+static const struct ah_profile *profile_like(const struct ah_threads *split, const struct ah_threads *best)
+{
+    return split->threads == best->threads ? best->profile : NULL;
+}
+
 /* Of several ranks each has the same status. */
 static int split_judge(struct ah_threads *split, const struct choice *choice)
 {
     const struct ah_threads_options *options = choice->options;
+    const struct ah_profile *like = profile_like(split, &choice->best);
     AH_TRY(ah__comm_agree(choice->comm, split_open(&split->dev, options, split->threads, split->host_threads)));
-    AH_TRY(ah__comm_agree(choice->comm, ah_profile_measure_with(&split->profile, &split->profile_kept_s,
-                                                                options->partition, split->dev, &options->profile)));
+    AH_TRY(ah__comm_agree(choice->comm,
+                          ah__profile_measure_kept(&split->profile, &split->profile_kept_s, options->partition,
+                                                   split->dev, like, &options->profile)));
     return plan_for(split, choice);
 }
 

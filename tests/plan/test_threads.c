@@ -96,7 +96,17 @@ static void threads_free(struct ah_threads *threads)
     ah_profile_free(threads->profile);
 }
 
-/* Writes a kept profile again. */
+/* A kept profile, and one written in its place. */
+static void entry_read(struct ah_profile **profile, const char *path)
+{
+    enum { HEAD = 17 }; /* checksum and line break */
+    char *text;
+    size_t length;
+    assert_ok(ah__file_read(&text, &length, path, 1 << 20));
+    assert_ok(ah__profile_parse(profile, text + HEAD, length - HEAD, path));
+    ah__free(text);
+}
+
 static void entry_write(const char *path, const struct ah_profile *profile)
 {
     char *text, *entry;
@@ -133,10 +143,7 @@ static int profiles_forge(const char *folder, int threads, int host_threads)
     int count = entries_find(paths, folder);
     for (int i = 0; i < count; i++) {
         struct ah_profile *profile;
-        char *text;
-        size_t length;
-        assert_ok(ah__file_read(&text, &length, paths[i], 1 << 20));
-        assert_ok(ah__profile_parse(&profile, text + 17, length - 17, paths[i]));
+        entry_read(&profile, paths[i]);
         costs = known ? costs : profile->costs;
         known = true;
         profile->costs = costs;
@@ -146,9 +153,26 @@ static int profiles_forge(const char *folder, int threads, int host_threads)
                 profile->costs.ns[kind][class] /= 2;
         entry_write(paths[i], profile);
         ah_profile_free(profile);
-        ah__free(text);
     }
     return count;
+}
+
+/* Splits of as many compute threads have the same times but for what the host does. */
+static void expect_alike(const char *folder)
+{
+    static char paths[ENTRIES_MOST][512];
+    int64_t ns = 0;
+    int count = entries_find(paths, folder), alike = 0;
+    for (int i = 0; i < count; i++) {
+        struct ah_profile *profile;
+        entry_read(&profile, paths[i]);
+        if (profile->threads == 2)
+            alike += ns && ns == profile->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
+        if (profile->threads == 2)
+            ns = profile->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
+        ah_profile_free(profile);
+    }
+    assert_int_equal(alike, 1);
 }
 
 static void expect_chosen(const struct ah_threads_options *options, int threads, int host_threads, int tried)
@@ -189,6 +213,7 @@ static void the_fastest_is_taken(void **state)
     struct ah_threads_options options = options_of(tiny.partition, folder);
     assert_ok(ah_threads_choose(&first, &options));
     assert_int_equal(first.profile_kept_s, -1);
+    expect_alike(folder);
     int64_t peak = first.plan.device_peak_bytes;
     threads_free(&first);
     assert_int_equal(profiles_forge(folder, 0, 0), 3);

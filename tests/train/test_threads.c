@@ -45,10 +45,11 @@ static void expect_recipe(const struct place *place)
     ah__free(text);
 }
 
+/* After the first step; some more are on their way. */
 static int stop_early(const struct ah_step *step, void *context)
 {
-    (void)context;
-    return step->step == 2 || step->step == 5;
+    (void)step, (void)context;
+    return 1;
 }
 
 /* In one go with one thread; and with threads that are chosen, taken up again with the same, without choosing, and once
@@ -65,7 +66,8 @@ static void chosen_threads_give_the_same_bits(void **state)
     options = auto_of(options_of(&parts));
     options.on_step = stop_early;
     assert_ok(ah_train(&again, &options));
-    assert_in_range(again.steps_done, 2, 3);
+    int64_t done = again.steps_done;
+    assert_in_range(done, 1, STEPS - 1);
     assert_true(told.tried >= 1 && told.host_threads >= 1 && told.threads >= 1);
     assert_int_equal(told.device_units, told.threads);
     assert_int_equal(again.device_peak_bytes_used, again.device_peak_bytes_predicted);
@@ -76,7 +78,7 @@ static void chosen_threads_give_the_same_bits(void **state)
     options.plan = "c=2,p=1,o=3";
     options.on_step = stop_early;
     assert_ok(ah_train(&again, &options));
-    assert_in_range(again.steps_done, 5, STEPS - 1);
+    assert_in_range(again.steps_done, done + 1, STEPS);
     assert_int_equal(told.tried, 0);
     assert_int_equal(told.device_units, chosen);
     options = auto_of(resume_of(&parts));

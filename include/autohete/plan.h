@@ -43,6 +43,9 @@ enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_
 /* "compute", "h2d", "d2h", "host", "comm". */
 AH_API const char *ah_lane_name(enum ah_lane lane);
 
+/* Device compute threads where the fastest number is to be found (ah_threads_choose); ah_dev_open takes a number. */
+enum { AH_THREADS_AUTO = -1 };
+
 struct ah_dev_options {
     int ordinal;             /* which one where there are several, counted from 0; "cuda:1" sets it */
     int threads;             /* device compute threads; 0: one per core. A GPU has none */
@@ -206,6 +209,36 @@ AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_mic
 /* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size that has a plan
  * within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not tell. */
 AH_API int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size);
+
+/* How the cores are shared by what the device computes with and the host's optimizer. */
+struct ah_threads_options {
+    const struct ah_partition *partition;
+    const char *device;        /* as for ah_dev_open; one that computes with threads */
+    struct ah_dev_options dev; /* host_threads 0: chosen, too; threads is not read */
+    struct ah_budget budget;   /* device_bytes 0: what the device has, where it has a memory of its own */
+    const char *plan;          /* "auto", or as for ah_plan_parse */
+    const char *policy;
+    struct ah_profile_options profile;
+};
+
+/* A split and everything made for it. */
+struct ah_threads {
+    int threads, host_threads;
+    int tried;              /* splits, this one included */
+    struct ah_dev *dev;
+    struct ah_profile *profile;
+    int64_t profile_kept_s; /* as for ah_profile_measure_with */
+    struct ah_plan plan;
+};
+
+/* The split with the shortest predicted step within the budget. Tries 1, 2, 4, ... host threads, up to the cores and as
+ * long as that helps, beside as many compute threads as there are cores; then, beside the best number of them (half of
+ * it where that is all cores), as many compute threads as that leaves cores. Each is profiled, of a further number of
+ * host threads only what these do, or its profile was kept: the same profiles give the same split. AH_EBUDGET: none has
+ * a plan within the budget; then only threads and host_threads are set, those of the last one tried. AH_EINPUT also for
+ * a device without compute threads. Several ranks all call it; they are profiled together, and what rank 0 chooses is
+ * everybody's. The caller closes the device and frees the profile. */
+AH_API int ah_threads_choose(struct ah_threads *out, const struct ah_threads_options *options);
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 

@@ -47,7 +47,9 @@ struct ah_train_options {
                                   * other; else documents follow one another and an example is a sequence */
     const char *data_format;     /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
     const char *device;          /* as for ah_dev_open; default "auto" */
-    struct ah_dev_options dev;
+    struct ah_dev_options dev;   /* threads may be AH_THREADS_AUTO: ah_threads_choose finds how the cores are shared,
+                                  * and a training that is resumed, or like this one, begins with what was chosen. Not
+                                  * with AH_MICRO_BATCH_AUTO or a profile_path */
     struct ah_budget budget;     /* * device_bytes 0: what the device has, where it has a memory of its own;
                                   * AH_NO_LIMIT: the same, also where the resumed training had a limit */
     int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
@@ -91,6 +93,8 @@ struct ah_train_options {
     /* First of all; and just before on_plan: the size of micro-batches and how many a step has, nonzero ends it too. */
     void (*on_device)(const struct ah_device *device, void *context);
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
+    /* With AH_THREADS_AUTO, when both are chosen, right after on_device: they are the fastest of so many splits. */
+    void (*on_threads)(int threads, int host_threads, int tried, void *context);
     /* Before the profile (with AH_MICRO_BATCH_AUTO after it), and with its age as from ah_profile_measure_with. */
     void (*on_facts)(const struct ah_train_facts *facts, void *context);
     void (*on_profile)(int64_t kept_s, void *context);

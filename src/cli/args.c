@@ -136,8 +136,11 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_FLAG: return false;
     case AH_ARG_TEXT: *(const char **)to = text; return *text != 0;
     case AH_ARG_WORDS: *(const char **)to = text; return true;
+    case AH_ARG_INT_AUTO:
     case AH_ARG_INT:
-        if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
+        if (option->kind == AH_ARG_INT_AUTO && strcmp(text, "auto") == 0)
+            whole = AH_ARG_IS_AUTO;
+        else if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
             return false;
         *(int *)to = (int)whole;
         return true;
@@ -169,6 +172,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",
         [AH_ARG_WORDS] = "a text",          [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
+        [AH_ARG_INT_AUTO] = "auto or a whole number",
         [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",
         [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",

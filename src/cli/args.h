@@ -13,6 +13,7 @@ enum ah_arg_kind {
     AH_ARG_WORDS, /* const char *, may be empty */
     AH_ARG_INT,   /* int, in [min, max] */
     AH_ARG_COUNT, /* int64_t, in [min, max] */
+    AH_ARG_INT_AUTO, /* int, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
     AH_ARG_AUTO,  /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
     AH_ARG_SEED,  /* uint64_t */
     AH_ARG_REAL,  /* double, in [min, max] */

@@ -31,6 +31,12 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen)
                 size == 1 ? "" : "s", chosen ? ", the fastest" : "");
 }
 
+void ah__threads_print(FILE *to, int threads, int host_threads, int tried)
+{
+    fprintf(to, "threads: %d compute, %d host, the ", threads, host_threads);
+    fprintf(to, tried == 1 ? "only split\n" : "fastest of %d splits\n", tried);
+}
+
 void ah__device_print(FILE *to, const struct ah_device *device)
 {
     char memory[32];
@@ -69,18 +75,23 @@ void ah__profile_age_print(FILE *to, int64_t kept_s)
             count == 1 ? "" : "s");
 }
 
-static int open_device(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+/* The device is open. */
+static void take_device(struct ah_artefacts *artefacts)
 {
     struct ah_device device;
-    int status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
-    if (status != AH_OK)
-        return status;
     ah_dev_get(&device, artefacts->dev);
     if (!artefacts->budget.device_bytes && strcmp(device.name, "cpu") != 0)
         artefacts->budget.device_bytes = device.free_bytes;
     if (artefacts->text)
         ah__device_print(artefacts->text, &device);
-    return AH_OK;
+}
+
+static int open_device(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    int status = ah_dev_open(&artefacts->dev, inputs->device, &inputs->dev);
+    if (status == AH_OK)
+        take_device(artefacts);
+    return status;
 }
 
 static int64_t seq_of(const struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
@@ -260,12 +271,71 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
     return ah_micro_batch_advise(&options, artefacts->micro_batch);
 }
 
+static int check_threads(const struct ah_artefact_inputs *inputs)
+{
+    if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
+        return ah__out_fault("--threads: found auto beside --micro-batch auto, expected a number for one of them");
+    if (inputs->profile || inputs->hardware)
+        return ah__out_fault("--threads: found auto beside --%s, expected a number",
+                             inputs->profile ? "profile" : "hardware");
+    return AH_OK;
+}
+
+/* What a device with the threads that were tried last has room for. */
+static int advise_threads(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs,
+                          const struct ah_threads *tried)
+{
+    struct ah_artefact_inputs last = *inputs;
+    last.dev.threads = tried->threads;
+    last.dev.host_threads = tried->host_threads;
+    int status = open_device(artefacts, &last);
+    if (status != AH_OK)
+        return status;
+    struct ah_micro_batch_options options = micro_batch_options(artefacts, &last);
+    return ah_micro_batch_advise(&options, artefacts->micro_batch);
+}
+
+static int choose_threads(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    struct ah_threads chosen;
+    int status = check_threads(inputs);
+    if (status == AH_OK)
+        status = ah__artefacts_partition(artefacts, inputs);
+    if (status != AH_OK)
+        return status;
+    const struct ah_threads_options options = {
+        .partition = artefacts->partition,
+        .device = inputs->device,
+        .dev = inputs->dev,
+        .budget = artefacts->budget,
+        .plan = inputs->plan,
+        .policy = inputs->policy,
+        .profile = {.cache = ah__cache_folder(), .renew = inputs->renew},
+    };
+    status = ah_threads_choose(&chosen, &options);
+    if (status == AH_EBUDGET)
+        return advise_threads(artefacts, inputs, &chosen);
+    if (status != AH_OK)
+        return status;
+    artefacts->dev = chosen.dev;
+    artefacts->profile = chosen.profile;
+    artefacts->plan = chosen.plan;
+    take_device(artefacts);
+    if (artefacts->text) {
+        ah__threads_print(artefacts->text, chosen.threads, chosen.host_threads, chosen.tried);
+        ah__profile_age_print(artefacts->text, chosen.profile_kept_s);
+    }
+    return AH_OK;
+}
+
 int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = check_policy(inputs->policy);
     artefacts->budget = inputs->budget;
     if (status != AH_OK)
         return status;
+    if (inputs->dev.threads == AH_THREADS_AUTO)
+        return choose_threads(artefacts, inputs);
     return inputs->micro_batch == AH_MICRO_BATCH_AUTO ? choose(artefacts, inputs) : plan_given_size(artefacts, inputs);
 }
 

@@ -40,6 +40,8 @@ int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
 void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
+/* "threads: 2 compute, 1 host, the fastest of 3 splits" */
+void ah__threads_print(FILE *to, int threads, int host_threads, int tried);
 
 /* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
 const char *ah__cache_folder(void);
@@ -56,12 +58,14 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; a command that
  * must know whether an option was given has no `initial` and tells the default as a `hint`. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
-#define AH_ARGS_DEVICE(at_device, at_dev, initial, hint)                                                               \
+/* `kind` and `choice` of --threads: AH_ARG_INT_AUTO and this; AH_ARG_INT and "" where nothing can be chosen. */
+#define AH_ARG_THREADS_CHOICE "; auto: as many, and as many of the host optimizer, as are fastest"
+#define AH_ARGS_DEVICE(at_device, at_dev, initial, hint, kind, choice)                                                 \
     {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
      "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},            \
-    {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                            \
-     "threads of the cpu device (default: one per core)", 1, 4096, false},                                             \
+    {"threads", kind, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                                  \
+     "threads of the cpu device" choice " (default: one per core)", 1, 4096, false},                                   \
     {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
      "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false}
 #define AH_ARGS_BUDGET(at_budget, kind)                                                                                \
@@ -89,7 +93,8 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      16777216, false},                                                                                                 \
     {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false},            \
     {"pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false}
-_Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO, "the command line's auto is the library's");
+_Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO && (int)AH_ARG_IS_AUTO == (int)AH_THREADS_AUTO,
+               "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
 #define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \
     {"micro-batch", kind, at_micro_batch, "M", NULL,                                                                   \

@@ -19,7 +19,7 @@ static const struct {
     {"dtype", "bf16 fp32"},         {"save-dtype", "bf16 fp32"}, {"schedule", "cosine linear constant"},
     {"init", "weights random"},     {"nonfinite", "stop skip"},  {"optimizer", "autohete deepspeed pytorch"},
     {"memory", "autohete published"},
-    {"device", "auto cpu cuda"},    {"micro-batch", "auto"},
+    {"device", "auto cpu cuda"},
     {"data-format", "auto text jsonl llmc nanogpt"},
 };
 
@@ -38,6 +38,8 @@ static const char *words_of(const struct ah_arg *option)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].option, option->name) == 0)
             return known[i].words;
+    if (option->kind == AH_ARG_AUTO || option->kind == AH_ARG_INT_AUTO)
+        return "auto";
     return strcmp(option->name, "policy") == 0 ? policies() : NULL;
 }
 

@@ -16,7 +16,7 @@ static const struct ah_arg options[] = {
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", "", AH_ARG_INT_AUTO, AH_ARG_THREADS_CHOICE),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), AT(inputs.renew), "auto", "autohete", "", ""),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "plan for a machine described in hardware/ or a file, instead of this one (dtype then: bf16)", 0, 0, false},

@@ -34,7 +34,7 @@ static const struct ah_arg options[] = {
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
      "device-memory=8GiB:40GiB:4GiB, or of host-memory, batch=4:32:4 or seq", 0, 0, false},
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", "", AH_ARG_INT_AUTO, AH_ARG_THREADS_CHOICE),
     {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
     AH_ARGS_PROFILE(AT(inputs.profile), AT(inputs.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},

@@ -108,6 +108,8 @@ static int check_batches(const struct ah_compare *compare)
     const struct ah_artefact_inputs *inputs = compare->inputs;
     if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
         return ah__out_fault("--micro-batch: found auto, expected a size where policies or machines are compared");
+    if (inputs->dev.threads == AH_THREADS_AUTO)
+        return ah__out_fault("--threads: found auto, expected a number where policies or machines are compared");
     for (int i = 0; i < compare->sweep.count; i++) {
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);

@@ -45,9 +45,7 @@ static bool searches(const struct ah_micro_batch_options *options)
 
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
-    if (searches(options))
-        return ah_plan_search(&choice->plan, choice->partition, choice->profile, &options->budget, options->policy);
-    return ah_plan_parse(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
+    return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
                          options->policy);
 }
 

@@ -133,3 +133,11 @@ int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partiti
         *out = plan;
     return status;
 }
+
+int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
+                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy)
+{
+    if (!text || strcmp(text, "auto") == 0)
+        return ah_plan_search(out, partition, profile, budget, policy);
+    return ah_plan_parse(out, text, partition, profile, budget, policy);
+}

@@ -16,6 +16,10 @@ struct ah_search_report {
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget);
 
+/* As ah_plan_search where `text` is "auto" or null, else as ah_plan_parse. */
+int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
+                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+
 /* Whether the policy has a plan within the budget, however slow; of the predictor's profile only the workspace and the
  * ranks matter. */
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget);

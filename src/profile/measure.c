@@ -40,7 +40,7 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev)
                     ah_size_format(need, sizeof need, bytes), ah_size_format(have, sizeof have, info.machine_bytes));
 }
 
-/* What does not depend on programs, of a profile of the same model on the same device. */
+/* Of a profile of the same model: what is not measured again. */
 static void take(struct ah_profile *profile, const struct ah_profile *like)
 {
     profile->costs = like->costs;
@@ -50,15 +50,23 @@ static void take(struct ah_profile *profile, const struct ah_profile *like)
     profile->d2h_both_bytes_per_s = like->d2h_both_bytes_per_s;
 }
 
+/* On the same device programs are others; else the host has another number of threads. */
+static int profile_like(struct ah_workload *workload, struct ah_profile *profile, const struct ah_profile *like)
+{
+    take(profile, like);
+    if (like->device_signature == profile->device_signature)
+        return ah__profile_rounds_programs(workload, &profile->costs);
+    AH_TRY(ah__profile_rounds_host(workload, &profile->costs));
+    return ah__profile_streams_host(workload, profile);
+}
+
 static int profile_run(struct ah_workload *workload, struct ah_profile *profile, const struct ah_partition *partition,
                        struct ah_dev *dev, const struct ah_profile *like)
 {
     AH_TRY(ah__workload_agree(workload, ah__workload_init(workload, partition, dev)));
     profile->workspace_bytes = workload->programs.workspace_bytes;
-    if (like) {
-        take(profile, like);
-        return ah__profile_rounds_programs(workload, &profile->costs);
-    }
+    if (like)
+        return profile_like(workload, profile, like);
     AH_TRY(ah__workload_agree(workload, ah__profile_notify(&profile->costs.lanes.notify_ns, dev)));
     AH_TRY(ah__profile_rounds(workload, &profile->costs));
     if (profile->ranks > 1)

@@ -31,8 +31,10 @@ struct ah_profile {
  * is. */
 int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
 
-/* As ah_profile_measure, of the same step in micro-batches of another size: only programs are timed, all else is taken
- * from `like`; null: everything is timed. `stop` as in struct ah_profile_options. */
+/* As ah_profile_measure; with `like` (null: none) only what differs is timed, and all else is taken from it. Of the
+ * same device that is a profile of the same step in micro-batches of another size: programs are timed. Of another
+ * device it is one of the same partition, and the devices differ in their host threads alone: what these do is timed,
+ * and how that and other lanes slow each other. `stop` as in struct ah_profile_options. */
 int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
                              const struct ah_profile *like, const volatile int *stop);
 /* As ah_profile_measure_with; measured like `like` where that is not null. */

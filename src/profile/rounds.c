@@ -147,14 +147,16 @@ static int round_together(struct burst *burst, int round)
     return AH_OK;
 }
 
+enum { ROUND_COMPUTE, ROUND_OFFLOAD, ROUND_HOST, ROUND_PREFETCH };
+
 static const struct round_row {
     int (*run)(struct burst *burst, int round);
     int64_t budget_ns; /* repeated until this has passed */
 } round_table[] = {
-    {round_compute, 400000000},
-    {round_offload, 120000000},
-    {round_host, 120000000},
-    {round_prefetch, 120000000},
+    [ROUND_COMPUTE] = {round_compute, 400000000},
+    [ROUND_OFFLOAD] = {round_offload, 120000000},
+    [ROUND_HOST] = {round_host, 120000000},
+    [ROUND_PREFETCH] = {round_prefetch, 120000000},
 };
 
 static int round_once(struct ah_workload *workload, const struct round_row *row, int round, bool timed)
@@ -214,32 +216,52 @@ static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
     }
 }
 
+static int64_t median_ns(struct ah_workload *workload, int kind, int class)
+{
+    return at_least_one(ah__samples_median(&workload->samples[kind][class]));
+}
+
+static void host_fill(struct ah_workload *workload, struct ah_costs *costs)
+{
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        /* Only blocks have spare sets. */
+        int ahead = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
+        costs->ns[AH_ITEM_UPDATE_HOST][class] = median_ns(workload, AH_ITEM_UPDATE_HOST, class);
+        costs->ns[AH_ITEM_UPDATE_AHEAD][class] = median_ns(workload, ahead, class);
+    }
+}
+
 static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
-    static const enum ah_item_kind per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH,
-                                                  AH_ITEM_OFFLOAD};
+    static const enum ah_item_kind per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
     programs_fill(workload, costs);
+    host_fill(workload, costs);
     for (int class = 0; class < AH_CLASS_COUNT; class++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
-            costs->ns[per_class[i]][class] = at_least_one(ah__samples_median(&workload->samples[per_class[i]][class]));
-        /* Only blocks have spare sets. */
-        int measured = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
-        costs->ns[AH_ITEM_UPDATE_AHEAD][class] = at_least_one(ah__samples_median(&workload->samples[measured][class]));
+            costs->ns[per_class[i]][class] = median_ns(workload, per_class[i], class);
         /* Only blocks stream. */
         for (int kind = AH_ITEM_STATES_IN; kind <= AH_ITEM_UPDATE_STREAMED; kind++)
             if (workload->samples[kind][class].count)
-                costs->ns[kind][class] = at_least_one(ah__samples_median(&workload->samples[kind][class]));
+                costs->ns[kind][class] = median_ns(workload, kind, class);
         if (workload->samples[AH_ITEM_CAST][class].count)
-            costs->ns[AH_ITEM_CAST][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_CAST][class]));
+            costs->ns[AH_ITEM_CAST][class] = median_ns(workload, AH_ITEM_CAST, class);
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
-        costs->ns[AH_ITEM_INPUT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_INPUT][0]));
-        costs->ns[AH_ITEM_RESULT][class] = at_least_one(ah__samples_median(&workload->samples[AH_ITEM_RESULT][0]));
+        costs->ns[AH_ITEM_INPUT][class] = median_ns(workload, AH_ITEM_INPUT, 0);
+        costs->ns[AH_ITEM_RESULT][class] = median_ns(workload, AH_ITEM_RESULT, 0);
     }
+}
+
+int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs)
+{
+    AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[ROUND_HOST])));
+    host_fill(workload, costs);
+    costs->lanes.launch_ns[AH_LANE_HOST] = ah__samples_median(&workload->gaps[AH_LANE_HOST]);
+    return AH_OK;
 }
 
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs)
 {
-    AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[0])));
+    AH_TRY(ah__workload_agree(workload, rounds_run(workload, &round_table[ROUND_COMPUTE])));
     programs_fill(workload, costs);
     return AH_OK;
 }

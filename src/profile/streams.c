@@ -353,23 +353,31 @@ static void rates_fill(struct ah_profile *profile, const struct ah_workload *wor
     profile->d2h_both_bytes_per_s = rate(bytes, pair_mean_ns(both, 1));
 }
 
-static int streams_run(struct stream *room, const struct ah_workload *workload, struct ah_profile *profile)
+static int pair_run(struct stream *room, struct ah_profile *profile, enum ah_lane a, enum ah_lane b)
 {
-    struct ah_comm *comm = workload->comm;
+    double(*slowdown)[AH_LANE_COUNT] = profile->costs.lanes.slowdown;
+    struct pair pair = {.lane = {a, b}};
+    AH_TRY(pair_measure(&pair, room));
+    slowdown[a][b] = pair_slowdown(&pair, 0, room);
+    slowdown[b][a] = pair_slowdown(&pair, 1, room);
+    if (a == AH_LANE_H2D && b == AH_LANE_D2H)
+        rates_fill(profile, room->workload, &pair);
+    return AH_OK;
+}
+
+/* All pairs, or those with one lane. */
+static int streams_run(struct stream *room, struct ah_profile *profile, const enum ah_lane *with)
+{
+    struct ah_comm *comm = room->workload->comm;
     size_t lanes = AH_LENGTH(stream_lanes) - (comm->ranks > 1 ? 0 : 1);
     AH_TRY(comm->ops->move(comm, &profile->costs, sizeof profile->costs, 0, AH_ALL_RANKS)); /* how long to look */
-    for (int a = 0; a < AH_LANE_COUNT; a++)
+    for (int a = 0; !with && a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             profile->costs.lanes.slowdown[a][b] = 1;
     for (size_t a = 0; a < lanes; a++)
-        for (size_t b = a + 1; b < lanes; b++) {
-            struct pair pair = {.lane = {stream_lanes[a], stream_lanes[b]}};
-            AH_TRY(pair_measure(&pair, room));
-            profile->costs.lanes.slowdown[pair.lane[0]][pair.lane[1]] = pair_slowdown(&pair, 0, room);
-            profile->costs.lanes.slowdown[pair.lane[1]][pair.lane[0]] = pair_slowdown(&pair, 1, room);
-            if (pair.lane[0] == AH_LANE_H2D && pair.lane[1] == AH_LANE_D2H)
-                rates_fill(profile, workload, &pair);
-        }
+        for (size_t b = a + 1; b < lanes; b++)
+            if (!with || stream_lanes[a] == *with || stream_lanes[b] == *with)
+                AH_TRY(pair_run(room, profile, stream_lanes[a], stream_lanes[b]));
     return AH_OK;
 }
 
@@ -434,15 +442,26 @@ static int notify_crowded(struct ah_profile *profile, struct stream *room)
     return AH_OK;
 }
 
-int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
+static int room_run(struct ah_workload *workload, struct ah_profile *profile, const enum ah_lane *with)
 {
     struct stream *room;
     AH_TRY(ah__new(&room, 1, sizeof *room));
     room->workload = workload;
     room->costs = &profile->costs;
-    int status = streams_run(room, workload, profile);
-    if (status == AH_OK)
+    int status = streams_run(room, profile, with);
+    if (status == AH_OK && !with)
         status = notify_crowded(profile, room);
     ah__free(room);
     return status;
+}
+
+int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile)
+{
+    return room_run(workload, profile, NULL);
+}
+
+int ah__profile_streams_host(struct ah_workload *workload, struct ah_profile *profile)
+{
+    const enum ah_lane host = AH_LANE_HOST;
+    return room_run(workload, profile, &host);
 }

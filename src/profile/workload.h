@@ -76,6 +76,8 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
 /* Several ranks: what they do together. */
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
+/* What the host's threads do alone: UPDATE_HOST, UPDATE_AHEAD and the lane's gaps; the rest of *costs stays. */
+int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs);
 /* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);
 int64_t ah__samples_median(struct ah_samples *samples);
@@ -85,6 +87,8 @@ void ah__samples_add(struct ah_samples *samples, int64_t ns);
 
 /* Lanes against each other, on all ranks in step, into costs->lanes.slowdown, and the link's rates. */
 int ah__profile_streams(struct ah_workload *workload, struct ah_profile *profile);
+/* Only the host lane against each of the others; the rest of *profile stays. */
+int ah__profile_streams_host(struct ah_workload *workload, struct ah_profile *profile);
 /* What passes from a completion through the calling thread until a lane starts. */
 int ah__profile_notify(int64_t *notify_ns, struct ah_dev *dev);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/folder.h"
+#include "plan/search.h"
 #include "sched/sched.h"
 #include "train/session.h"
 #include "train/weights.h"
@@ -164,6 +165,18 @@ static int check_policy(const char *policy)
     return AH_OK;
 }
 
+/* A profile is of one split of the cores, and they are split for one size of micro-batches. */
+static int check_threads(const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    bool chosen = options->dev.threads == AH_THREADS_AUTO;
+    if (chosen && options->profile_path)
+        return ah__fail(AH_EINPUT, "threads: found auto beside a saved profile, expected a number: it is of one");
+    if (chosen && session->settings.micro_batch == AH_MICRO_BATCH_AUTO)
+        return ah__fail(AH_EINPUT, "threads: found auto beside micro_batch auto, expected a number for one of them");
+    return AH_OK;
+}
+
 /* ---- what it goes on from, or is like ---------------------------------------------------------------------------- */
 
 static int take_recipe(struct ah_session *session, const char *dir, bool again)
@@ -238,6 +251,7 @@ int ah__session_open_inputs(struct ah_session *session)
     AH_TRY(find_weights(session));
     AH_TRY(resolve_settings(session));
     AH_TRY(resolve_ranks(session));
+    AH_TRY(check_threads(session));
     AH_TRY(open_data(session));
     if (session->comm->rank == 0) /* which writes for all */
         AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
@@ -252,19 +266,39 @@ int ah__session_open_inputs(struct ah_session *session)
     return AH_OK;
 }
 
-int ah__session_open_device(struct ah_session *session)
+static const char *device_of(const struct ah_session *session)
+{
+    return session->options->device ? session->options->device : "auto";
+}
+
+/* What is left open is 0. */
+static struct ah_budget budget_of(const struct ah_session *session)
+{
+    struct ah_budget budget = session->options->budget;
+    if (budget.device_bytes == AH_NO_LIMIT)
+        budget.device_bytes = 0;
+    if (budget.host_bytes == AH_NO_LIMIT)
+        budget.host_bytes = 0;
+    budget.host_bytes /= session->comm->neighbours; /* it is the machine's */
+    return budget;
+}
+
+/* The device is open. */
+static void take_device(struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
-    AH_TRY(ah_dev_open(&session->dev, options->device ? options->device : "auto", &options->dev));
-    session->budget = options->budget;
-    if (session->budget.host_bytes == AH_NO_LIMIT)
-        session->budget.host_bytes = 0;
-    session->budget.host_bytes /= session->comm->neighbours; /* it is the machine's */
-    if (!session->budget.device_bytes || session->budget.device_bytes == AH_NO_LIMIT)
+    session->budget = budget_of(session);
+    if (!session->budget.device_bytes)
         session->budget.device_bytes = ah__dev_region_bytes(session->dev);
     ah_dev_get(&session->device, session->dev);
     if (options->on_device)
         options->on_device(&session->device, options->context);
+}
+
+int ah__session_open_device(struct ah_session *session)
+{
+    AH_TRY(ah_dev_open(&session->dev, device_of(session), &session->options->dev));
+    take_device(session);
     return AH_OK;
 }
 
@@ -327,19 +361,19 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
     };
 }
 
+/* After a refused budget, with its message. */
+static int advise(const struct ah_session *session)
+{
+    struct ah_micro_batch_options smaller = micro_batch_options(session);
+    bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
+    return fixed ? AH_EBUDGET : ah_micro_batch_advise(&smaller, session->micro_batch);
+}
+
 static int plan_make(struct ah_session *session)
 {
-    const struct ah_train_options *options = session->options;
-    struct ah_micro_batch_options smaller = micro_batch_options(session);
-    int status;
-    if (!options->plan || strcmp(options->plan, "auto") == 0)
-        status = ah_plan_search(&session->plan, session->partition, session->profile, &session->budget,
-                                policy_of(session));
-    else
-        status = ah_plan_parse(&session->plan, options->plan, session->partition, session->profile, &session->budget,
-                               policy_of(session));
-    bool fixed = session->resumed.folder != NULL; /* what a checkpoint says stays */
-    return status == AH_EBUDGET && !fixed ? ah_micro_batch_advise(&smaller, session->micro_batch) : status;
+    int status = ah__plan_make(&session->plan, session->options->plan, session->partition, session->profile,
+                               &session->budget, policy_of(session));
+    return status == AH_EBUDGET ? advise(session) : status;
 }
 
 /* A plan is plain data, and all ranks are of one version. */
@@ -364,6 +398,44 @@ int ah__session_choose(struct ah_session *session)
     session->profile = chosen.profile;
     session->profile_kept_s = chosen.profile_kept_s;
     session->plan = chosen.plan;
+    return AH_OK;
+}
+
+/* The session has numbers of its own from here on, in run.json, too. */
+static void take_threads(struct ah_session *session, const struct ah_threads *chosen)
+{
+    session->asked.dev.threads = chosen->threads;
+    session->asked.dev.host_threads = chosen->host_threads;
+    session->dev = chosen->dev;
+    session->profile = chosen->profile;
+    session->profile_kept_s = chosen->profile_kept_s;
+    session->plan = chosen->plan;
+}
+
+int ah__session_choose_threads(struct ah_session *session)
+{
+    const struct ah_train_options *asked = session->options;
+    const struct ah_threads_options options = {
+        .partition = session->partition,
+        .device = device_of(session),
+        .dev = asked->dev,
+        .budget = budget_of(session),
+        .plan = asked->plan,
+        .policy = policy_of(session),
+        .profile = profile_options(session),
+    };
+    struct ah_threads chosen;
+    int status = ah_threads_choose(&chosen, &options);
+    if (status != AH_OK && status != AH_EBUDGET)
+        return status;
+    take_threads(session, &chosen);
+    if (status == AH_EBUDGET) {
+        AH_TRY(ah__session_open_device(session));
+        return advise(session);
+    }
+    take_device(session);
+    if (asked->on_threads)
+        asked->on_threads(chosen.threads, chosen.host_threads, chosen.tried, asked->context);
     return AH_OK;
 }
 

@@ -38,6 +38,7 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *sessi
     hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
+    hash[3] = ah__hash_int(options->dev.threads == AH_THREADS_AUTO, hash[3]); /* those that choose do so together */
     return settings_hash(&hash[3], &session->settings);
 }
 

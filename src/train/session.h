@@ -63,6 +63,9 @@ int ah__session_plan(struct ah_session *session);
 /* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. Of several ranks all
  * take rank 0's. */
 int ah__session_choose(struct ah_session *session);
+/* Instead of opening a device and these two: the fastest split of the cores, its device, profile and plan. Tells
+ * on_device and on_threads. Of several ranks all take rank 0's. */
+int ah__session_choose_threads(struct ah_session *session);
 /* Tells on_facts; the partition stands. */
 void ah__session_facts(const struct ah_session *session);
 /* What a step is apart from its model, under the settings. */

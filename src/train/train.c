@@ -21,6 +21,37 @@ static int all(struct ah_session *session, int status)
     return ah__comm_agree(session->comm, status);
 }
 
+/* Graph and partition, of micro-batches whose size is known. */
+static int partition_make(struct ah_session *session)
+{
+    const struct ah_settings *settings = &session->settings;
+    struct ah_step_options step = ah__session_step(session);
+    const struct ah_record_options record = {.batch = session->micro_batch, .seq = settings->seq,
+                                             .compute = settings->dtype, .packed = settings->pack};
+    AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
+    AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
+    ah__session_facts(session);
+    return AH_OK;
+}
+
+/* Device, graph, partition, profile and plan, in the order in which one needs the other. */
+static int device_to_plan(struct ah_session *session)
+{
+    if (session->options->dev.threads == AH_THREADS_AUTO) {
+        AH_TRY(partition_make(session));
+        return all(session, ah__session_choose_threads(session));
+    }
+    AH_TRY(all(session, ah__session_open_device(session)));
+    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
+        AH_TRY(all(session, ah__session_choose(session)));
+        ah__session_facts(session);
+        return AH_OK;
+    }
+    AH_TRY(partition_make(session));
+    AH_TRY(all(session, ah__session_profile(session)));
+    return ah__session_plan(session);
+}
+
 static int session_run(struct ah_session *session)
 {
     struct ah_run_hooks hooks;
@@ -28,21 +59,7 @@ static int session_run(struct ah_session *session)
     AH_TRY(all(session, ah__session_same_inputs(session)));
     if (session->options->plan)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
-    AH_TRY(all(session, ah__session_open_device(session)));
-    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
-        AH_TRY(all(session, ah__session_choose(session)));
-        ah__session_facts(session);
-    } else {
-        const struct ah_settings *settings = &session->settings;
-        struct ah_step_options step = ah__session_step(session);
-        const struct ah_record_options record = {.batch = session->micro_batch, .seq = settings->seq,
-                                                 .compute = settings->dtype, .packed = settings->pack};
-        AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
-        AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
-        ah__session_facts(session);
-        AH_TRY(all(session, ah__session_profile(session)));
-        AH_TRY(ah__session_plan(session));
-    }
+    AH_TRY(device_to_plan(session));
     AH_TRY(ah__session_predict(session));
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
     AH_TRY(all(session, ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks)));

@@ -250,6 +250,45 @@ static void measures_a_tiny_model(void **state)
     ah_partition_free(partition);
 }
 
+/* Beside a profile of the device with other host threads: what they do is measured, and nothing else. */
+static void other_host_threads_alone_are_timed(void **state)
+{
+    (void)state;
+    static const int64_t hour_ns = 3600000000000;
+    static const double beyond = 77; /* no lane slows another by so much */
+    struct ah_partition *partition = tiny_partition();
+    struct ah_profile like, *profile;
+    struct ah_dev *dev;
+    profile_fill(&like);
+    like.ranks = 1;
+    for (int class = 0; class < AH_CLASS_COUNT; class++)
+        like.costs.ns[AH_ITEM_UPDATE_HOST][class] = like.costs.ns[AH_ITEM_UPDATE_AHEAD][class] = hour_ns;
+    for (int lane = 0; lane < AH_LANE_COUNT; lane++)
+        like.costs.lanes.slowdown[lane][AH_LANE_HOST] = like.costs.lanes.slowdown[AH_LANE_HOST][lane] = beyond;
+    assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1, .host_threads = 2}));
+    assert_ok(ah__profile_measure_like(&profile, partition, dev, &like, NULL));
+    assert_int_equal(profile->host_threads, 2);
+    assert_true(profile->device_signature != like.device_signature);
+    for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+        for (int class = 0; class < AH_CLASS_COUNT; class++)
+            if (kind == AH_ITEM_UPDATE_HOST || kind == AH_ITEM_UPDATE_AHEAD)
+                assert_in_range(profile->costs.ns[kind][class], 1, hour_ns - 1);
+            else
+                assert_int_equal(profile->costs.ns[kind][class], like.costs.ns[kind][class]);
+    assert_memory_equal(profile->costs.recompute_ns, like.costs.recompute_ns, sizeof like.costs.recompute_ns);
+    for (int a = 0; a < AH_LANE_COMM; a++)
+        for (int b = 0; b < AH_LANE_COMM; b++)
+            if (a != b && (a == AH_LANE_HOST || b == AH_LANE_HOST))
+                assert_true(profile->costs.lanes.slowdown[a][b] < beyond);
+            else
+                assert_true(profile->costs.lanes.slowdown[a][b] == like.costs.lanes.slowdown[a][b]);
+    assert_int_equal(profile->h2d_bytes_per_s, like.h2d_bytes_per_s);
+    assert_int_equal(profile->costs.lanes.notify_ns, like.costs.lanes.notify_ns);
+    ah_profile_free(profile);
+    ah_dev_close(dev);
+    ah_partition_free(partition);
+}
+
 static void prints_a_table(void **state)
 {
     (void)state;
@@ -331,6 +370,7 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
 AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
-              cmocka_unit_test(prints_a_table), cmocka_unit_test(needs_the_device_for_itself),
+              cmocka_unit_test(prints_a_table),
+              cmocka_unit_test(other_host_threads_alone_are_timed), cmocka_unit_test(needs_the_device_for_itself),
               cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
               cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))

@@ -32,6 +32,7 @@ AH_LANE_D2H = 2
 AH_LANE_HOST = 3
 AH_LANE_COMM = 4
 AH_LANE_COUNT = 5
+AH_THREADS_AUTO = -1
 AH_MEMORY_LAYOUT = 0
 AH_MEMORY_PUBLISHED = 1
 AH_MICRO_BATCH_WHOLE = 0
@@ -277,6 +278,30 @@ class ah_micro_batch(Structure):
     ]
 
 
+class ah_threads_options(Structure):
+    _fields_ = [
+        ("partition", c_void_p),
+        ("device", c_char_p),
+        ("dev", ah_dev_options),
+        ("budget", ah_budget),
+        ("plan", c_char_p),
+        ("policy", c_char_p),
+        ("profile", ah_profile_options),
+    ]
+
+
+class ah_threads(Structure):
+    _fields_ = [
+        ("threads", c_int),
+        ("host_threads", c_int),
+        ("tried", c_int),
+        ("dev", c_void_p),
+        ("profile", c_void_p),
+        ("profile_kept_s", c_int64),
+        ("plan", ah_plan),
+    ]
+
+
 class ah_hardware_info(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -407,6 +432,7 @@ class ah_train_options(Structure):
         ("on_plan", CFUNCTYPE(c_int, POINTER(ah_plan), POINTER(ah_budget), c_void_p)),
         ("on_device", CFUNCTYPE(None, POINTER(ah_device), c_void_p)),
         ("on_micro_batch", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
+        ("on_threads", CFUNCTYPE(None, c_int, c_int, c_int, c_void_p)),
         ("on_facts", CFUNCTYPE(None, POINTER(ah_train_facts), c_void_p)),
         ("on_profile", CFUNCTYPE(None, c_int64, c_void_p)),
         ("on_step", CFUNCTYPE(c_int, POINTER(ah_step), c_void_p)),
@@ -527,6 +553,7 @@ FUNCTIONS = {
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
     "ah_micro_batch_advise": (c_int, [POINTER(ah_micro_batch_options), c_int64]),
+    "ah_threads_choose": (c_int, [POINTER(ah_threads), POINTER(ah_threads_options)]),
     "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
     "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
     "ah_timeline_free": (None, [c_void_p]),

@@ -93,7 +93,7 @@ struct ah_train_options {
     /* First of all; and just before on_plan: the size of micro-batches and how many a step has, nonzero ends it too. */
     void (*on_device)(const struct ah_device *device, void *context);
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
-    /* With AH_THREADS_AUTO, when both are chosen, right after on_device: they are the fastest of so many splits. */
+    /* With AH_THREADS_AUTO, when both are chosen, right after on_device: of so many splits, predicted fastest. */
     void (*on_threads)(int threads, int host_threads, int tried, void *context);
     /* Before the profile (with AH_MICRO_BATCH_AUTO after it), and with its age as from ah_profile_measure_with. */
     void (*on_facts)(const struct ah_train_facts *facts, void *context);

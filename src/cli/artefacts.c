@@ -33,8 +33,8 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen)
 
 void ah__threads_print(FILE *to, int threads, int host_threads, int tried)
 {
-    fprintf(to, "threads: %d compute, %d host, the ", threads, host_threads);
-    fprintf(to, tried == 1 ? "only split\n" : "fastest of %d splits\n", tried);
+    fprintf(to, "threads: %d compute, %d host, ", threads, host_threads);
+    fprintf(to, tried == 1 ? "the only split\n" : "predicted fastest of %d splits\n", tried);
 }
 
 void ah__device_print(FILE *to, const struct ah_device *device)

@@ -40,7 +40,7 @@ int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
 void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
-/* "threads: 2 compute, 1 host, the fastest of 3 splits" */
+/* "threads: 2 compute, 1 host, predicted fastest of 3 splits" */
 void ah__threads_print(FILE *to, int threads, int host_threads, int tried);
 
 /* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
@@ -59,7 +59,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
  * must know whether an option was given has no `initial` and tells the default as a `hint`. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
 /* `kind` and `choice` of --threads: AH_ARG_INT_AUTO and this; AH_ARG_INT and "" where nothing can be chosen. */
-#define AH_ARG_THREADS_CHOICE "; auto: as many, and as many of the host optimizer, as are fastest"
+#define AH_ARG_THREADS_CHOICE "; auto: these and the host optimizer's, as predicted fastest"
 #define AH_ARGS_DEVICE(at_device, at_dev, initial, hint, kind, choice)                                                 \
     {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
     {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \

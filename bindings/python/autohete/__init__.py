@@ -139,9 +139,9 @@ class _Calls:
 def train(model=None, data=None, *, device_memory=None, host_memory=None, threads=0, host_threads=0, link=None,
           on_step=None, on_val=None, on_note=None, **options):
     """ah_train(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4, out_dir="out",
-    resume_dir="out", ...). threads="auto": the fastest split of the cores. on_step(step) is given a dictionary, and ends the training with a checkpoint by returning
-    something true or by raising, as Ctrl-C does; on_val(step, loss); on_note(line). Returns struct ah_train_result as a
-    dictionary."""
+    resume_dir="out", ...). threads="auto": the split of the cores that is predicted fastest. on_step(step) is given a
+    dictionary, and ends the training with a checkpoint by returning something true or by raising, as Ctrl-C does;
+    on_val(step, loss); on_note(line). Returns struct ah_train_result as a dictionary."""
     train_options, result, calls = _c.ah_train_options(), _c.ah_train_result(), _Calls()
     c.ah_train_options_init(ctypes.byref(train_options))
     _fill(train_options, dict(options, model_path=model, data_path=data))
@@ -189,7 +189,7 @@ class _Artefacts:
         return self.new(c.ah_partition_new, c.ah_partition_free, graph, ctypes.byref(step))
 
     def threads(self, partition, device, options, budget, plan, policy):
-        """The plan for the fastest split of the cores."""
+        """The plan for the split of the cores that is predicted fastest."""
         chosen, asked = _c.ah_threads(), _c.ah_threads_options(partition=partition, device=device.encode(), dev=options,
                                                               budget=budget, plan=_text(plan), policy=policy.encode())
         _check(c.ah_threads_choose(ctypes.byref(chosen), ctypes.byref(asked)))

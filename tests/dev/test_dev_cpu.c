@@ -31,8 +31,10 @@ static void opens_by_name(void **state)
     assert_fails(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.ordinal = -1}), AH_EINPUT, "number: found -1");
     assert_fails(ah_dev_open(&dev, "a-name-much-longer-than-any-that-a-device-has-or-a-file-of-its-own:1", NULL),
                  AH_EINPUT, "expected a shorter name");
-    struct ah_dev_options wrong = {.threads = -1};
-    assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found -1");
+    struct ah_dev_options wrong = {.threads = -2};
+    assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found -2");
+    wrong = (struct ah_dev_options){.threads = AH_THREADS_AUTO};
+    assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found auto");
     wrong = (struct ah_dev_options){.link_bytes_per_s = -5};
     assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "link speed: found -5");
     assert_null(dev);

@@ -113,18 +113,6 @@ static void scale_piece(void *context, int index, int worker)
         x[i] *= 1.0001F;
 }
 
-double bench_scale_rate(struct ah_pool *pool, float *x, int64_t count, int rounds)
-{
-    double rate[SCALE_ROUNDS];
-    rounds = bench_least(rounds, SCALE_ROUNDS);
-    for (int round = 0; round < rounds; round++) {
-        double start = bench_seconds();
-        ah__pool_run(pool, scale_piece, (int)(count / SCALE_PIECE), x);
-        rate[round] = 2.0 * (double)count * sizeof(float) / (bench_seconds() - start);
-    }
-    return bench_quantile(rate, (size_t)rounds, 0.5);
-}
-
 /* Whole numbers are added, as sums of floats would wait for each other; what comes out must go somewhere. */
 static void read_piece(void *context, int index, int worker)
 {
@@ -136,16 +124,28 @@ static void read_piece(void *context, int index, int worker)
         x[0] = 0;
 }
 
-double bench_read_rate(struct ah_pool *pool, float *x, int64_t count, int rounds)
+/* Bytes per second, `each` of every float. */
+static double pieces_rate(struct ah_pool *pool, void (*piece)(void *context, int index, int worker), float *x,
+                          int64_t count, int rounds, size_t each)
 {
     double rate[SCALE_ROUNDS];
     rounds = bench_least(rounds, SCALE_ROUNDS);
     for (int round = 0; round < rounds; round++) {
         double start = bench_seconds();
-        ah__pool_run(pool, read_piece, (int)(count / SCALE_PIECE), x);
-        rate[round] = (double)count * sizeof(float) / (bench_seconds() - start);
+        ah__pool_run(pool, piece, (int)(count / SCALE_PIECE), x);
+        rate[round] = (double)each * (double)count / (bench_seconds() - start);
     }
     return bench_quantile(rate, (size_t)rounds, 0.5);
+}
+
+double bench_scale_rate(struct ah_pool *pool, float *x, int64_t count, int rounds)
+{
+    return pieces_rate(pool, scale_piece, x, count, rounds, 2 * sizeof *x);
+}
+
+double bench_read_rate(struct ah_pool *pool, float *x, int64_t count, int rounds)
+{
+    return pieces_rate(pool, read_piece, x, count, rounds, sizeof *x);
 }
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */

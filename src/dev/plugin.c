@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -234,18 +235,23 @@ static int plugin_check(const char *path, const char *name, const struct ah_plug
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static int library_open(struct ah_dev **out, void *library, const char *path, const char *name,
-                        const struct ah_dev_options *options)
+/* Held while a plugin comes or goes, and while it takes `host`: what one thread's loading wrote to its variables, another
+ * thread reads or, where the plugin was gone in between, writes again. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+/* The plugin in the file at `path`, checked, and in `library` what ah__plugin_unload takes. */
+static int library_load(void **library, const struct ah_plugin **plugin, const char *path, const char *name)
 {
     ah_plugin_function *function;
-    void *symbol = dlsym(library, AH_PLUGIN_SYMBOL);
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library)
+        return ah__fail(AH_EDEVICE, "device \"%s\": its plugin does not load: %s", name, dlerror());
+    void *symbol = dlsym(*library, AH_PLUGIN_SYMBOL);
     if (!symbol)
         return ah__fail(AH_EDEVICE, "%s: no symbol " AH_PLUGIN_SYMBOL ", expected a plugin of this program", path);
     memcpy(&function, &symbol, sizeof function);
-    const struct ah_plugin *plugin = function(&host);
-    AH_TRY(plugin_check(path, name, plugin));
-    int status = plugin->open(out, options);
-    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "device \"%s\"", name);
+    *plugin = function(&host);
+    return plugin_check(path, name, *plugin);
 }
 
 int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_options *options)
@@ -253,12 +259,18 @@ int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_o
     char path[PATH_BYTES];
     struct ah_dev *dev;
     AH_TRY(plugin_find(path, name));
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return ah__fail(AH_EDEVICE, "device \"%s\": its plugin does not load: %s", name, dlerror());
-    int status = library_open(&dev, library, path, name, options);
+    void *library;
+    const struct ah_plugin *plugin;
+    pthread_mutex_lock(&loading);
+    int status = library_load(&library, &plugin, path, name);
+    pthread_mutex_unlock(&loading);
+    if (status == AH_OK) {
+        status = plugin->open(&dev, options);
+        if (status != AH_OK)
+            ah__fail_prefix(status, "device \"%s\"", name);
+    }
     if (status != AH_OK) {
-        dlclose(library);
+        ah__plugin_unload(library);
         return status;
     }
     dev->library = library;
@@ -268,6 +280,9 @@ int ah__plugin_open(struct ah_dev **out, const char *name, const struct ah_dev_o
 
 void ah__plugin_unload(void *library)
 {
-    if (library)
-        dlclose(library);
+    if (!library)
+        return;
+    pthread_mutex_lock(&loading);
+    dlclose(library);
+    pthread_mutex_unlock(&loading);
 }

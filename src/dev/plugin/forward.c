@@ -1,7 +1,6 @@
 /* Compiled into plugins, never into the library. */
 #include "dev/plugin/forward.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 
 #include "base/alloc.h"
@@ -10,14 +9,11 @@
 
 static const struct ah_plugin_host *host;
 
-/* A second device of a plugin finds the first at work; ranks as threads open theirs at the same time. */
+/* A second device of a plugin finds the first at work, which reads `host`; the program asks one thread after the other. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&mutex);
     if (host != given)
         host = given;
-    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- base/ ------------------------------------------------------------------------------------------------------- */

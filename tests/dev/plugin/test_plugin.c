@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "comm/threads.h"
 #include "dev/plugin.h"
 #include "run/tiny.h"
 
@@ -251,10 +252,30 @@ static void a_plugin_is_loaded_more_than_once(void **state)
     }
 }
 
+static void open_and_close(int rank, void *context)
+{
+    (void)rank, (void)context;
+    for (int i = 0; i < 20; i++) {
+        struct ah_dev *dev;
+        assert_ok(ah_dev_open(&dev, "loop", &(struct ah_dev_options){.threads = 1}));
+        ah_dev_close(dev);
+    }
+}
+
+/* Threads load and unload one plugin, together and in turn. */
+static void a_plugin_is_loaded_by_threads(void **state)
+{
+    (void)state;
+    setenv("AUTOHETE_PLUGINS", AH_TEST_PLUGINS, 1);
+    threads_run(3, open_and_close, NULL);
+    unsetenv("AUTOHETE_PLUGINS");
+}
+
 AH_TEST_SUITE("dev/plugin", cmocka_unit_test(faulty_plugins_are_refused_by_name),
               cmocka_unit_test(a_file_that_is_no_library_is_refused),
               cmocka_unit_test(an_unknown_device_says_where_it_was_sought),
               cmocka_unit_test(a_loaded_device_gives_the_same_bits),
               cmocka_unit_test(training_on_a_loaded_device_is_the_same),
               cmocka_unit_test(a_failure_reaches_the_program_whole),
-              cmocka_unit_test(a_plugin_is_loaded_more_than_once))
+              cmocka_unit_test(a_plugin_is_loaded_more_than_once),
+              cmocka_unit_test(a_plugin_is_loaded_by_threads))

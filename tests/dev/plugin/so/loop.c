@@ -10,6 +10,13 @@ static void loop_info(struct ah_dev *dev, struct ah_dev_info *out)
 
 static struct ah_dev_ops loop_ops;
 
+/* Once, before there is a device that reads it. */
+__attribute__((constructor)) static void loop_ops_make(void)
+{
+    loop_ops = ah__dev_cpu_ops;
+    loop_ops.info = loop_info;
+}
+
 static int loop_open(struct ah_dev **out, const struct ah_dev_options *options)
 {
     AH_TRY(ah__dev_cpu_open(out, options));
@@ -25,7 +32,5 @@ AH_API const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host
 const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host)
 {
     ah__plugin_forward(host);
-    loop_ops = ah__dev_cpu_ops;
-    loop_ops.info = loop_info;
     return &loop;
 }

@@ -23,11 +23,11 @@ static int draw(int low, int high)
     return high <= low ? low : low + (int)(ah__random_bits(7, drawn++) % (uint64_t)(high - low + 1));
 }
 
-/* Of this program's own thread, whoever else is on the machine. */
+/* Of this program's own threads, whoever else is on the machine. */
 static double now_s(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

@@ -235,8 +235,8 @@ static int plugin_check(const char *path, const char *name, const struct ah_plug
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Held while a plugin comes or goes, and while it takes `host`: what one thread's loading wrote to its variables, another
- * thread reads or, where the plugin was gone in between, writes again. */
+/* Held while a plugin comes or goes, and while it takes `host`: what one thread's loading wrote to its variables,
+ * another thread reads or, where the plugin was gone in between, writes again. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 /* The plugin in the file at `path`, checked, and in `library` what ah__plugin_unload takes. */

@@ -74,8 +74,8 @@ struct ah_plugin {
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
 };
 
-/* The one symbol. Called once for each opening, by one thread at a time, before anything else; must not call the host yet.
- * Null: this machine cannot have the device for a reason that open() has no words for. */
+/* The one symbol. Called once for each opening, by one thread at a time, before anything else; must not call the host
+ * yet. Null: this machine cannot have the device for a reason that open() has no words for. */
 #define AH_PLUGIN_SYMBOL "autohete_plugin"
 typedef const struct ah_plugin *ah_plugin_function(const struct ah_plugin_host *host);
 

@@ -16,7 +16,7 @@ struct descent {
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
     struct ah_levels levels;
-    uint64_t drawn;
+    uint64_t stream, drawn;
 };
 
 /* As many slots as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
@@ -35,23 +35,25 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     return true;
 }
 
-/* The least recomputation with which so many slots fit, or all of it. */
-static void least_recomputation(struct ah_plan *plan, const struct descent *descent, int slots)
+/* Sets the least recomputation with which so many slots fit, or all of it; its step. */
+static int least_recomputation(struct ah_plan *plan, const struct descent *descent, const struct ah_levels *levels,
+                               int slots)
 {
     struct ah_switches *switches = &plan->switches;
-    int low = 0, high = descent->levels.last, least = ah__plan_min_slots(switches, descent->predictor->partition);
+    int low = 0, high = levels->last, least = ah__plan_min_slots(switches, descent->predictor->partition);
     switches->spares = 0;
     switches->slots = slots > least ? slots : least;
     while (low < high) {
         int step = (low + high) / 2;
-        ah__levels_set(switches, &descent->levels, step);
+        ah__levels_set(switches, levels, step);
         ah__plan_measure(plan, descent->predictor);
         if (ah__plan_within(plan, descent->budget))
             high = step;
         else
             low = step + 1;
     }
-    ah__levels_set(switches, &descent->levels, high);
+    ah__levels_set(switches, levels, high);
+    return high;
 }
 
 /* A plan that fits. */
@@ -116,8 +118,8 @@ static void settle_ahead(struct ah_switches *switches, const struct descent *des
     switches->refetch_ahead = keeps ? ahead : farthest;
 }
 
-/* Other places with as much recomputation as they then need; where even all of it does not make them fit, as many
- * blocks as they need give their parameters back. */
+/* Other places with as much recomputation as they then need, and, where activations leave, with more, so that less
+ * travels; where even all of it does not make them fit, as many blocks as they need give their parameters back. */
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;
@@ -127,7 +129,7 @@ static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
     switches->spares = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
-    least_recomputation(&plan, descent, slots);
+    int level = least_recomputation(&plan, descent, &descent->levels, slots);
     while (switches->offload_params < switches->offload_optimizer) {
         struct ah_plan fitted = plan;
         if (ah__plan_fit(&fitted, descent->predictor, descent->budget))
@@ -136,6 +138,12 @@ static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
     }
     switches->slots = slots;
     settle_ahead(switches, descent);
+    AH_TRY(try_plan(descent, plan));
+    int halfway = (level + descent->levels.last) / 2;
+    if (switches->offload_activations == 0 || halfway == level)
+        return AH_OK;
+    ah__levels_set(switches, &descent->levels, halfway);
+    switches->slots = slots;
     return try_plan(descent, plan);
 }
 
@@ -198,6 +206,25 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
             AH_TRY(try_plan(descent, plan));
         }
+    return AH_OK;
+}
+
+/* The same memory freed by fewer blocks that all recompute whole, or by more of them, or the other way round: of some
+ * of each nothing may be gained. */
+static int try_levels(struct descent *descent, const struct ah_plan *from)
+{
+    enum { MORE = 3 };
+    struct ah_levels other = descent->levels;
+    if (!other.selective)
+        return AH_OK;
+    other.selective = from->switches.selective == 0;
+    other.last = other.selective ? 2 * other.layers : other.layers;
+    struct ah_plan plan = *from;
+    int level = least_recomputation(&plan, descent, &other, from->switches.slots);
+    for (int more = 0; more <= MORE && level + more <= other.last; more++) {
+        ah__levels_set(&plan.switches, &other, level + more);
+        AH_TRY(try_plan(descent, plan));
+    }
     return AH_OK;
 }
 
@@ -310,7 +337,7 @@ static int try_spares(struct descent *descent, const struct ah_plan *from)
 
 static int draw(struct descent *descent, int low, int high)
 {
-    return low + (int)(ah__random_bits(1, descent->drawn++) % (uint64_t)(high - low + 1));
+    return low + (int)(ah__random_bits(descent->stream, descent->drawn++) % (uint64_t)(high - low + 1));
 }
 
 /* Several switches at once, as no single step would change them: out of what is lowest only nearby. */
@@ -432,6 +459,8 @@ static int descend(struct descent *descent)
         from = *best;
         AH_TRY(try_blocks(descent, &from));
         from = *best;
+        AH_TRY(try_levels(descent, &from));
+        from = *best;
         AH_TRY(try_exchanges(descent, &from));
         from = *best;
         AH_TRY(try_streams(descent, &from));
@@ -444,17 +473,18 @@ static int descend(struct descent *descent)
 }
 
 int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
-                     int64_t floor_ns, int64_t items, int leaps)
+                     int64_t floor_ns, const struct ah_effort *effort)
 {
     enum { MUST_GAIN = 2000 };
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {best, trials, trials->items + items, predictor, trials->budget, {0}, 0};
+    struct descent descent = {.best = best, .trials = trials, .most = trials->items + effort->items,
+                              .predictor = predictor, .budget = trials->budget, .stream = effort->stream};
     ah__levels_init(&descent.levels, predictor);
     if (best->step_ns > enough_ns)
         AH_TRY(descend_quickly(&descent));
     if (best->step_ns > enough_ns)
         AH_TRY(descend(&descent));
-    while (best->step_ns > enough_ns && trials->items < descent.most && leaps-- > 0) {
+    for (int i = 0; i < effort->leaps && best->step_ns > enough_ns && trials->items < descent.most; i++) {
         int64_t before = ah__trial_score_ns(best);
         if (draw(&descent, 0, 1)) { /* blocks lead further than order, so that a better order begins no new descent */
             AH_TRY(try_reordered(&descent));

@@ -4,12 +4,19 @@
 
 #include "plan/trial.h"
 
+/* How much is tried. */
+struct ah_effort {
+    int64_t items; /* that are simulated, at most */
+    int leaps;
+    uint64_t stream; /* of the numbers that leaps draw */
+};
+
 /* Replaces `best`, whose step_ns is simulated, by the fastest plan within the budget that it finds by changing a few
  * switches at a time, until nothing helps, then by so many leaps: several switches at once, followed by the same where
  * that helped, or another order of the same blocks. Ends when so many more items were simulated or hardly anything is
  * left to gain over floor_ns, which no plan can beat. The predictor is that of the trials or one with a narrower policy
  * of the same costs. The same input gives the same plan. */
 int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
-                     int64_t floor_ns, int64_t items, int leaps);
+                     int64_t floor_ns, const struct ah_effort *effort);
 
 #endif

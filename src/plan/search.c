@@ -4,27 +4,29 @@
  * come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
  * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
  * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
- * search goes some way downhill over all switches (improve.c), and from the best of those to the end, with leaps. All
- * of that happens first without states that stream, activations that leave and a place that embedding and head share,
- * then with the second of these, then also with the first, then with all three. Limits count simulated items, not time,
- * so that the same input gives the same plan. How far it stays behind a random search is measured by bench/search, how
- * often more of something leads to a slower plan by bench/monotone: both happen. */
+ * search goes some way downhill over all switches (improve.c, on all cores by descents.c), and from the best three of
+ * those to the end, with leaps. All of that happens first without states that stream, activations that leave and a
+ * place that embedding and head share, then with the second of these, then also with the first, then with all three.
+ * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
+ * search is measured by bench/search, how often more of something leads to a slower plan by bench/monotone: both
+ * happen. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "plan/candidates.h"
+#include "plan/descents.h"
 #include "plan/fit.h"
-#include "plan/improve.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
 enum { SEARCH_ITERATIONS = 5 };
 /* Items of candidates that are simulated at most. */
 enum { VISIT_ITEMS = 500000 };
-/* Rounds of going downhill: from how many plans, the fastest so far, for how many items each, with how many leaps. */
+/* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
 static const struct round {
-    int plans, items, leaps;
-} rounds[] = {{12, 40000, 0}, {4, 160000, 0}, {1, 700000, 1600}};
+    int plans;
+    struct ah_effort effort;
+} rounds[] = {{12, {.items = 80000}}, {4, {.items = 320000}}, {3, {.items = 700000, .leaps = 1600, .stream = 1}}};
 
 /* Very deep models, of which a single simulation takes long, are given some more. */
 static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
@@ -64,7 +66,7 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 
 /* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
  * begins. */
-enum { KINDS = 128 };
+enum { KINDS = 256 };
 struct starts {
     struct ah_plan best[KINDS]; /* layers 0: none */
     int64_t visited[KINDS];
@@ -74,8 +76,9 @@ static int kind_of(const struct ah_switches *switches)
 {
     int streamed = switches->streamed, on_host = switches->offload_optimizer;
     int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
+    int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * (switches->offload_activations > 0) + 64 * switches->share_ends;
+           8 * streams + 32 * leaving + 128 * switches->share_ends;
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -340,9 +343,9 @@ static bool has_turn(const struct ah_switches *switches, const struct ah_predict
 }
 
 /* Downhill from the best plan of each kind that has its turn, and from `best` unless its layers are 0: of many a
- * little, of few more, of one to the end. */
+ * little, of few more, of three to the end. */
 static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
-                   const struct ah_predictor *predictor, int64_t floor_ns)
+                   struct ah_descents *descents, const struct ah_predictor *predictor, int64_t floor_ns)
 {
     struct ah_plan plans[KINDS + 1];
     int count = 0;
@@ -355,9 +358,9 @@ static int improve(struct ah_plan *best, const struct starts *starts, struct ah_
     }
     for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
         count = choose(plans, count, rounds[round].plans);
-        for (int i = 0; i < count; i++)
-            AH_TRY(ah__plan_improve(&plans[i], trials, predictor, floor_ns, items_of(predictor, rounds[round].items),
-                                    rounds[round].leaps));
+        struct ah_effort effort = rounds[round].effort;
+        effort.items = items_of(predictor, effort.items);
+        AH_TRY(ah__descents_run(descents, plans, count, trials, predictor, floor_ns, &effort));
     }
     fastest_first(plans, count);
     if (count)
@@ -367,7 +370,8 @@ static int improve(struct ah_plan *best, const struct starts *starts, struct ah_
 
 /* First with states and activations where they are, then with activations that leave, then also with states that
  * stream, then also with a place that embedding and head share: so that none of these makes a plan worse. */
-static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
+static int improve_turns(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
+                         struct ah_descents *descents, int64_t floor_ns)
 {
     const struct ah_policy *policy = trials->predictor->policy;
     struct ah_policy without = *policy;
@@ -376,16 +380,25 @@ static int improve_all(struct ah_plan *best, struct starts *starts, struct ah_tr
     floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
     still.policy = &without;
     without.streams = without.activations = without.shares_ends = false;
-    AH_TRY(improve(best, starts, trials, &still, floor_ns));
+    AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
     without.activations = policy->activations;
     if (ah__plan_most_leaving(&still) > 0)
-        AH_TRY(improve(best, starts, trials, &still, floor_ns));
+        AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
     without.streams = policy->streams;
     if (ah__predictor_streams(&still))
-        AH_TRY(improve(best, starts, trials, &still, floor_ns));
+        AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
     if (!ah__plan_shares_ends(trials->predictor))
         return AH_OK;
-    return improve(best, starts, trials, trials->predictor, floor_ns);
+    return improve(best, starts, trials, descents, trials->predictor, floor_ns);
+}
+
+static int improve_all(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
+{
+    struct ah_descents *descents;
+    AH_TRY(ah__descents_new(&descents, trials->predictor));
+    int status = improve_turns(best, starts, trials, descents, floor_ns);
+    ah__descents_free(descents);
+    return status;
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,

@@ -9,7 +9,7 @@ enum { ITERATIONS = 5, TILES_PARTS = 4000 };
 void ah__trials_fini(struct ah_trials *trials)
 {
     ah__free(trials->tried);
-    *trials = (struct ah_trials){.predictor = trials->predictor, .budget = trials->budget};
+    *trials = (struct ah_trials){.predictor = trials->predictor, .budget = trials->budget, .known = trials->known};
 }
 
 /* Each doubling of the pieces must gain one part of TILES_PARTS. */
@@ -73,18 +73,64 @@ static int grow(struct ah_trials *trials)
     return AH_OK;
 }
 
+static int room_for_one(struct ah_trials *trials)
+{
+    return 2 * (trials->count + 1) > trials->capacity ? grow(trials) : AH_OK;
+}
+
+/* A time that is known, or the longer of two that it is no shorter than. */
+static void learn(struct ah_trials *trials, struct ah_tried *tried, const struct ah_tried *learned)
+{
+    if (tried->key && (tried->exact || (!learned->exact && learned->step_ns <= tried->step_ns)))
+        return;
+    trials->count += !tried->key;
+    *tried = *learned;
+}
+
+int ah__trials_add(struct ah_trials *trials, const struct ah_trials *other)
+{
+    for (size_t i = 0; i < other->capacity; i++) {
+        const struct ah_tried *learned = &other->tried[i];
+        if (!learned->key)
+            continue;
+        AH_TRY(room_for_one(trials));
+        learn(trials, find(trials, learned->key), learned);
+    }
+    trials->simulated += other->simulated;
+    trials->items += other->items;
+    return AH_OK;
+}
+
+/* Whether what is known of a plan says if its step is below. */
+static bool says(const struct ah_tried *tried, int64_t below_ns)
+{
+    return tried->key && (tried->exact || tried->step_ns >= below_ns);
+}
+
+/* What others know, if that says it, else what is known here. */
+static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key, int64_t below_ns)
+{
+    const struct ah_trials *known = trials->known;
+    if (known && known->capacity) {
+        *out = find(known, key);
+        if (says(*out, below_ns))
+            return AH_OK;
+    }
+    AH_TRY(room_for_one(trials));
+    *out = find(trials, key);
+    return AH_OK;
+}
+
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
 {
+    struct ah_tried *tried;
     uint64_t key = key_of(&plan->switches);
-    if (2 * (trials->count + 1) > trials->capacity)
-        AH_TRY(grow(trials));
-    struct ah_tried *tried = find(trials, key);
-    if (!tried->key || (!tried->exact && tried->step_ns < below_ns)) {
+    AH_TRY(look_up(&tried, trials, key, below_ns));
+    if (!says(tried, below_ns)) {
         int64_t simulated_ns;
         AH_TRY(ah__plan_step_below(&simulated_ns, &trials->items, plan, trials->predictor, ITERATIONS, below_ns));
         trials->simulated++;
-        trials->count += !tried->key;
-        *tried = (struct ah_tried){key, simulated_ns, simulated_ns < below_ns};
+        learn(trials, tried, &(struct ah_tried){key, simulated_ns, simulated_ns < below_ns});
     }
     *below = tried->step_ns < below_ns;
     if (*below)

@@ -20,9 +20,12 @@ struct ah_trials {
     int64_t simulated, items; /* plans; items that were completed in their simulations */
     struct ah_tried *tried;   /* by key, open addressing */
     size_t count, capacity;   /* a power of two, or 0 */
+    const struct ah_trials *known; /* what others simulated, of the same predictor, or null: only read */
 };
 
 void ah__trials_fini(struct ah_trials *trials);
+/* Adds what the other ones simulated. AH_ENOMEM. */
+int ah__trials_add(struct ah_trials *trials, const struct ah_trials *other);
 
 /* By what plans are compared: the step, and a little for each doubling of the pieces, which costs launches that no
  * profile shows. */

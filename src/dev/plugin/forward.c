@@ -9,7 +9,8 @@
 
 static const struct ah_plugin_host *host;
 
-/* A second device of a plugin finds the first at work, which reads `host`; the program asks one thread after the other. */
+/* A second device of a plugin finds the first at work, which reads `host`; the program asks one thread after the
+ * other. */
 void ah__plugin_forward(const struct ah_plugin_host *given)
 {
     if (host != given)

@@ -1,0 +1,121 @@
+/* Ways down in threads: no number of them changes a plan, and what fails in one of them is said. */
+#include "test.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "dev/host/machine.h"
+#include "plan/search.h"
+#include "plan/trial.h"
+#include "plan/world.h"
+
+/* About a third of what it takes to keep everything on the device. */
+static struct ah_budget budget_of(const struct world *world)
+{
+    int64_t device, host;
+    struct ah_switches all = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 1};
+    ah__layout_bytes(&device, &host, &world->fixture.partition, &all, 0);
+    return (struct ah_budget){.device_bytes = device / 3};
+}
+
+static void cores_set(cpu_set_t *before, int cores)
+{
+    cpu_set_t set;
+    assert_int_equal(sched_getaffinity(0, sizeof *before, before), 0);
+    set = *before;
+    for (int core = 0, kept = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((size_t)core, &set) && ++kept > cores)
+            CPU_CLR((size_t)core, &set);
+    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
+    assert_int_equal(ah__host_cores(NULL), cores);
+}
+
+/* On one core there is one thread. */
+static void threads_change_no_plan(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
+    if (ah__host_cores(NULL) < 2)
+        skip();
+    for (uint64_t seed = 0; seed < WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report[2];
+        struct ah_plan plan[2];
+        char *text[2];
+        cpu_set_t before;
+        world_init(&world, 900 + seed, 6 + (int)seed, "autohete");
+        struct ah_budget budget = budget_of(&world);
+        assert_ok(ah__plan_search(&plan[0], &report[0], &world.predictor, &budget));
+        cores_set(&before, 1);
+        assert_ok(ah__plan_search(&plan[1], &report[1], &world.predictor, &budget));
+        assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+        for (int i = 0; i < 2; i++)
+            assert_ok(ah_plan_json(&text[i], &plan[i]));
+        assert_string_equal(text[0], text[1]);
+        assert_int_equal(report[0].simulated, report[1].simulated);
+        for (int i = 0; i < 2; i++)
+            free(text[i]);
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
+static void refused_memory_is_said(void **state)
+{
+    (void)state;
+    enum { TIMES = AH_TEST_SAMPLED ? 5 : 20 };
+    struct world world;
+    struct ah_search_report report;
+    struct ah_plan plan;
+    world_init(&world, 905, 10, "autohete");
+    struct ah_budget budget = budget_of(&world);
+    uint64_t before = ah__alloc_count();
+    assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
+    uint64_t needed = ah__alloc_count() - before, step = 1 + needed / TIMES;
+    for (uint64_t n = 1; n <= needed; n += step) {
+        ah__alloc_fail_at(n);
+        assert_fails(ah__plan_search(&plan, &report, &world.predictor, &budget), AH_ENOMEM, "out of host memory");
+        ah__alloc_fail_at(0);
+    }
+    ah__predictor_fini(&world.predictor);
+}
+
+/* What one learned, another is told: nothing is simulated twice, and a time that is known is kept. */
+static void what_is_known_is_not_simulated(void **state)
+{
+    (void)state;
+    struct world world;
+    world_init(&world, 7, 6, "autohete");
+    struct ah_budget budget = {0};
+    struct ah_trials first = {.predictor = &world.predictor, .budget = &budget}, second = first, third = first;
+    struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
+                                        .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
+                                        .embedding_on_host = true, .head_on_host = true}};
+    bool below;
+    int64_t step, again;
+    assert_ok(ah__trial(&below, &step, &first, &plan, INT64_MAX));
+    second.known = &first;
+    assert_ok(ah__trial(&below, &again, &second, &plan, INT64_MAX));
+    assert_true(below && again == step && second.simulated == 0);
+    plan.switches.slots++;
+    assert_ok(ah__trial(&below, &step, &second, &plan, INT64_MAX));
+    assert_true(below && second.simulated == 1);
+    assert_ok(ah__trial(&below, &again, &third, &plan, step / 2)); /* knows only that it is longer than that */
+    assert_true(!below && third.simulated == 1);
+    int64_t items = second.items + third.items + first.items;
+    assert_ok(ah__trials_add(&first, &second));
+    assert_ok(ah__trials_add(&first, &third));
+    assert_true(first.simulated == 3 && first.items == items);
+    assert_ok(ah__trial(&below, &again, &first, &plan, INT64_MAX));
+    assert_true(below && again == step && first.simulated == 3);
+    assert_ok(ah__trials_add(&third, &first));
+    assert_ok(ah__trial(&below, &again, &third, &plan, INT64_MAX));
+    assert_true(below && again == step && third.simulated == 4);
+    ah__trials_fini(&first);
+    ah__trials_fini(&second);
+    ah__trials_fini(&third);
+    ah__predictor_fini(&world.predictor);
+}
+
+AH_TEST_SUITE("plan/descents", cmocka_unit_test(threads_change_no_plan), cmocka_unit_test(refused_memory_is_said),
+              cmocka_unit_test(what_is_known_is_not_simulated))

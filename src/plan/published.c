@@ -41,7 +41,7 @@ struct ah_published_shape ah__published_shape(const struct ah_partition *partiti
     return shape;
 }
 
-static int64_t activations(const struct ah_partition *partition, const struct ah_switches *switches)
+int64_t ah__published_activation_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
     struct ah_published_shape shape = ah__published_shape(partition);
     int64_t element = ah__dtype_bytes(partition->compute), channels = shape.tokens * shape.width;
@@ -88,7 +88,7 @@ void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partiti
     int64_t on_host = (switches->offload_optimizer + switches->spares) * partition->groups[1].count;
     on_host += ah__on_host(switches, 0) ? partition->groups[0].count : 0;
     on_host += ah__on_host(switches, last) ? partition->groups[last].count : 0;
-    *device = activations(partition, switches) + block_data(partition, switches, policy) +
+    *device = ah__published_activation_bytes(partition, switches) + block_data(partition, switches, policy) +
               other_data(partition, switches, 0) + other_data(partition, switches, last) +
               2 * policy->bucket_elements * element;
     *host = share(on_host * policy->host_bytes, switches);

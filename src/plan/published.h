@@ -28,5 +28,7 @@ struct ah_published_shape ah__published_shape(const struct ah_partition *partiti
  * - On the host the policy's `host_bytes` a parameter. */
 void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
                          const struct ah_switches *switches, const struct ah_policy *policy);
+/* Of the device's that part which is no model data: activations and logits, where they are most. */
+int64_t ah__published_activation_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
 #endif

@@ -221,6 +221,7 @@ static void published_memory_is_what_its_rule_says(void **state)
     ah__published_bytes(&device, &host, partition, &all, &ah__policy_zero_offload);
     assert_int_equal(device, 25 * 2 * channels + 5 * channels + larger + 25 * 2 * block_params + 2 * 2 * 500000000LL +
                                  4 * (embedding + head));
+    assert_int_equal(ah__published_activation_bytes(partition, &all), 25 * 2 * channels + 5 * channels + larger);
     assert_int_equal(host, 18 * (25 * block_params + embedding + head));
     /* Nothing recomputed, three blocks updated on the device, in a system of slots. */
     struct ah_switches some = {.layers = 25, .checkpoint = 0, .offload_optimizer = 22, .offload_params = 20,

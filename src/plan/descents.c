@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "dev/host/machine.h"
 #include "dev/host/pool.h"
+#include "dev/ranks.h"
 
 enum { THREADS_MOST = 12, COUNT_MOST = 16 };
 
@@ -25,7 +26,8 @@ void ah__descents_free(struct ah_descents *descents)
 
 static int descents_init(struct ah_descents *descents, const struct ah_predictor *predictor)
 {
-    int cores = ah__host_cores(NULL), threads = cores < THREADS_MOST ? cores : THREADS_MOST;
+    int cores = ah__ranks_cores(ah__comm(), ah__host_cores(NULL));
+    int threads = cores < THREADS_MOST ? cores : THREADS_MOST;
     for (; descents->threads < threads; descents->threads++) {
         struct ah_predictor *own = &descents->predictors[descents->threads];
         struct ah_dev *sim;
@@ -33,7 +35,9 @@ static int descents_init(struct ah_descents *descents, const struct ah_predictor
         *own = *predictor;
         own->sim = sim;
     }
-    return ah__pool_new(&descents->pool, threads, -1);
+    int status = ah__pool_new(&descents->pool, threads, -1);
+    /* The same plans are found where the system has no more threads to give, only later. */
+    return status == AH_EDEVICE ? ah__pool_new(&descents->pool, 1, -1) : status;
 }
 
 int ah__descents_new(struct ah_descents **out, const struct ah_predictor *predictor)

@@ -5,8 +5,8 @@
 #include "plan/improve.h"
 
 struct ah_descents;
-/* Threads for as many ways down at once as the process has cores. `predictor` is that of the trials given later; it is
- * borrowed. AH_ENOMEM, AH_EDEVICE. */
+/* Threads for as many ways down at once as the process has cores, or its share of them where ranks share a machine.
+ * `predictor` is that of the trials given later; it is borrowed. AH_ENOMEM. */
 int ah__descents_new(struct ah_descents **out, const struct ah_predictor *predictor);
 void ah__descents_free(struct ah_descents *descents);
 

@@ -14,7 +14,7 @@
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { ITERATIONS = 5, BATCH = 8 };
+enum { BATCH = 8 };
 
 static uint64_t drawn;
 
@@ -95,7 +95,7 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
         draw_switches(&plan.switches, best.step_ns && draw(0, 1) ? 5 : 1);
         if (!possible(&plan, predictor, budget))
             continue;
-        BENCH(ah__plan_step_ns(&step_ns, &plan, predictor, ITERATIONS));
+        BENCH(ah__plan_step_ns(&step_ns, &plan, predictor, AH_PREDICT_ITERATIONS));
         ++*count;
         if (best.step_ns && step_ns >= best.step_ns)
             continue;
@@ -143,7 +143,7 @@ static void row(struct losses *losses, const char *name, struct ah_model *model,
     double start = now_s();
     BENCH(ah__plan_search(&chosen, &report, &predictor, &budget));
     double planning = now_s() - start;
-    BENCH(ah__plan_step_ns(&chosen_ns, &chosen, &predictor, ITERATIONS));
+    BENCH(ah__plan_step_ns(&chosen_ns, &chosen, &predictor, AH_PREDICT_ITERATIONS));
     struct ah_plan best = search_randomly(&predictor, &budget, seconds, &count);
     double percent = 100 * ((double)chosen_ns / (double)best.step_ns - 1);
     losses->percent[losses->count++ % AH_LENGTH(losses->percent)] = percent;

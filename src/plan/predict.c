@@ -7,8 +7,6 @@
 #include "plan/config.h"
 #include "plan/fit.h"
 
-enum { PREDICT_ITERATIONS = 8 };
-
 /* Activations go as fast as parameters come and gradients leave. */
 static void price_activations(struct ah_predictor *predictor)
 {
@@ -309,7 +307,7 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
 
 /* When each iteration's last compute item ended, and whether the rest matters. */
 struct watch {
-    int64_t end_ns[PREDICT_ITERATIONS];
+    int64_t end_ns[AH_PREDICT_ITERATIONS];
     int from, to, at;           /* a step is what lies between the ends of the first two; the iteration it is in */
     int64_t below_ns;           /* once it cannot be below that, the rest does not matter */
     int64_t work_ns, left_ns;   /* the least that the compute lane has to do in an iteration; what is left of it */
@@ -361,8 +359,8 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
 int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
                         const struct ah_predictor *predictor, int iterations, int64_t below_ns)
 {
-    if (iterations > PREDICT_ITERATIONS)
-        iterations = PREDICT_ITERATIONS;
+    if (iterations > AH_PREDICT_ITERATIONS)
+        iterations = AH_PREDICT_ITERATIONS;
     /* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
     struct watch watch = {.from = iterations / 2 - 1,
                           .to = iterations - 2,
@@ -384,7 +382,7 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
 
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, PREDICT_ITERATIONS));
+    AH_TRY(ah__plan_step_ns(&plan->step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
     ah__plan_bound(plan, predictor);
     ah__plan_measure(plan, predictor);
     ah__snprintf(plan->policy, sizeof plan->policy, "%s", predictor->policy->name);

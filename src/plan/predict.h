@@ -8,6 +8,9 @@
 #include "sched/drive.h"
 #include "timeline/timeline.h"
 
+/* Of a step that is told: until then lanes and slots have filled. */
+enum { AH_PREDICT_ITERATIONS = 8 };
+
 /* Everything a prediction is made from; partition and profile are borrowed. */
 struct ah_predictor {
     const struct ah_partition *partition;
@@ -35,7 +38,7 @@ int ah__predictor_ranks(const struct ah_predictor *predictor);
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
-/* The steady-state step time by simulating `iterations` of them (>= 3). */
+/* The steady-state step time by simulating `iterations` of them, from 3 to AH_PREDICT_ITERATIONS. */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);
 /* The same where it is below below_ns; else any time that is not, for which less is simulated. Adds to *items what was

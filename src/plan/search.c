@@ -19,7 +19,6 @@
 #include "plan/search.h"
 #include "sched/switches.h"
 
-enum { SEARCH_ITERATIONS = 5 };
 /* Items of candidates that are simulated at most. */
 enum { VISIT_ITEMS = 500000 };
 /* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
@@ -52,11 +51,11 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
     struct ah_plan overtaking = *plan;
     bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
     plan->switches.overtaking = placed && predictor->policy->overtakes ? plan->switches.slots : 0;
-    AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, SEARCH_ITERATIONS));
+    AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
     if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
         return AH_OK;
     overtaking.switches.overtaking = overtaking.switches.slots;
-    AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, SEARCH_ITERATIONS));
+    AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, AH_PREDICT_ITERATIONS));
     if (with < *step_ns) {
         plan->switches.overtaking = plan->switches.slots;
         *step_ns = with;
@@ -444,7 +443,7 @@ static int compare_resident(struct ah_plan *plan, const struct ah_predictor *pre
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||
         !ah__plan_fit(&resident, predictor, budget))
         return AH_OK;
-    return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, SEARCH_ITERATIONS);
+    return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, AH_PREDICT_ITERATIONS);
 }
 
 int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,

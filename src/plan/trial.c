@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "sched/switches.h"
 
-enum { ITERATIONS = 5, TILES_PARTS = 4000 };
+enum { QUICK_ITERATIONS = 5, TILES_PARTS = 4000 };
 
 void ah__trials_fini(struct ah_trials *trials)
 {
@@ -121,6 +121,17 @@ static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key
     return AH_OK;
 }
 
+/* Few iterations tell most plans that are too slow. They take some for fast that are not: what must not wait at first
+ * does later, when slots and lanes have filled. */
+static int simulate(int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
+{
+    static const int iterations[] = {QUICK_ITERATIONS, AH_PREDICT_ITERATIONS};
+    *step_ns = 0;
+    for (size_t i = 0; i < AH_LENGTH(iterations) && *step_ns < below_ns; i++)
+        AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, iterations[i], below_ns));
+    return AH_OK;
+}
+
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
 {
     struct ah_tried *tried;
@@ -128,7 +139,7 @@ int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const str
     AH_TRY(look_up(&tried, trials, key, below_ns));
     if (!says(tried, below_ns)) {
         int64_t simulated_ns;
-        AH_TRY(ah__plan_step_below(&simulated_ns, &trials->items, plan, trials->predictor, ITERATIONS, below_ns));
+        AH_TRY(simulate(&simulated_ns, trials, plan, below_ns));
         trials->simulated++;
         learn(trials, tried, &(struct ah_tried){key, simulated_ns, simulated_ns < below_ns});
     }

@@ -33,7 +33,8 @@ int64_t ah__trial_score_ns(const struct ah_plan *plan);
 /* A plan of these pieces whose step is below this has a lower score. */
 int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns);
 
-/* Whether the plan's step is below below_ns, and if so *step_ns; else that is left alone. AH_ENOMEM. */
+/* Whether the plan's step is below below_ns both in a few iterations and as it is predicted, and if so *step_ns, as it
+ * is predicted; else that is left alone. AH_ENOMEM. */
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns);
 
 #endif

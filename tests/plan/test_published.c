@@ -2,36 +2,10 @@
 #include "test.h"
 
 #include "base/hash.h"
+#include "plan/machines.h"
 #include "plan/published.h"
 #include "plan/search.h"
 #include "timeline/timeline.h"
-
-static struct ah_partition *gpt(const char *name, int64_t batch)
-{
-    char path[512];
-    struct ah_model *model = NULL;
-    struct ah_graph *graph = NULL;
-    struct ah_partition *partition = NULL;
-    snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
-    assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, batch, 1024, AH_BF16));
-    assert_ok(ah_partition_new(&partition, graph, NULL));
-    ah_graph_free(graph);
-    ah_model_free(model);
-    return partition;
-}
-
-static struct ah_profile *a100(const struct ah_partition *partition)
-{
-    char path[512];
-    struct ah_hardware *hardware = NULL;
-    struct ah_profile *profile = NULL;
-    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
-    assert_ok(ah_hardware_load(&hardware, path));
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, NULL));
-    ah_hardware_free(hardware);
-    return profile;
-}
 
 static struct ah_evaluation evaluate(const struct ah_partition *partition, const struct ah_profile *profile,
                                      const struct ah_budget *budget, const char *policy)

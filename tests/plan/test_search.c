@@ -395,7 +395,7 @@ static void stale_and_unknown_are_refused(void **state)
 static void no_random_plan_of_a_deep_model_is_better(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 1 : 4, DRAWS = 300, ITERATIONS = 5 };
+    enum { WORLDS = AH_TEST_SAMPLED ? 1 : 4, DRAWS = 300 };
     for (uint64_t seed = 1; seed <= WORLDS; seed++) {
         struct world world;
         struct ah_search_report report;
@@ -406,7 +406,7 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
         smallest_and_largest(&least, &most, &f->partition);
         struct ah_budget budget = {.device_bytes = fixture_draw(f, least, most)};
         assert_ok(ah__plan_search(&chosen, &report, &world.predictor, &budget));
-        assert_ok(ah__plan_step_ns(&chosen_ns, &chosen, &world.predictor, ITERATIONS));
+        assert_ok(ah__plan_step_ns(&chosen_ns, &chosen, &world.predictor, AH_PREDICT_ITERATIONS));
         for (int i = 0; i < DRAWS; i++) {
             struct ah_plan drawn = fixture_plan(f);
             struct ah_switches *switches = &drawn.switches;
@@ -422,7 +422,7 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
             if (drawn.device_peak_bytes > budget.device_bytes)
                 continue;
-            assert_ok(ah__plan_step_ns(&drawn_ns, &drawn, &world.predictor, ITERATIONS));
+            assert_ok(ah__plan_step_ns(&drawn_ns, &drawn, &world.predictor, AH_PREDICT_ITERATIONS));
             if (chosen_ns > drawn_ns + drawn_ns / 200)
                 fail_msg("world %d, draw %d: %lld ns, chosen: %lld", (int)seed, i, (long long)drawn_ns,
                          (long long)chosen_ns);

@@ -2,35 +2,39 @@
 #include "test.h"
 
 #include "plan/fit.h"
+#include "plan/machines.h"
 #include "plan/trial.h"
 #include "plan/world.h"
+
+enum { QUICK_ITERATIONS = 5 }; /* trial.c */
 
 /* A simulation that may stop early: the same step where it is below the limit, and none below it where it is not. What
  * was tried is remembered, and what was given up is simulated again only for a higher limit. */
 static void a_limit_changes_no_step_below_it(void **state)
 {
     (void)state;
-    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400, ITERATIONS = 5 };
+    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400, ITERATIONS = AH_PREDICT_ITERATIONS };
     int given_up = 0;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct world world;
-        int64_t step, simulated, all = 0, some = 0, tried = -1;
+        int64_t step, quick, simulated, all = 0, some = 0, tried = -1;
         bool below;
         world_init(&world, 7000 + round, 1 + (int)round % 12, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
         int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, QUICK_ITERATIONS));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, ITERATIONS));
         assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, ITERATIONS, step + 1));
         assert_int_equal(simulated, step);
-        int64_t limit = fixture_draw(&world.fixture, step / 2, step);
+        int64_t limit = fixture_draw(&world.fixture, step / 2, step), longer = step > quick ? step : quick;
         assert_ok(ah__plan_step_below(&simulated, &some, &plan, &world.predictor, ITERATIONS, limit));
         assert_true(simulated >= limit && simulated <= step && some > 0 && some <= all);
         given_up += some < all;
         struct ah_trials trials = {.predictor = &world.predictor};
         assert_ok(ah__trial(&below, &tried, &trials, &plan, limit));
         assert_true(!below && tried == -1 && trials.simulated == 1);
-        assert_ok(ah__trial(&below, &tried, &trials, &plan, step + 1));
+        assert_ok(ah__trial(&below, &tried, &trials, &plan, longer + 1));
         assert_true(below && tried == step && trials.simulated == 2);
         assert_ok(ah__trial(&below, &tried, &trials, &plan, INT64_MAX));
         assert_ok(ah__trial(&below, &tried, &trials, &plan, step));
@@ -39,6 +43,34 @@ static void a_limit_changes_no_step_below_it(void **state)
         ah__predictor_fini(&world.predictor);
     }
     assert_true(given_up > ROUNDS / 4);
+}
+
+/* 20B on an A100, whose slots take some iterations to fill: fast at first, and a tenth slower after that. */
+static void what_is_fast_only_at_first_is_not_taken(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt("gpt-20b", 4);
+    struct ah_profile *profile = a100(partition);
+    struct ah_predictor predictor;
+    assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
+    struct ah_plan plan = {.switches = {.layers = 26, .ranks = 1, .checkpoint = 26, .offload_params = 19,
+                                        .offload_optimizer = 25, .offload_activations = 23, .tiles = 1, .slots = 12,
+                                        .overtaking = 12}};
+    plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
+    int64_t quick, step, tried = -1;
+    bool below;
+    assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, QUICK_ITERATIONS));
+    assert_ok(ah__plan_step_ns(&step, &plan, &predictor, AH_PREDICT_ITERATIONS));
+    assert_true(quick + quick / 20 < step);
+    struct ah_trials trials = {.predictor = &predictor};
+    assert_ok(ah__trial(&below, &tried, &trials, &plan, (quick + step) / 2));
+    assert_true(!below && tried == -1);
+    assert_ok(ah__trial(&below, &tried, &trials, &plan, step + 1));
+    assert_true(below && tried == step);
+    ah__trials_fini(&trials);
+    ah__predictor_fini(&predictor);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
 }
 
 /* No plan is taken for another one that has been simulated. */
@@ -99,4 +131,5 @@ static void a_score_has_one_limit(void **state)
 }
 
 AH_TEST_SUITE("plan/trial", cmocka_unit_test(a_limit_changes_no_step_below_it),
+              cmocka_unit_test(what_is_fast_only_at_first_is_not_taken),
               cmocka_unit_test(a_trial_knows_every_switch), cmocka_unit_test(a_score_has_one_limit))

@@ -1,0 +1,36 @@
+/* The published models on the machine they were published on, for tests. */
+#ifndef AH_TESTS_PLAN_MACHINES_H
+#define AH_TESTS_PLAN_MACHINES_H
+
+#include "test.h"
+
+/* models/NAME.json in bf16, so many sequences of 1024 tokens; the caller frees it. */
+static inline struct ah_partition *gpt(const char *name, int64_t batch)
+{
+    char path[512];
+    struct ah_model *model = NULL;
+    struct ah_graph *graph = NULL;
+    struct ah_partition *partition = NULL;
+    snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
+    assert_ok(ah_model_load(&model, path));
+    assert_ok(ah_model_record(&graph, model, batch, 1024, AH_BF16));
+    assert_ok(ah_partition_new(&partition, graph, NULL));
+    ah_graph_free(graph);
+    ah_model_free(model);
+    return partition;
+}
+
+/* One A100 with our Adam's rate; the caller frees it. */
+static inline struct ah_profile *a100(const struct ah_partition *partition)
+{
+    char path[512];
+    struct ah_hardware *hardware = NULL;
+    struct ah_profile *profile = NULL;
+    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    assert_ok(ah_hardware_load(&hardware, path));
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, NULL));
+    ah_hardware_free(hardware);
+    return profile;
+}
+
+#endif

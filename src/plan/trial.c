@@ -121,15 +121,15 @@ static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key
     return AH_OK;
 }
 
-/* Few iterations tell most plans that are too slow. They take some for fast that are not: what must not wait at first
+/* Few iterations tell most plans that are too slow. They take some for fast that are not: what need not wait at first
  * does later, when slots and lanes have filled. */
 static int simulate(int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
 {
-    static const int iterations[] = {QUICK_ITERATIONS, AH_PREDICT_ITERATIONS};
-    *step_ns = 0;
-    for (size_t i = 0; i < AH_LENGTH(iterations) && *step_ns < below_ns; i++)
-        AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, iterations[i], below_ns));
-    return AH_OK;
+    int64_t again = 0; /* not counted: it would leave less to plans that take many items, which need no less */
+    AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, QUICK_ITERATIONS, below_ns));
+    if (*step_ns >= below_ns)
+        return AH_OK;
+    return ah__plan_step_below(step_ns, &again, plan, trials->predictor, AH_PREDICT_ITERATIONS, below_ns);
 }
 
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)

@@ -17,7 +17,7 @@ struct ah_tried {
 struct ah_trials {
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
-    int64_t simulated, items; /* plans; items that were completed in their simulations */
+    int64_t simulated, items; /* plans; items that were completed in their first simulations */
     struct ah_tried *tried;   /* by key, open addressing */
     size_t count, capacity;   /* a power of two, or 0 */
     const struct ah_trials *known; /* what others simulated, of the same predictor, or null: only read */

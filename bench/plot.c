@@ -9,15 +9,17 @@
 /* Pixels. */
 enum {
     WIDTH = 920,
-    HEIGHT = 430,
+    HEIGHT = 438,
     LEFT = 68,
     RIGHT = 20,
-    TOP = 104,
+    TOP = 112, /* below two rows of the legend */
     BOTTOM = 58,
     PLOT_WIDTH = WIDTH - LEFT - RIGHT,
     PLOT_HEIGHT = HEIGHT - TOP - BOTTOM,
     MARK = 3, /* half the cross of what does not fit */
+    LEGEND_ROW = 18,
 };
+static const double legend_character = 7.2;
 
 static const char *const ink = "#1f2933", *const faint = "#66727f", *const grid = "#e4e7eb";
 
@@ -109,21 +111,35 @@ static void frame(struct ah_buf *buf, const struct plot *plot, const struct scal
 }
 
 /* Names in a row; a glyph's width is guessed, generously. */
+/* Where an entry of so many characters goes: the first row, or the second where it would not fit there. */
+static void legend_place(double *x, double *y, size_t characters)
+{
+    double width = 18 + legend_character * (double)characters;
+    if (*x + width > WIDTH) {
+        *x = LEFT;
+        *y += LEGEND_ROW;
+    }
+}
+
 static void legend(struct ah_buf *buf, const struct plot *plot)
 {
-    double x = LEFT;
+    static const char none[] = "does not fit";
+    double x = LEFT, y = 66;
     char style[64];
     snprintf(style, sizeof style, "fill=\"%s\"", ink);
     for (size_t s = 0; s < plot->series_count; s++) {
-        ah__buf_printf(buf, "<rect x=\"%.1f\" y=\"66\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", x,
+        size_t characters = strlen(plot->series[s].name);
+        legend_place(&x, &y, characters);
+        ah__buf_printf(buf, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", x, y,
                        plot->series[s].colour);
-        text(buf, x + 18, 76, style, plot->series[s].name);
-        x += 18 + 7.2 * (double)strlen(plot->series[s].name) + 22;
+        text(buf, x + 18, y + 10, style, plot->series[s].name);
+        x += 18 + legend_character * (double)characters + 22;
     }
     if (plot->all_fit)
         return;
-    cross(buf, x + 6, 72, faint);
-    text(buf, x + 18, 76, style, "does not fit");
+    legend_place(&x, &y, sizeof none - 1);
+    cross(buf, x + 6, y + 6, faint);
+    text(buf, x + 18, y + 10, style, none);
 }
 
 /* ---- bars -------------------------------------------------------------------------------------------------------- */

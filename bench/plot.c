@@ -110,8 +110,8 @@ static void frame(struct ah_buf *buf, const struct plot *plot, const struct scal
     text(buf, LEFT + PLOT_WIDTH / 2.0, HEIGHT - 14, style, plot->x_label);
 }
 
-/* Names in a row; a glyph's width is guessed, generously. */
-/* Where an entry of so many characters goes: the first row, or the second where it would not fit there. */
+/* Where an entry of so many characters goes: the first row, or the next where it would not fit there. A glyph's width
+ * is guessed, generously. */
 static void legend_place(double *x, double *y, size_t characters)
 {
     double width = 18 + legend_character * (double)characters;

@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "sched/switches.h"
 
-enum { QUICK_ITERATIONS = 5, TILES_PARTS = 4000 };
+enum { TILES_PARTS = 4000 };
 
 void ah__trials_fini(struct ah_trials *trials)
 {
@@ -126,7 +126,7 @@ static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key
 static int simulate(int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
 {
     int64_t again = 0; /* not counted: it would leave less to plans that take many items, which need no less */
-    AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, QUICK_ITERATIONS, below_ns));
+    AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, AH_TRIAL_QUICK_ITERATIONS, below_ns));
     if (*step_ns >= below_ns)
         return AH_OK;
     return ah__plan_step_below(step_ns, &again, plan, trials->predictor, AH_PREDICT_ITERATIONS, below_ns);

@@ -7,6 +7,9 @@
 
 #include "plan/predict.h"
 
+/* Of the simulation that tells most plans which are too slow; the others are simulated as they are predicted, too. */
+enum { AH_TRIAL_QUICK_ITERATIONS = 5 };
+
 /* What is known of a plan that was simulated. */
 struct ah_tried {
     uint64_t key; /* of its switches; 0: none */

@@ -6,8 +6,6 @@
 #include "plan/trial.h"
 #include "plan/world.h"
 
-enum { QUICK_ITERATIONS = 5 }; /* trial.c */
-
 /* A simulation that may stop early: the same step where it is below the limit, and none below it where it is not. What
  * was tried is remembered, and what was given up is simulated again only for a higher limit. */
 static void a_limit_changes_no_step_below_it(void **state)
@@ -23,7 +21,7 @@ static void a_limit_changes_no_step_below_it(void **state)
         struct ah_plan plan = fixture_plan(&world.fixture);
         int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
-        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, QUICK_ITERATIONS));
+        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, AH_TRIAL_QUICK_ITERATIONS));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, ITERATIONS));
         assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, ITERATIONS, step + 1));
         assert_int_equal(simulated, step);
@@ -59,7 +57,7 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
     plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
     int64_t quick, step, tried = -1;
     bool below;
-    assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, QUICK_ITERATIONS));
+    assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, AH_TRIAL_QUICK_ITERATIONS));
     assert_ok(ah__plan_step_ns(&step, &plan, &predictor, AH_PREDICT_ITERATIONS));
     assert_true(quick + quick / 20 < step);
     struct ah_trials trials = {.predictor = &predictor};

@@ -4,8 +4,8 @@
 
 #include "test.h"
 
-/* models/NAME.json in bf16, so many sequences of 1024 tokens; the caller frees it. */
-static inline struct ah_partition *gpt(const char *name, int64_t batch)
+/* models/NAME.json in bf16, so many sequences of 1024 tokens; `step` may be null; the caller frees it. */
+static inline struct ah_partition *gpt_stepped(const char *name, int64_t batch, const struct ah_step_options *step)
 {
     char path[512];
     struct ah_model *model = NULL;
@@ -14,23 +14,34 @@ static inline struct ah_partition *gpt(const char *name, int64_t batch)
     snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
     assert_ok(ah_model_load(&model, path));
     assert_ok(ah_model_record(&graph, model, batch, 1024, AH_BF16));
-    assert_ok(ah_partition_new(&partition, graph, NULL));
+    assert_ok(ah_partition_new(&partition, graph, step));
     ah_graph_free(graph);
     ah_model_free(model);
     return partition;
 }
 
-/* One A100 with our Adam's rate; the caller frees it. */
-static inline struct ah_profile *a100(const struct ah_partition *partition)
+static inline struct ah_partition *gpt(const char *name, int64_t batch)
+{
+    return gpt_stepped(name, batch, NULL);
+}
+
+/* hardware/NAME.json; `options` may be null: one device, our Adam's rate; the caller frees it. */
+static inline struct ah_profile *machine(const char *name, const struct ah_partition *partition,
+                                         const struct ah_estimate_options *options)
 {
     char path[512];
     struct ah_hardware *hardware = NULL;
     struct ah_profile *profile = NULL;
-    snprintf(path, sizeof path, "%s/../hardware/a100-40g.json", ah_test_source());
+    snprintf(path, sizeof path, "%s/../hardware/%s.json", ah_test_source(), name);
     assert_ok(ah_hardware_load(&hardware, path));
-    assert_ok(ah_profile_estimate(&profile, partition, hardware, NULL));
+    assert_ok(ah_profile_estimate(&profile, partition, hardware, options));
     ah_hardware_free(hardware);
     return profile;
+}
+
+static inline struct ah_profile *a100(const struct ah_partition *partition)
+{
+    return machine("a100-40g", partition, NULL);
 }
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 #include "dev/host/machine.h"
+#include "plan/fit.h"
+#include "plan/machines.h"
 #include "plan/search.h"
 #include "plan/trial.h"
 #include "plan/world.h"
@@ -117,5 +119,40 @@ static void what_is_known_is_not_simulated(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
-AH_TEST_SUITE("plan/descents", cmocka_unit_test(threads_change_no_plan), cmocka_unit_test(refused_memory_is_said),
+/* 20B on four A100: the least recomputation that fits lets so much travel that more of it is faster, but not all of
+ * it, which is where the way down ends that tries nothing between. */
+static void more_is_recomputed_where_less_then_travels(void **state)
+{
+    (void)state;
+    enum { RANKS = 4, LAYERS = 26 };
+    struct ah_partition *partition = gpt_stepped("gpt-20b", 8, &(struct ah_step_options){.clips = true});
+    struct ah_profile *profile = machine("a100-40g-x4", partition, &(struct ah_estimate_options){.ranks = RANKS});
+    struct ah_predictor predictor;
+    struct ah_search_report report;
+    struct ah_plan chosen;
+    int64_t step_ns, best_ns = INT64_MAX;
+    assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
+    struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)100 << 30};
+    struct ah_plan whole = {.switches = {.layers = LAYERS, .ranks = RANKS, .checkpoint = LAYERS, .offload_params = 21,
+                                         .offload_optimizer = 21, .offload_activations = 15, .tiles = 2, .slots = 11,
+                                         .spares = 16},
+                            .workspace_bytes = profile->workspace_bytes};
+    ah__plan_measure(&whole, &predictor);
+    assert_true(ah__plan_within(&whole, &budget));
+    assert_ok(ah__plan_search(&chosen, &report, &predictor, &budget));
+    for (int ahead = 1; ahead <= ah__plan_farthest_refetch(&whole.switches); ahead++)
+        for (int overtaking = 0; overtaking <= whole.switches.slots; overtaking++) {
+            whole.switches.refetch_ahead = ahead;
+            whole.switches.overtaking = overtaking;
+            assert_ok(ah__plan_step_ns(&step_ns, &whole, &predictor, AH_PREDICT_ITERATIONS));
+            best_ns = step_ns < best_ns ? step_ns : best_ns;
+        }
+    assert_true(chosen.switches.checkpoint < LAYERS && chosen.step_ns < best_ns - best_ns / 100);
+    ah__predictor_fini(&predictor);
+    ah_profile_free(profile);
+    ah_partition_free(partition);
+}
+
+AH_TEST_SUITE("plan/descents", cmocka_unit_test(more_is_recomputed_where_less_then_travels),
+               cmocka_unit_test(threads_change_no_plan), cmocka_unit_test(refused_memory_is_said),
               cmocka_unit_test(what_is_known_is_not_simulated))

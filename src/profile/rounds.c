@@ -233,7 +233,7 @@ static void host_fill(struct ah_workload *workload, struct ah_costs *costs)
 
 static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
-    static const enum ah_item_kind per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
+    static const int per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
     programs_fill(workload, costs);
     host_fill(workload, costs);
     for (int class = 0; class < AH_CLASS_COUNT; class++) {

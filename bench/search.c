@@ -109,11 +109,12 @@ static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
     printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,"
-           "embedding=%s,head=%s",
+           "embedding=%s,head=%s%s",
            s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
            s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
            s->overtaking, s->spares,
-           s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device");
+           s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
+           s->share_ends ? ",ends=shared" : "");
 }
 
 struct losses {

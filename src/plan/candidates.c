@@ -176,6 +176,9 @@ static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan 
     for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
         switches->tiles = switches->streamed ? PIECES : 1;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+        switches->tiles = AH_CANDIDATES_FEW_PIECES;
+        if (switches->streamed)
+            AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
     }
     return AH_OK;
 }

@@ -475,9 +475,10 @@ static int descend(struct descent *descent)
 int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
                      int64_t floor_ns, const struct ah_effort *effort)
 {
-    enum { MUST_GAIN = 2000 };
+    enum { MUST_GAIN = 2000, STREAMED_TIMES = 2 };
+    int64_t items = effort->items * (best->switches.streamed > 0 ? STREAMED_TIMES : 1);
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {.best = best, .trials = trials, .most = trials->items + effort->items,
+    struct descent descent = {.best = best, .trials = trials, .most = trials->items + items,
                               .predictor = predictor, .budget = trials->budget, .stream = effort->stream};
     ah__levels_init(&descent.levels, predictor);
     if (best->step_ns > enough_ns)

@@ -65,7 +65,7 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 
 /* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
  * begins. */
-enum { KINDS = 256 };
+enum { KINDS = 512 };
 struct starts {
     struct ah_plan best[KINDS]; /* layers 0: none */
     int64_t visited[KINDS];
@@ -75,9 +75,10 @@ static int kind_of(const struct ah_switches *switches)
 {
     int streamed = switches->streamed, on_host = switches->offload_optimizer;
     int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
+    bool few_pieces = streamed > 0 && switches->tiles == AH_CANDIDATES_FEW_PIECES;
     int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * leaving + 128 * switches->share_ends;
+           8 * streams + 32 * leaving + 128 * switches->share_ends + 256 * few_pieces;
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -294,10 +295,11 @@ static void fastest_first(struct ah_plan *plans, int count)
     }
 }
 
-/* Blocks that are elsewhere. */
+/* Blocks that are elsewhere. The embedding is worth several, and no small step of theirs makes up for it. */
 static int distance(const struct ah_switches *a, const struct ah_switches *b)
 {
-    return abs(a->checkpoint - b->checkpoint) + abs(a->offload_params - b->offload_params) +
+    int embedding = a->embedding_on_host == b->embedding_on_host ? 0 : a->layers;
+    return embedding + abs(a->checkpoint - b->checkpoint) + abs(a->offload_params - b->offload_params) +
            abs(a->offload_optimizer - b->offload_optimizer) + abs(a->streamed - b->streamed) +
            abs(a->offload_activations - b->offload_activations);
 }

@@ -2,6 +2,7 @@
  *
  *   AH_FAULT_AT=n      the n-th fails, as if there were no memory
  *   AH_FAULT_ALL=1     and so do all after it
+ *   AH_FAULT_THREADS=1 no thread can be started
  *   AH_FAULT_LOG=FILE  when main returns, writes how many there were
  *   AH_FAULT_PLACES=1  and then the numbers of those that came from a place (the innermost calls that lead there) for
  *                      the first time: a loop over them fails each place once
@@ -36,7 +37,7 @@ enum { PLACES = 1 << 16, FRAMES = 10 };
 static atomic_bool armed;
 static atomic_long counted;
 static long fail_at;
-static bool fail_rest;
+static bool fail_rest, no_threads;
 static const char *log_path;
 static bool places;
 static atomic_uint_fast64_t place_hash[PLACES];
@@ -157,7 +158,7 @@ static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *)
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
 {
-    if (FAILS)
+    if (FAILS || (no_threads && atomic_load(&armed)))
         return EAGAIN;
     if (!real_create)
         *(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");
@@ -217,6 +218,7 @@ static int watched(int argc, char **argv, char **environment)
     const char *at = getenv("AH_FAULT_AT");
     fail_at = at ? atol(at) : 0;
     fail_rest = getenv("AH_FAULT_ALL") != NULL;
+    no_threads = getenv("AH_FAULT_THREADS") != NULL;
     log_path = getenv("AH_FAULT_LOG");
     places = getenv("AH_FAULT_PLACES") != NULL;
     *(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");

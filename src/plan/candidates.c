@@ -177,7 +177,7 @@ static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan 
         switches->tiles = switches->streamed ? PIECES : 1;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
         switches->tiles = AH_CANDIDATES_FEW_PIECES;
-        if (switches->streamed)
+        if (switches->streamed && switches->offload_activations) /* where none leave it gained nothing */
             AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
     }
     return AH_OK;
@@ -216,9 +216,9 @@ static int candidates_spread(struct ah_candidates *candidates, const struct ah_p
 static int candidates_all(struct ah_candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    enum { MANY = 40, MANY_LEAVING = 8, PARTS = 3 };
+    enum { MANY = 40, MANY_OF_MORE = 20, MANY_LEAVING = 8, PARTS = 3 };
     int layers = predictor->partition->layers, most = ah__plan_most_leaving(predictor);
-    AH_TRY(candidates_spread(candidates, predictor, budget, MANY, 0));
+    AH_TRY(candidates_spread(candidates, predictor, budget, layers > MANY ? MANY_OF_MORE : MANY, 0));
     if (layers <= AH_CANDIDATES_WHOLE_LAYERS)
         return AH_OK;
     for (int leaving = next_of(0, most, PARTS); leaving <= most; leaving = next_of(leaving, most, PARTS))

@@ -2,10 +2,10 @@
  * them can beat. Simulates nothing.
  *
  * Of models of few layers all (c, selective, p, o, streamed, a, slots, refetch distance). Of deeper ones (p, o) evenly
- * spread where there are many, of which nothing, parts, or all streams, in few or in many pieces, of fewer (p, o)
- * also with activations of parts of the blocks on the host; of equal switches only the most slots that fit and the
- * longest refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one
- * block after the other, then more and more blocks whole. */
+ * spread where there are many, of which nothing, parts, or all streams in many pieces, of fewer (p, o) also with
+ * activations of parts of the blocks on the host, and then in few pieces, too; of equal switches only the most slots
+ * that fit and the longest refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then
+ * selectively one block after the other, then more and more blocks whole. */
 #ifndef AH_PLAN_CANDIDATES_H
 #define AH_PLAN_CANDIDATES_H
 

@@ -6,6 +6,7 @@
 #include "sched/switches.h"
 
 enum { GATHERED_AHEAD = 2 };
+enum { MANY = 40 }; /* blocks: deeper models have fewer candidates */
 
 static int candidate_add(struct ah_candidates *candidates, const struct ah_plan *plan,
                          const struct ah_predictor *predictor)
@@ -85,19 +86,22 @@ static int step_that_frees(int64_t bytes, int step, const struct ah_levels *leve
     return step;
 }
 
-/* Some (c, selective) of one (p, o, embedding, head). */
+/* Some (c, selective) of one (p, o, embedding, head): each has room for more slots than the one before, of
+ * deep models for a good part more. */
 static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan plan,
                               const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
+    enum { PARTS_OF_SLOTS = 6 };
     struct ah_switches *switches = &plan.switches;
     struct ah_levels levels;
-    int64_t slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
+    int more_slots = switches->layers > MANY ? 1 + switches->layers / PARTS_OF_SLOTS : 1;
     int slots_before = 0;
+    int64_t more_bytes = more_slots * ah__layout_slot_bytes(predictor->partition, switches);
     ah__levels_init(&levels, predictor);
     for (int step = 0; step >= 0;) {
         ah__levels_set(switches, &levels, step);
         bool fits = ah__plan_fit(&plan, predictor, budget);
-        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? slot_bytes : 0);
+        int64_t missing_bytes = plan.device_peak_bytes - budget->device_bytes + (fits ? more_bytes : 0);
         step = step_that_frees(missing_bytes, step, &levels, predictor->partition);
         if (!fits) {
             note_least(candidates, &plan, budget);
@@ -166,7 +170,8 @@ static int next_of(int at, int most, int many)
     return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
 }
 
-/* All (c, selective) that matter of one (p, o, a, embedding, head), and parts of those o blocks that stream. */
+/* All (c, selective) that matter of one (p, o, a, embedding, head), and parts of those o blocks that stream: in many
+ * pieces, and where activations leave, for which the link is needed, too, also in few. */
 static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan plan,
                                const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
@@ -176,9 +181,10 @@ static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan 
     for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
         switches->tiles = switches->streamed ? PIECES : 1;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+        if (switches->streamed == 0 || switches->offload_activations == 0)
+            continue;
         switches->tiles = AH_CANDIDATES_FEW_PIECES;
-        if (switches->streamed && switches->offload_activations) /* where none leave it gained nothing */
-            AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+        AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
     }
     return AH_OK;
 }
@@ -216,7 +222,7 @@ static int candidates_spread(struct ah_candidates *candidates, const struct ah_p
 static int candidates_all(struct ah_candidates *candidates, const struct ah_predictor *predictor,
                           const struct ah_budget *budget)
 {
-    enum { MANY = 40, MANY_OF_MORE = 20, MANY_LEAVING = 8, PARTS = 3 };
+    enum { MANY_OF_MORE = 20, MANY_LEAVING = 8, PARTS = 3 };
     int layers = predictor->partition->layers, most = ah__plan_most_leaving(predictor);
     AH_TRY(candidates_spread(candidates, predictor, budget, layers > MANY ? MANY_OF_MORE : MANY, 0));
     if (layers <= AH_CANDIDATES_WHOLE_LAYERS)

@@ -99,7 +99,9 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
     int passing = ah__passing_blocks(switches), kinds = 0;
     if (passing == 0)
         return;
-    ah__buf_printf(buf, "  %-14s  %d blocks keep", "activations", passing);
+    ah__buf_printf(buf, "  %-14s  of %d blocks pass two stages, of %d wait on the host;\n", "activations",
+                   passing, switches->offload_activations);
+    ah__buf_printf(buf, "  %-14s  they keep", "");
     for (int keeping = AH_KEEPING_COUNT - 1; keeping >= 0; keeping--) {
         int count = ah__keeping_count(switches, (enum ah_keeping)keeping, false, passing);
         if (count == passing)
@@ -107,7 +109,7 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
         else if (count)
             ah__buf_printf(buf, "%s %s (%d)", kinds++ ? "," : "", names[keeping], count);
     }
-    ah__buf_printf(buf, ";\n  %-14s  of %d of them it waits on the host\n", "", switches->offload_activations);
+    ah__buf_printf(buf, "\n");
 }
 
 static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)

@@ -20,18 +20,19 @@
 #include "sched/switches.h"
 
 /* Items of candidates that are simulated at most. */
-enum { VISIT_ITEMS = 500000 };
+enum { VISIT_ITEMS = 250000 };
 /* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
 static const struct round {
     int plans;
     struct ah_effort effort;
-} rounds[] = {{12, {.items = 80000}}, {4, {.items = 320000}}, {3, {.items = 700000, .leaps = 1600, .stream = 1}}};
+} rounds[] = {{12, {.items = 40000}}, {4, {.items = 160000}}, {3, {.items = 350000, .leaps = 1600, .stream = 1}}};
 
-/* Very deep models, of which a single simulation takes long, are given some more. */
+/* As many simulations of deep models, which take as much longer, up to where that would take too long. */
 static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
 {
-    enum { DEEP = 300 };
-    return items * (1 + predictor->partition->layers / DEEP);
+    enum { DEEP = 100, DEEPEST = 300 };
+    int layers = predictor->partition->layers;
+    return items * (layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers) / DEEP;
 }
 
 static int by_bound(const void *left, const void *right)

@@ -43,12 +43,11 @@ static void a_limit_changes_no_step_below_it(void **state)
     assert_true(given_up > ROUNDS / 4);
 }
 
-/* What the search rests on where it drops a plan for its first step: later ones are hardly ever faster. */
-static void the_first_step_is_hardly_ever_longer(void **state)
+/* What the search rests on where it drops a plan for its first step: later ones are not faster, to half a percent. */
+static void the_first_step_is_not_longer(void **state)
 {
     (void)state;
     enum { ROUNDS = AH_TEST_SAMPLED ? 100 : 1000, PARTS = 200 };
-    int longer = 0;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct world world;
         int64_t step, quick;
@@ -58,10 +57,9 @@ static void the_first_step_is_hardly_ever_longer(void **state)
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, AH_TRIAL_QUICK_ITERATIONS));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
-        longer += quick > step + step / PARTS;
+        assert_true(quick <= step + step / PARTS);
         ah__predictor_fini(&world.predictor);
     }
-    assert_true(longer <= ROUNDS / 100);
 }
 
 /* 20B on an A100, whose slots take some iterations to fill: fast at first, and a fifth slower after that. */
@@ -150,6 +148,6 @@ static void a_score_has_one_limit(void **state)
 }
 
 AH_TEST_SUITE("plan/trial", cmocka_unit_test(a_limit_changes_no_step_below_it),
-              cmocka_unit_test(the_first_step_is_hardly_ever_longer),
+              cmocka_unit_test(the_first_step_is_not_longer),
               cmocka_unit_test(what_is_fast_only_at_first_is_not_taken),
               cmocka_unit_test(a_trial_knows_every_switch), cmocka_unit_test(a_score_has_one_limit))

@@ -53,8 +53,10 @@ static void the_first_step_is_not_longer(void **state)
         int64_t step, quick;
         world_init(&world, 21000 + round, 1 + (int)round % 24, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
+        plan.switches.tiles = 1 + (int)round % 8;
         int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        plan.switches.overtaking = round % 2 ? plan.switches.slots : 0;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, AH_TRIAL_QUICK_ITERATIONS));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         assert_true(quick <= step + step / PARTS);

@@ -5,17 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Exponent and fraction, moved where a float has them, are the value but for the difference of the exponents' biases,
- * subnormal numbers included; infinities and NaNs keep the largest exponent. */
+/* Normal numbers have another exponent's bias, infinities and NaNs the largest exponent; subnormal ones are so many
+ * 2^-24, which are normal floats. No float here is subnormal, so a thread that takes those for zero widens the same. */
 static inline float ah__f16_value(uint16_t half)
 {
-    const float bias = 0x1p112F; /* 2^(127 - 15) */
-    uint32_t bits = (uint32_t)(half & 0x7FFFU) << 13, special = (half & 0x7C00U) == 0x7C00U ? 0x7F800000U : 0;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    value *= bias;
-    memcpy(&bits, &value, sizeof bits);
-    bits |= special | (uint32_t)(half & 0x8000U) << 16;
+    uint32_t rest = half & 0x7FFFU, exponent = half & 0x7C00U;
+    uint32_t normal = (rest << 13) + (exponent == 0x7C00U ? 0x70000000U : 0x38000000U), bits;
+    float subnormal = (float)(int32_t)rest * 0x1p-24F, value;
+    memcpy(&bits, &subnormal, sizeof bits);
+    bits = (exponent ? normal : bits) | (uint32_t)(half & 0x8000U) << 16;
     memcpy(&value, &bits, sizeof value);
     return value;
 }

@@ -130,7 +130,7 @@ static int64_t again_ns(const struct ah_switches *switches, const struct ah_pred
     int whole = switches->checkpoint, end = whole + switches->selective;
     int64_t recomputed = max_ns(0, whole - first + 1);
     int64_t selective = max_ns(0, end - max_ns(first, whole + 1) + 1);
-    if (switches->offload_activations > 0) {
+    if (switches->offload_activations > 0 && first > 1) {
         recomputed = selective = 0;
         for (int block = (int)first; block <= switches->layers; block++) {
             recomputed += ah__recomputes(switches, block);
@@ -311,9 +311,18 @@ struct watch {
     int from, to, at;           /* a step is what lies between the ends of the first two; the iteration it is in */
     int64_t below_ns;           /* once it cannot be below that, the rest does not matter */
     int64_t work_ns, left_ns;   /* the least that the compute lane has to do in an iteration; what is left of it */
-    int64_t items; /* completed */
+    bool first_step;            /* the one that is watched; then comes the steady one */
+    int64_t first_items;        /* completed until then */
     const struct ah_costs *costs;
 };
+
+/* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
+static void watch_steady(struct watch *watch, int iterations)
+{
+    watch->from = iterations / 2 - 1;
+    watch->to = iterations - 2;
+    watch->first_step = false;
+}
 
 static int64_t watched_ns(const struct watch *watch)
 {
@@ -324,11 +333,13 @@ static int watch_compute(const struct ah_span *span, void *context)
 {
     struct watch *watch = context;
     int iteration = (int)span->item.iteration;
-    watch->items++;
+    watch->first_items += watch->first_step && iteration <= watch->to + 1; /* without the input of the one after */
     if (span->lane != AH_LANE_COMPUTE)
         return AH_OK;
-    if (iteration > watch->to)
+    if (iteration > watch->to && !watch->first_step)
         return AH_DRIVE_ENOUGH;
+    if (iteration > watch->to)
+        watch_steady(watch, AH_PREDICT_ITERATIONS);
     if (iteration > watch->at)
         watch->left_ns = watch->work_ns;
     watch->at = iteration;
@@ -356,28 +367,32 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
     return status;
 }
 
-int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
-                        const struct ah_predictor *predictor, int iterations, int64_t below_ns)
+static int simulate_watched(int64_t *step_ns, struct watch *watch, const struct ah_plan *plan,
+                            const struct ah_predictor *predictor, int iterations)
 {
-    if (iterations > AH_PREDICT_ITERATIONS)
-        iterations = AH_PREDICT_ITERATIONS;
-    /* The first iterations fill the lanes, and the last one, which fetches nothing for a next, ends early. */
-    struct watch watch = {.from = iterations / 2 - 1,
-                          .to = iterations - 2,
-                          .below_ns = below_ns,
-                          .work_ns = lane_ns(&plan->switches, predictor, AH_LANE_COMPUTE),
-                          .costs = &predictor->costs};
-    struct ah_drive drive = {.completed = watch_compute, .completed_context = &watch};
+    struct ah_drive drive = {.completed = watch_compute, .completed_context = watch};
+    watch->work_ns = lane_ns(&plan->switches, predictor, AH_LANE_COMPUTE);
+    watch->costs = &predictor->costs;
     AH_TRY(simulate(&drive, plan, predictor, iterations));
-    *step_ns = watched_ns(&watch);
-    *items += watch.items;
+    *step_ns = watched_ns(watch);
+    return AH_OK;
+}
+
+int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
+                        const struct ah_predictor *predictor, int64_t below_ns)
+{
+    struct watch watch = {.to = 1, .first_step = true, .below_ns = below_ns};
+    AH_TRY(simulate_watched(step_ns, &watch, plan, predictor, AH_PREDICT_ITERATIONS));
+    *items += watch.first_items;
     return AH_OK;
 }
 
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor, int iterations)
 {
-    int64_t items = 0;
-    return ah__plan_step_below(step_ns, &items, plan, predictor, iterations, INT64_MAX);
+    struct watch watch = {.below_ns = INT64_MAX};
+    iterations = iterations < AH_PREDICT_ITERATIONS ? iterations : AH_PREDICT_ITERATIONS;
+    watch_steady(&watch, iterations);
+    return simulate_watched(step_ns, &watch, plan, predictor, iterations);
 }
 
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)

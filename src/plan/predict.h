@@ -41,10 +41,12 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
 /* The steady-state step time by simulating `iterations` of them, from 3 to AH_PREDICT_ITERATIONS. */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);
-/* The same where it is below below_ns; else any time that is not, for which less is simulated. Adds to *items what was
- * simulated. */
+/* The same of AH_PREDICT_ITERATIONS where it is below below_ns, and where the step between the ends of the first two
+ * iterations is, too; else any time that is not, for which less is simulated. That first step tells most plans that are
+ * too slow: it is hardly ever longer than later ones. It takes some for fast that are not: what need not wait at first
+ * does later, when slots and lanes have filled. Adds to *items what was simulated for the first step. */
 int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
-                        const struct ah_predictor *predictor, int iterations, int64_t below_ns);
+                        const struct ah_predictor *predictor, int64_t below_ns);
 /* All predicted fields, policy and signature included. */
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* Simulates into a new timeline. */

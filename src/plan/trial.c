@@ -121,17 +121,6 @@ static int look_up(struct ah_tried **out, struct ah_trials *trials, uint64_t key
     return AH_OK;
 }
 
-/* Few iterations tell most plans that are too slow. They take some for fast that are not: what need not wait at first
- * does later, when slots and lanes have filled. */
-static int simulate(int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
-{
-    int64_t again = 0; /* not counted: it would leave less to plans that take many items, which need no less */
-    AH_TRY(ah__plan_step_below(step_ns, &trials->items, plan, trials->predictor, AH_TRIAL_QUICK_ITERATIONS, below_ns));
-    if (*step_ns >= below_ns)
-        return AH_OK;
-    return ah__plan_step_below(step_ns, &again, plan, trials->predictor, AH_PREDICT_ITERATIONS, below_ns);
-}
-
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns)
 {
     struct ah_tried *tried;
@@ -139,7 +128,7 @@ int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const str
     AH_TRY(look_up(&tried, trials, key, below_ns));
     if (!says(tried, below_ns)) {
         int64_t simulated_ns;
-        AH_TRY(simulate(&simulated_ns, trials, plan, below_ns));
+        AH_TRY(ah__plan_step_below(&simulated_ns, &trials->items, plan, trials->predictor, below_ns));
         trials->simulated++;
         learn(trials, tried, &(struct ah_tried){key, simulated_ns, simulated_ns < below_ns});
     }

@@ -7,10 +7,6 @@
 
 #include "plan/predict.h"
 
-/* Of the simulation that tells most plans which are too slow: the time between the ends of the first two is hardly ever
- * longer than later steps. The others are simulated as they are predicted, too. */
-enum { AH_TRIAL_QUICK_ITERATIONS = 3 };
-
 /* What is known of a plan that was simulated. */
 struct ah_tried {
     uint64_t key; /* of its switches; 0: none */
@@ -21,7 +17,7 @@ struct ah_tried {
 struct ah_trials {
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
-    int64_t simulated, items; /* plans; items that were completed in their first simulations */
+    int64_t simulated, items; /* plans; items of their first steps */
     struct ah_tried *tried;   /* by key, open addressing */
     size_t count, capacity;   /* a power of two, or 0 */
     const struct ah_trials *known; /* what others simulated, of the same predictor, or null: only read */
@@ -37,8 +33,8 @@ int64_t ah__trial_score_ns(const struct ah_plan *plan);
 /* A plan of these pieces whose step is below this has a lower score. */
 int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns);
 
-/* Whether the plan's step is below below_ns both in a few iterations and as it is predicted, and if so *step_ns, as it
- * is predicted; else that is left alone. AH_ENOMEM. */
+/* Whether the plan's step is below below_ns, the first one too, and if so *step_ns, as it is predicted; else that is
+ * left alone. AH_ENOMEM. */
 int ah__trial(bool *below, int64_t *step_ns, struct ah_trials *trials, const struct ah_plan *plan, int64_t below_ns);
 
 #endif

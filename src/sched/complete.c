@@ -105,6 +105,7 @@ static void fetch_again(struct ah_sched *sched, int index)
     iteration_items_done(sched, iteration, -tiles);
     group->fetched = 0;
     group->fetch = (struct mark){0};
+    sched->slots_unfilled += whole && ah__holds_slot(group, iteration) && !group->casts;
     fetch_list_back(&sched->fetch, index, iteration);
 }
 
@@ -118,7 +119,19 @@ static void update_again(struct ah_sched *sched, int index)
     group->updating = group->updated = 0;
     if (!group->void_tiles)
         spare_release(sched, &group->spare);
-    ah__group_set_add(&sched->updating, index);
+    ah__update_due(sched, index);
+}
+
+/* Updates that waited for the norm need not any more. */
+static void held_release(struct ah_sched *sched)
+{
+    for (int streams = 0; streams < 2; streams++) {
+        struct group_set *held = &sched->held[streams];
+        int count = held->count;
+        held->count = 0;
+        for (int i = 0; i < count; i++)
+            ah__update_due(sched, held->groups[i]);
+    }
 }
 
 void ah__sched_settle(struct ah_sched *sched)
@@ -126,6 +139,7 @@ void ah__sched_settle(struct ah_sched *sched)
     int64_t iteration = sched->norms_known - 1;
     bool clipped = sched->clipped[ah__sched_ring(iteration)];
     sched->unsettled = false;
+    held_release(sched);
     for (int g = 0; g < sched->partitions; g++) {
         struct group *group = &sched->groups[g];
         if (group->spare < 0 || group->ready_for != iteration)

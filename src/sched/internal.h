@@ -83,7 +83,9 @@ struct ah_sched {
     struct slot *slots;
     struct group_set leaving;  /* a gradient on the device with tiles that have not been sent home */
     struct group_set evicting; /* released parameters that have not been copied home */
-    struct group_set updating; /* tiles of a gradient sent home that have no update yet */
+    /* Tiles of a gradient sent home that have no update yet, of groups that the host updates and of those that stream:
+     * in `held` without a spare set and before the norm is known. */
+    struct group_set updating[2], held[2];
     struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
     /* Pieces pass the stages in turn: those begun and not ended lie in them. */
     struct piece pieces[AH_STAGES];
@@ -93,6 +95,7 @@ struct ah_sched {
     int *spare_sets; /* free sets of host states */
     int spare_count;
     int free_slots; /* not claimed; their release may still be under way */
+    int slots_unfilled; /* claimed by prefetches of which not all tiles are submitted */
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
     struct step_list fetch;   /* prefetches, then refetches */
@@ -119,6 +122,12 @@ struct ah_sched {
     uint64_t passed[AH_LANE_COUNT]; /* sequence of the lane's last completed item */
     int64_t arrivals;
 };
+
+/* Where an iteration's entry is in arrays of ITERATION_RING. */
+static inline int ah__sched_ring(int64_t iteration)
+{
+    return (int)((uint64_t)iteration % ITERATION_RING);
+}
 
 static inline bool ah__sched_passed(const struct ah_sched *sched, const struct mark *mark)
 {
@@ -155,6 +164,8 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
+/* A group has a tile to update, or all of them again. */
+void ah__update_due(struct ah_sched *sched, int index);
 /* Kept in order; what is in the set already is not added again. */
 void ah__group_set_add(struct group_set *set, int group);
 void ah__group_set_remove(struct group_set *set, int group);
@@ -168,7 +179,6 @@ static inline const struct step *ah__step_next(const struct step_list *list)
 void ah__sched_settle(struct ah_sched *sched);
 /* Items of one iteration, for knowing when it is complete. */
 int ah__sched_items(const struct ah_sched *sched);
-int ah__sched_ring(int64_t iteration);
 /* Whether the factor of an iteration is known. */
 static inline bool ah__sched_norm_known(const struct ah_sched *sched, int64_t iteration)
 {

@@ -12,11 +12,6 @@ const enum ah_lane ah__item_lanes[AH_ITEM_COUNT] = {
 #undef AH_ITEM_LANE
 };
 
-struct ah_label ah__item_label(const struct ah_item *item)
-{
-    return (struct ah_label){ah__item_names[item->kind], item->partition, item->iteration};
-}
-
 int ah__in_flight_push(struct ah_in_flight *in_flight, enum ah_lane lane, const struct ah_item *item)
 {
     if (in_flight->pushed[lane] - in_flight->popped[lane] == AH_IN_FLIGHT_MOST)

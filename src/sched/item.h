@@ -59,7 +59,10 @@ struct ah_item {
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */
-struct ah_label ah__item_label(const struct ah_item *item);
+static inline struct ah_label ah__item_label(const struct ah_item *item)
+{
+    return (struct ah_label){ah__item_names[item->kind], item->partition, item->iteration};
+}
 
 /* An item that has run, by the device's clock. */
 struct ah_span {

@@ -347,18 +347,25 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1;
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
+    if (list->at < list->forward_count && from < ah__step_next(list)->partition)
+        from = ah__step_next(list)->partition; /* all before have been fetched */
     if (sched->compute.iteration < iteration)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     if (!ah__sched_params_final(sched, iteration))
         backward += LEFT_TO_BACKWARD;
     bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
     kept -= ah__sched_device_slots(&sched->config, false);
+    bool blocks_need_slots = sched->slots_unfilled == 0 && sched->config.switches.ranks == 1;
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
         bool needs_slot = group->pooled && !group->casts && !ah__holds_slot(group, iteration);
-        if (needs_slot && !(room && enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing)))
+        room = room && (!needs_slot || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
+        if (needs_slot && !room) {
+            if (blocks_need_slots && i < sched->updated.count - 2)
+                i = sched->updated.count - 2; /* of all that follow only the head could go */
             continue;
+        }
         if (fetch_ready(sched, next, &step, iteration, 0))
             return true;
     }

@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-int ah__sched_ring(int64_t iteration)
-{
-    return (int)(iteration % ITERATION_RING);
-}
-
 int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
@@ -187,7 +182,10 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->comm.steps, 3 * partitions, sizeof *sched->comm.steps) ||
         ah__new(&sched->leaving.groups, partitions, sizeof(int)) ||
         ah__new(&sched->evicting.groups, partitions, sizeof(int)) ||
-        ah__new(&sched->updating.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->updating[0].groups, partitions, sizeof(int)) ||
+        ah__new(&sched->updating[1].groups, partitions, sizeof(int)) ||
+        ah__new(&sched->held[0].groups, partitions, sizeof(int)) ||
+        ah__new(&sched->held[1].groups, partitions, sizeof(int)) ||
         ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
         ah__new(&sched->spare_sets, (size_t)config->switches.spares, sizeof(int))) {
         ah__sched_free(sched);
@@ -217,7 +215,10 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
-    ah__free(sched->updating.groups);
+    for (int streams = 0; streams < 2; streams++) {
+        ah__free(sched->updating[streams].groups);
+        ah__free(sched->held[streams].groups);
+    }
     ah__free(sched->updated.groups);
     ah__free(sched->spare_sets);
     ah__free(sched);
@@ -281,7 +282,9 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     list_restart(&sched->comm, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
-    sched->leaving.count = sched->evicting.count = sched->updating.count = sched->updated.count = 0;
+    sched->leaving.count = sched->evicting.count = sched->updated.count = 0;
+    for (int streams = 0; streams < 2; streams++)
+        sched->updating[streams].count = sched->held[streams].count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         sched->groups[g].ready_for = first;
@@ -465,10 +468,12 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
         claim(sched, &group->param_slot, item->param_slot);
         group->param_iteration = item->iteration;
         sched->param_slots[ah__sched_ring(item->iteration)]++;
+        sched->slots_unfilled += item->kind == AH_ITEM_PREFETCH;
     }
     if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
         return;
     group->fetched = 0;
+    sched->slots_unfilled -= item->kind == AH_ITEM_PREFETCH && ah__holds_slot(group, item->iteration) && !group->casts;
     ah__group_set_remove(&sched->updated, item->partition);
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)
@@ -481,7 +486,7 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 {
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
-    ah__group_set_add(&sched->updating, item->partition);
+    ah__update_due(sched, item->partition);
     if (group->offloaded < sched->config.switches.tiles)
         return;
     ah__group_set_remove(&sched->leaving, item->partition);
@@ -492,10 +497,13 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
 static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
-    if (item->spare_set >= 0 && group->spare < 0)
+    if (item->spare_set >= 0 && group->spare < 0) {
         group->spare = sched->spare_sets[--sched->spare_count];
+        ah__group_set_remove(&sched->held[group->streams], item->partition);
+        ah__update_due(sched, item->partition);
+    }
     if (++group->updating == sched->config.switches.tiles)
-        ah__group_set_remove(&sched->updating, item->partition);
+        ah__group_set_remove(&sched->updating[group->streams], item->partition);
 }
 
 static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)

@@ -18,16 +18,31 @@ static bool may_update(const struct ah_sched *sched, int index)
            (ah__sched_norm_known(sched, group->ready_for) || may_update_ahead(sched, group));
 }
 
+void ah__update_due(struct ah_sched *sched, int index)
+{
+    const struct group *group = &sched->groups[index];
+    bool held = group->spare < 0 && !ah__sched_norm_known(sched, group->ready_for);
+    ah__group_set_add(held ? &sched->held[group->streams] : &sched->updating[group->streams], index);
+}
+
+static void choose_from(const struct ah_sched *sched, struct choice *best, const struct group_set *set)
+{
+    best->settled = false;
+    for (int i = 0; i < set->count && !best->settled; i++) {
+        int g = set->groups[i];
+        const struct group *group = &sched->groups[g];
+        if (may_update(sched, g))
+            consider(sched, best, g, &group->offload[group->updating], sched->config.policy->update_key);
+    }
+}
+
 /* The best candidate: of those that the host updates, or of those that stream. */
 struct choice ah__update_choose(const struct ah_sched *sched, bool streams)
 {
     struct choice best = {.group = -1};
-    for (int i = 0; i < sched->updating.count && !best.settled; i++) {
-        int g = sched->updating.groups[i];
-        const struct group *group = &sched->groups[g];
-        if (group->streams == streams && may_update(sched, g))
-            consider(sched, &best, g, &group->offload[group->updating], sched->config.policy->update_key);
-    }
+    choose_from(sched, &best, &sched->updating[streams]);
+    if (sched->spare_count > 0)
+        choose_from(sched, &best, &sched->held[streams]);
     return best;
 }
 

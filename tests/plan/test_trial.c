@@ -6,12 +6,14 @@
 #include "plan/trial.h"
 #include "plan/world.h"
 
+enum { FIRST = 3 }; /* iterations whose step is the one between the ends of the first two */
+
 /* A simulation that may stop early: the same step where it is below the limit, and none below it where it is not. What
  * was tried is remembered, and what was given up is simulated again only for a higher limit. */
 static void a_limit_changes_no_step_below_it(void **state)
 {
     (void)state;
-    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400, ITERATIONS = AH_PREDICT_ITERATIONS };
+    enum { ROUNDS = AH_TEST_SAMPLED ? 40 : 400 };
     int given_up = 0;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct world world;
@@ -21,13 +23,13 @@ static void a_limit_changes_no_step_below_it(void **state)
         struct ah_plan plan = fixture_plan(&world.fixture);
         int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
-        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, AH_TRIAL_QUICK_ITERATIONS));
-        assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, ITERATIONS));
-        assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, ITERATIONS, step + 1));
-        assert_int_equal(simulated, step);
+        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));
+        assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         int64_t limit = fixture_draw(&world.fixture, step / 2, step), longer = step > quick ? step : quick;
-        assert_ok(ah__plan_step_below(&simulated, &some, &plan, &world.predictor, ITERATIONS, limit));
-        assert_true(simulated >= limit && simulated <= step && some > 0 && some <= all);
+        assert_ok(ah__plan_step_below(&simulated, &all, &plan, &world.predictor, longer + 1));
+        assert_int_equal(simulated, step);
+        assert_ok(ah__plan_step_below(&simulated, &some, &plan, &world.predictor, limit));
+        assert_true(simulated >= limit && simulated <= longer && some > 0 && some <= all);
         given_up += some < all;
         struct ah_trials trials = {.predictor = &world.predictor};
         assert_ok(ah__trial(&below, &tried, &trials, &plan, limit));
@@ -57,7 +59,7 @@ static void the_first_step_is_not_longer(void **state)
         int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         plan.switches.overtaking = round % 2 ? plan.switches.slots : 0;
-        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, AH_TRIAL_QUICK_ITERATIONS));
+        assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         assert_true(quick <= step + step / PARTS);
         ah__predictor_fini(&world.predictor);
@@ -78,7 +80,7 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
     plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
     int64_t quick, step, tried = -1;
     bool below;
-    assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, AH_TRIAL_QUICK_ITERATIONS));
+    assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, FIRST));
     assert_ok(ah__plan_step_ns(&step, &plan, &predictor, AH_PREDICT_ITERATIONS));
     assert_true(quick + quick / 20 < step);
     struct ah_trials trials = {.predictor = &predictor};

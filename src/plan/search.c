@@ -23,16 +23,20 @@
 enum { VISIT_ITEMS = 250000 };
 /* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
 static const struct round {
-    int plans;
+    int plans, plans_deep;
     struct ah_effort effort;
-} rounds[] = {{12, {.items = 40000}}, {4, {.items = 160000}}, {3, {.items = 350000, .leaps = 1600, .stream = 1}}};
+} rounds[] = {{12, 12, {.items = 40000}},
+              {4, 8, {.items = 160000}},
+              {3, 4, {.items = 350000, .leaps = 1600, .stream = 1}}};
+enum { DEEP = 100, DEEPEST = 224 }; /* blocks */
 
-/* As many simulations of deep models, which take as much longer, up to where that would take too long. */
+/* Plans of deep models are more, and each takes longer: so many more simulations, up to where that would take too
+ * long. */
 static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
 {
-    enum { DEEP = 100, DEEPEST = 300 };
-    int layers = predictor->partition->layers;
-    return items * (layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers) / DEEP;
+    int64_t layers = predictor->partition->layers;
+    layers = layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers;
+    return items * layers * layers / (DEEP * DEEP);
 }
 
 static int by_bound(const void *left, const void *right)
@@ -359,7 +363,8 @@ static int improve(struct ah_plan *best, const struct starts *starts, struct ah_
             plans[count++] = *start;
     }
     for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
-        count = choose(plans, count, rounds[round].plans);
+        bool deep = predictor->partition->layers > DEEP;
+        count = choose(plans, count, deep ? rounds[round].plans_deep : rounds[round].plans);
         struct ah_effort effort = rounds[round].effort;
         effort.items = items_of(predictor, effort.items);
         AH_TRY(ah__descents_run(descents, plans, count, trials, predictor, floor_ns, &effort));

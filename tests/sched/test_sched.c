@@ -1,9 +1,12 @@
 /* The scheduler on the simulated device: thousands of random plans, costs and policies. */
 #include "test.h"
 
+#include <string.h>
+
 #include "base/hash.h"
 #include "sched/check.h"
 #include "sched/costs.h"
+#include "sched/internal.h"
 
 static uint64_t counter;
 
@@ -175,6 +178,72 @@ static const struct ah_span *norms_of(const struct ah_timeline *timeline, int64_
     return NULL;
 }
 
+/* A piece of parameters that is up to date, of a block whose first piece has its slot, has not been submitted although
+ * the lane has room. */
+static bool a_piece_is_left(const struct ah_sched *sched)
+{
+    int tiles = sched->config.switches.tiles;
+    for (int g = 1; g <= sched->config.switches.layers && sched->in_flight[AH_LANE_H2D] < H2D_DEPTH; g++) {
+        const struct group *group = &sched->groups[g];
+        int updated = group->ready_for == group->param_iteration ? tiles : group->updated;
+        if (group->param_slot >= 0 && group->fetched > 0 && group->fetched < updated)
+            return true;
+    }
+    return false;
+}
+
+/* As ah__drive(); how often a piece was left when nothing could be submitted, and how often one overtook others. */
+static void drive_looking(int *left, int *overtook, struct ah_sched *sched, struct ah_dev *dev, struct ah_costs *costs)
+{
+    struct ah_in_flight in_flight = {.count = 0};
+    do {
+        struct ah_next next;
+        struct ah_done done;
+        while (ah__sched_next(sched, &next)) {
+            struct ah_work work = {.lane = next.lane, .waits = next.waits};
+            struct ah_event event;
+            memcpy(work.wait, next.wait, sizeof work.wait);
+            assert_ok(ah__costs_bind(&work, &next.item, costs));
+            assert_ok(ah__in_flight_push(&in_flight, next.lane, &next.item));
+            *overtook += next.item.kind == AH_ITEM_PREFETCH && next.item.tile > 0 &&
+                         next.item.partition > ah__step_next(&sched->fetch)->partition;
+            assert_ok(dev->ops->submit(dev, &work, &event));
+            ah__sched_submitted(sched, &next, event);
+        }
+        *left += a_piece_is_left(sched);
+        assert_ok(dev->ops->wait_any(dev, &done));
+        struct ah_span span = ah__in_flight_pop(&in_flight, &done);
+        ah__sched_complete(sched, span.lane, &span.item);
+    } while (!ah__sched_drained(sched));
+}
+
+/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need. */
+static void pieces_come_as_soon_as_they_may(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9, ITERATIONS = 4, ROUNDS = 200 };
+    int left = 0, overtook = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(2, 8),
+                                                      .offload_optimizer = LAYERS, .offload_params = draw(0, LAYERS),
+                                                      .refetch_ahead = 1},
+                                         .policy = &ah__policy_autohete};
+        struct ah_costs costs;
+        struct ah_sched *sched;
+        struct ah_dev *dev;
+        random_costs(&costs, LAYERS);
+        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 4);
+        assert_ok(ah__sched_new(&sched, &config));
+        assert_ok(ah__dev_sim_open(&dev, &costs.lanes));
+        ah__sched_limit(sched, ITERATIONS, false);
+        drive_looking(&left, &overtook, sched, dev, &costs);
+        ah_dev_close(dev);
+        ah__sched_free(sched);
+    }
+    assert_int_equal(left, 0);
+    assert_true(overtook > ROUNDS);
+}
+
 /* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
 static void parameters_are_fetched_ahead_of_the_norms(void **state)
 {
@@ -298,6 +367,7 @@ static void too_few_slots_are_refused(void **state)
 }
 
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
+              cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

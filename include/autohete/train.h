@@ -144,6 +144,10 @@ struct ah_train_result {
  * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
 
+/* The model of a training's folder (of its newest checkpoint) or of one checkpoint's; the caller frees it. AH_EINPUT:
+ * there is none. */
+AH_API int ah_checkpoint_model(struct ah_model **out, const char *dir);
+
 /* One self-contained HTML page about the training in folder `dir`, from what files are there. AH_EINPUT: none. */
 AH_API int ah_report_save(const char *dir, const char *path);
 

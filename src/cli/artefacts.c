@@ -126,7 +126,7 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
         status = rank_batch(&batch, artefacts, inputs);
     if (status == AH_OK)
         status = ah__micro_batch_count(&count, batch, inputs->micro_batch);
-    if (status == AH_OK)
+    if (status == AH_OK && !artefacts->model)
         status = ah_model_load(&artefacts->model, inputs->model);
     if (status != AH_OK)
         return status;

@@ -48,7 +48,8 @@ const char *ah__cache_folder(void);
 /* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
 
-/* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start. */
+/* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start, or with a model
+ * alone, which is then taken instead of inputs->model. */
 int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
 int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);

@@ -71,9 +71,9 @@ static int run(const void *given)
                                 : "--model is missing: 'autohete inspect' needs it, or --checkpoint");
         return 2;
     }
-    if (args.checkpoint)
-        args.inputs.model = args.checkpoint;
-    int status = ah__artefacts_partition(&artefacts, &args.inputs);
+    int status = args.checkpoint ? ah_checkpoint_model(&artefacts.model, args.checkpoint) : AH_OK;
+    if (status == AH_OK)
+        status = ah__artefacts_partition(&artefacts, &args.inputs);
     if (status == AH_OK)
         status = show(&artefacts, &args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);

@@ -169,6 +169,15 @@ static int go_back(struct ah_checkpoint *checkpoint, int status)
     return status;
 }
 
+int ah_checkpoint_model(struct ah_model **out, const char *dir)
+{
+    char *folder;
+    AH_TRY(ah__folder_find(&folder, dir));
+    int status = ah_model_load(out, folder);
+    ah__free(folder);
+    return status;
+}
+
 int ah__checkpoint_open(struct ah_checkpoint *out, const char *path, bool older)
 {
     struct ah_checkpoint checkpoint = {0};

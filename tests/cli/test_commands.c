@@ -18,6 +18,16 @@ static const char *const commands[] = {"train",    "data",     "tokenize", "plan
                                        "simulate", "generate", "eval",     "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
+/* As where a file system has no links, or nothing came after the checkpoint itself. */
+static void links_remove(const char *at)
+{
+    static const char *const links[] = {"checkpoint", "config.json"};
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        char path[4096];
+        assert_true(snprintf(path, sizeof path, "%s/run/%s", at, links[i]) > 0 && unlink(path) == 0);
+    }
+}
+
 static cJSON *last_line_object(void)
 {
     size_t length = strlen(ran.out);
@@ -199,6 +209,12 @@ static void train_json(void **state)
     assert_true(number(cJSON_GetObjectItem(tree, "config"), "n_embd") == 32);
     assert_true(cJSON_IsObject(cJSON_GetObjectItem(tree, "partition")));
     cJSON_Delete(tree);
+    links_remove(at);
+    run("inspect --checkpoint %s/run --batch 2 --json", at);
+    assert_ran(0);
+    run("inspect --checkpoint %s --batch 2", at);
+    assert_ran(2);
+    assert_non_null(strstr(ran.err, "found no complete checkpoint"));
 }
 
 /* In micro-batches, and with their size left open. */

@@ -575,5 +575,6 @@ FUNCTIONS = {
     "ah_ranks_close": (None, [c_int]),
     "ah_train_options_init": (None, [POINTER(ah_train_options)]),
     "ah_train": (c_int, [POINTER(ah_train_result), POINTER(ah_train_options)]),
+    "ah_checkpoint_model": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_report_save": (c_int, [c_char_p, c_char_p]),
 }

@@ -240,7 +240,8 @@ static void adam_add(const struct bind *bind)
     bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_AHEAD;
     bool narrows = bind->binding->partition->compute != AH_F32;
     char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
-    const char *grad = on_host ? at->update_grad : part_at(bind, at->grad);
+    const char *reduced = at->reduced ? at->reduced : part_at(bind, at->grad);
+    const char *grad = on_host ? at->update_grad : reduced;
     int64_t first;
     struct ah_task *task = adam_task(&first, bind);
     task->as.adam.p = (float *)(void *)at->states[0] + first;
@@ -486,8 +487,11 @@ static void gather(const struct bind *bind)
 
 static void reduce(const struct bind *bind)
 {
+    int64_t first, count = part_of(&first, bind);
     parts_add(bind, AH_REDUCE_SCATTER, bind->at->grad);
     norm_add(bind);
+    if (bind->at->reduced)
+        copy_add(bind, bind->at->reduced, part_at(bind, bind->at->grad), count * element_bytes(bind));
     if (bind->binding->class != AH_CLASS_EMBEDDING) /* whose gradient is the last */
         return;
     totals_add(bind);

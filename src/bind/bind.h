@@ -44,6 +44,8 @@ struct ah_addresses {
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
     char *shard; /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
+    char *reduced; /* several ranks: this rank's part of the summed gradient, where it waits for its update on the
+                    * device; null: in `grad` */
     char *input, *output, *saved, *cheap, *work, *workspace, *boundary, *cache;
     char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
     char *host_tokens, *host_results;  /* on the host: the same */

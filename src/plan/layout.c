@@ -201,6 +201,14 @@ static int shard_count(const struct ah_switches *switches)
     return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
+/* What waits for the norm of gradients that ranks have summed is a rank's part alone: those of blocks optimized on the
+ * device leave their slots for it. */
+static int reduced_count(const struct ah_partition *partition, const struct ah_switches *switches)
+{
+    bool wait = ah__ranks(switches) > 1 && partition->step.clips;
+    return wait ? switches->layers - switches->offload_optimizer : 0;
+}
+
 /* Of blocks that do not pass, and the head's. */
 static int inputs_count(const struct ah_switches *switches)
 {
@@ -272,7 +280,8 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
 {
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
-    *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + shard_count(switches) * sizes.host_grad[AH_CLASS_BLOCK] +
+    int parts = shard_count(switches) + reduced_count(partition, switches);
+    *device = switches->slots * sizes.buffer[AH_CLASS_BLOCK] + parts * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
@@ -435,6 +444,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
     layout->shard_bytes = sizes.host_grad[AH_CLASS_BLOCK];
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * layout->shard_bytes);
+    layout->reduced_offset = place(&layout->device_bytes, reduced_count(partition, switches) * layout->shard_bytes);
     layout->stages_offset = place(&layout->device_bytes, sizes.stages);
     for (int group = 0; group < switches->layers + 2; group++)
         place_group(layout, group, switches, &sizes);

@@ -44,6 +44,8 @@ struct ah_layout {
     int64_t stages_offset, stage_bytes;    /* where states stream: AH_STAGES, each a tile's p, m, v and gradient */
     int64_t stage_state_bytes;             /* of one of the three: m lies so far behind p, the gradient behind v */
     int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing */
+    int64_t reduced_offset; /* several ranks, where updates wait for the norm: for each block optimized on the device
+                             * shard_bytes, this rank's part of its summed gradient */
     int64_t inputs_offset,
         input_bytes; /* boundary activations: inputs of the blocks that do not pass the stages, and of the head */
     int64_t activation_stages_offset,

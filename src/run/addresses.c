@@ -82,8 +82,11 @@ static char *params(const struct ah_run *run, int group, int param_slot)
     return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
+/* In the compute dtype, of the whole group; null: of a block without a slot. */
 static char *gradient(const struct ah_run *run, int group, int grad_slot)
 {
+    if (grad_slot < 0 && ah__is_block(&run->plan.switches, group))
+        return NULL;
     return grad_slot >= 0 ? slot(run, grad_slot) : run->device + run->layout->groups[group].grad_offset;
 }
 
@@ -155,6 +158,16 @@ static char *shard_of(const struct ah_run *run, int group)
     return run->device + run->layout->shards_offset + kept * run->layout->shard_bytes;
 }
 
+/* Where this rank's part of a summed gradient waits for the norm, of a block that is optimized on the device. */
+static char *reduced_of(const struct ah_run *run, int group)
+{
+    const struct ah_switches *switches = &run->plan.switches;
+    bool waits = run->comm->ranks > 1 && run->partition->step.clips;
+    if (!waits || !ah__is_block(switches, group) || ah__on_host(switches, group))
+        return NULL;
+    return run->device + run->layout->reduced_offset + (group - 1) * run->layout->shard_bytes;
+}
+
 static void place_group(struct ah_addresses *at, const struct ah_run *run, const struct ah_item *item)
 {
     int g = item->partition, shared = run->partition->shared_group;
@@ -162,6 +175,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
     at->param = params(run, g, item->param_slot);
     at->shard = shard_of(run, g);
     at->grad = gradient(run, g, item->grad_slot);
+    at->reduced = reduced_of(run, g);
     bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;
     at->sum = apart ? run->device + run->layout->accumulator_offset : at->grad;
     if (shared >= 0) {

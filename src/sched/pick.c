@@ -223,13 +223,14 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 }
 
 /* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait
- * for the norm have theirs. */
+ * for the norm in slots have theirs. */
 static int device_slots_left(const struct ah_sched *sched)
 {
     int all = ah__sched_device_slots(&sched->config, true);
     int on_device = sched->config.switches.layers - sched->config.switches.offload_optimizer;
     int claimed = on_device - (sched->lowest_gradient - 1);
-    return !sched->config.clips || claimed <= 0 ? all : all - claimed;
+    bool wait = sched->config.clips && sched->config.switches.ranks == 1;
+    return !wait || claimed <= 0 ? all : all - claimed;
 }
 
 /* Slots that claims which come before this fetch in order of need may yet ask for at once. */

@@ -8,7 +8,7 @@ int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
     int on_device = switches->layers - switches->offload_optimizer;
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
     if (switches->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
-        return switches->offload_params == switches->layers ? 0 : backward ? 4 + gradients : 2;
+        return switches->offload_params == switches->layers ? 0 : backward ? 4 : 2;
     if (on_device == 0)
         return 0;
     return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
@@ -578,6 +578,8 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         break;
     case AH_ITEM_REDUCE:
         mark_set(sched, &group->reduce, event, item->iteration);
+        if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
+            release(sched, &group->grad_slot, event);
         if (item->partition == 0)
             mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
         step_advance(sched, &sched->comm);

@@ -170,6 +170,9 @@ static void device_areas(struct areas *areas, const struct ah_partition *partiti
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
                  part);
+    bool wait = plan->switches.ranks > 1 && partition->step.clips;
+    for (int i = 0; wait && i < plan->switches.layers - plan->switches.offload_optimizer; i++)
+        area_add(areas, layout->reduced_offset + i * layout->shard_bytes, part);
     int64_t tile = ah__tile_count(part_of(partition, plan, 1), plan->switches.tiles);
     for (int i = 0; plan->switches.streamed && i < AH_STAGES; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;

@@ -183,6 +183,13 @@ static void check_casts(const struct checker *c, int64_t k, int g)
         after_span(cast, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "cast after the last update");
 }
 
+/* What ranks have summed of its gradient waits for the norm in a place of its own, not in a slot. */
+static bool waits_reduced(const struct ah_sched_config *config, int g)
+{
+    bool block = g >= 1 && g <= config->switches.layers;
+    return config->switches.ranks > 1 && config->clips && block && !on_host(config, g);
+}
+
 static void check_ranks(const struct checker *c, int64_t k, int g)
 {
     const struct ah_span *gather = get(c, k, g, AH_ITEM_GATHER), *again = get_again(c, k, g, AH_ITEM_GATHER);
@@ -192,6 +199,8 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
     after_span(reduce, get(c, k, g, AH_ITEM_BACKWARD), "reduction after backward");
     after_span(get(c, k, g, host ? AH_ITEM_OFFLOAD : AH_ITEM_UPDATE_DEVICE), reduce,
                "gradient used after its reduction");
+    if (k > 0 && waits_reduced(c->config, g))
+        after_span(reduce, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "reduction after the last one was used");
     if (host)
         after_span(gather, get(c, k, g, AH_ITEM_PREFETCH), "gather after the fetch");
     if (casts(c->config, g))
@@ -420,10 +429,9 @@ static void check_slots(const struct checker *c)
         for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
-            const struct ah_span *end = on_host(c->config, g)
-                                            ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.tiles - 1)
-                                            : get(c, k, g, AH_ITEM_UPDATE_DEVICE);
-            hold_add(holds, &count, backward, end, backward->item.grad_slot);
+            hold_add(holds, &count, backward, waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE)
+                                                                          : gradient_end(c, k, g),
+                     backward->item.grad_slot);
             if (refetch) {
                 hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);
                 hold_add(holds, &count, refetch, backward, refetch->item.param_slot);

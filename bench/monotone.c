@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/hash.h"
-#include "plan/fit.h"
+#include "plan/config.h"
 #include "plan/search.h"
 
 enum { PARTS = 5, BATCH = 4, MACHINES_MOST = 10000 };
@@ -109,7 +109,9 @@ static void least_find(struct machine *machine)
     struct ah_switches on_host = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1,
                                   .offload_optimizer = layers, .embedding_on_host = true, .head_on_host = true,
                                   .tiles = 1};
-    on_host.slots = ah__plan_min_slots(&on_host, machine->partition);
+    struct ah_sched_config config;
+    ah__sched_config_of(&config, &on_host, machine->partition, &ah__policy_autohete);
+    on_host.slots = ah__sched_min_slots(&config);
     ah__layout_bytes(&machine->least_device, &machine->least_host, machine->partition, &on_host, 0);
 }
 

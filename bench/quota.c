@@ -63,7 +63,7 @@ static bool place(struct ah_plan *out, const struct ah_predictor *predictor, con
         switches->tiles = 1;
         if ((switches->checkpoint > 0) != recomputes || (on_host >= 0 && switches->offload_optimizer != on_host))
             continue;
-        int least = ah__plan_min_slots(switches, predictor->partition);
+        int least = ah__plan_min_slots(switches, predictor);
         if (switches->ranks > 1)
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least;

@@ -28,7 +28,7 @@ static int candidates_whole(struct ah_candidates *candidates, const struct ah_pl
     struct ah_plan plan = *fitted;
     struct ah_switches *switches = &plan.switches;
     int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
-    int least = ah__plan_min_slots(switches, predictor->partition);
+    int least = ah__plan_min_slots(switches, predictor);
     for (switches->slots = least; switches->slots <= most; switches->slots++)
         for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
             AH_TRY(candidate_add(candidates, &plan, predictor));
@@ -112,7 +112,7 @@ static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan p
         slots_before = switches->slots;
         switches->refetch_ahead = ah__plan_farthest_refetch(switches);
         AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (switches->slots >= ah__plan_max_slots(switches, predictor->partition))
+        if (switches->slots >= ah__plan_max_slots(switches, predictor))
             break;
     }
     int most = ah__plan_most_leaving(predictor);
@@ -138,7 +138,7 @@ static int candidates_placed(struct ah_candidates *candidates, const struct ah_p
         switches->layers = predictor->partition->layers;
         switches->ranks = ah__predictor_ranks(predictor);
         switches->tiles = 1;
-        int least = ah__plan_min_slots(switches, predictor->partition);
+        int least = ah__plan_min_slots(switches, predictor);
         if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
             switches->slots = least + GATHERED_AHEAD;
         switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */

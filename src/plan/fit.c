@@ -3,20 +3,20 @@
 #include "plan/config.h"
 #include "plan/published.h"
 
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition)
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_sched_config config;
-    ah__sched_config_of(&config, switches, partition, &ah__policy_autohete);
+    ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
     return ah__sched_min_slots(&config);
 }
 
 /* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
  * few. */
-int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_partition *partition)
+int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
-    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, partition) : 0;
-    int least = ah__plan_min_slots(switches, partition), most = 2 * switches->offload_optimizer + shared;
+    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, predictor) : 0;
+    int least = ah__plan_min_slots(switches, predictor), most = 2 * switches->offload_optimizer + shared;
     return most > least ? most : least;
 }
 
@@ -71,8 +71,8 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
-    int most = ah__plan_max_slots(switches, partition);
-    switches->slots = ah__plan_min_slots(switches, partition);
+    int most = ah__plan_max_slots(switches, predictor);
+    switches->slots = ah__plan_min_slots(switches, predictor);
     switches->spares = 0;
     ah__plan_measure(plan, predictor);
     if (!ah__plan_within(plan, budget))

@@ -4,9 +4,9 @@
 
 #include "plan/predict.h"
 
-/* The fewest slots with which the switches can run, and the most that could serve. */
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_partition *partition);
-int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_partition *partition);
+/* The fewest slots with which the switches can run under the policy, and the most that could serve. */
+int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_predictor *predictor);
+int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* Both peaks of a plan whose switches are set. */
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);

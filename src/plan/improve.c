@@ -28,7 +28,7 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     if (!ah__switches_valid(switches) || !ah__plan_fit(plan, descent->predictor, descent->budget))
         return false;
     int most = switches->slots;
-    switches->slots = ah__plan_min_slots(switches, descent->predictor->partition);
+    switches->slots = ah__plan_min_slots(switches, descent->predictor);
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
     ah__plan_measure(plan, descent->predictor);
@@ -40,7 +40,7 @@ static int least_recomputation(struct ah_plan *plan, const struct descent *desce
                                int slots)
 {
     struct ah_switches *switches = &plan->switches;
-    int low = 0, high = levels->last, least = ah__plan_min_slots(switches, descent->predictor->partition);
+    int low = 0, high = levels->last, least = ah__plan_min_slots(switches, descent->predictor);
     switches->spares = 0;
     switches->slots = slots > least ? slots : least;
     while (low < high) {
@@ -79,6 +79,17 @@ static int try_plan(struct descent *descent, struct ah_plan plan)
     if (descent->predictor->policy->plain && beyond)
         return AH_OK;
     return fit(&plan, descent) ? try_fitted(descent, &plan) : AH_OK;
+}
+
+/* A step beyond what there is goes as far as there is: all blocks, or all of those on the host. */
+static void settle_places(struct ah_switches *switches)
+{
+    int *const values[] = {&switches->offload_optimizer, &switches->offload_params};
+    int most = switches->layers;
+    for (size_t i = 0; i < AH_LENGTH(values); i++) {
+        *values[i] = *values[i] < 0 ? 0 : *values[i] > most ? most : *values[i];
+        most = *values[i];
+    }
 }
 
 /* What recomputes whole no longer does so selectively; nothing does where the policy knows no such thing. */
@@ -123,6 +134,7 @@ static void settle_ahead(struct ah_switches *switches, const struct descent *des
 static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
 {
     struct ah_switches *switches = &plan.switches;
+    settle_places(switches);
     settle_streamed(switches, descent);
     settle_activations(switches, descent);
     settle_ends(switches);
@@ -197,6 +209,7 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             settle_selective(switches, descent);
             switches->offload_params += stride * moves[i][1];
             switches->offload_optimizer += stride * moves[i][2];
+            settle_places(switches);
             switches->streamed += stride * moves[i][4];
             settle_streamed(switches, descent);
             switches->offload_activations += stride * moves[i][5];

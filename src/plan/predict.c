@@ -268,6 +268,23 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     return longest;
 }
 
+/* Of several ranks, where nothing is gathered ahead: the compute lane waits for the parameters of each block that is
+ * cast, twice. */
+static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    if (ah__ranks(switches) == 1 || ah__gathers_ahead(switches))
+        return 0;
+    return lane_ns(switches, predictor, AH_LANE_COMPUTE) +
+           2 * (switches->layers - switches->offload_params) * times(predictor, AH_ITEM_GATHER).b;
+}
+
+/* The longest of the cycles that updates on the host make, and stages. */
+static int64_t updates_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    return max_ns(max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)),
+                  stream_cycle_ns(switches, predictor));
+}
+
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_switches *switches = &plan->switches;
@@ -281,10 +298,9 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
     }
     /* Where parameters may lack updates, a cycle leads to a later iteration than the next. */
     plan->bound_cycle_ns = ah__offloads(switches)
-                               ? max_ns(max_ns(host_cycle_ns(switches, predictor), round_ns(switches, predictor)),
-                                        stream_cycle_ns(switches, predictor)) /
-                                     (1 + predictor->policy->delay)
+                               ? updates_cycle_ns(switches, predictor) / (1 + predictor->policy->delay)
                                : plan->bound_lane_ns;
+    plan->bound_cycle_ns = max_ns(plan->bound_cycle_ns, gathered_ns(switches, predictor));
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }
 

@@ -70,7 +70,7 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
 
 /* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
  * begins. */
-enum { KINDS = 512 };
+enum { KINDS = 1024 };
 struct starts {
     struct ah_plan best[KINDS]; /* layers 0: none */
     int64_t visited[KINDS];
@@ -83,7 +83,8 @@ static int kind_of(const struct ah_switches *switches)
     bool few_pieces = streamed > 0 && switches->tiles == AH_CANDIDATES_FEW_PIECES;
     int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * leaving + 128 * switches->share_ends + 256 * few_pieces;
+           8 * streams + 32 * leaving + 128 * switches->share_ends + 256 * few_pieces +
+           512 * ah__gathers_ahead(switches);
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -219,7 +220,7 @@ static int trim(struct ah_plan *best, struct ah_trials *trials)
     enum { MUST_GAIN = 5000 };
     struct ah_switches tried = best->switches;
     int64_t most_ns = best->step_ns;
-    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor->partition),
+    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, most_ns + most_ns / MUST_GAIN));

@@ -8,6 +8,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .gathers_ahead = false,
     .evicts = false,
     .delay = 0,
     .offload_key = ah__key_first_come,

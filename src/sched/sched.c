@@ -7,20 +7,23 @@ int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
     const struct ah_switches *switches = &config->switches;
     int on_device = switches->layers - switches->offload_optimizer;
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
+    int next = config->policy->gathers_ahead || ah__gathers_ahead(switches) ? 1 : 0;
     if (switches->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
-        return switches->offload_params == switches->layers ? 0 : backward ? 4 : 2;
+        return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
     if (on_device == 0)
         return 0;
     return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
 }
 
-int ah__sched_min_slots(const struct ah_sched_config *config)
+int ah__sched_min_slots(const struct ah_sched_config *given)
 {
+    struct ah_sched_config fewest = *given, *config = &fewest;
+    fewest.switches.slots = 0;
     int held = config->switches.offload_optimizer -
                config->switches.offload_params; /* parameters that stay from forward to backward */
     int device = ah__sched_device_slots(config, true);
-    if (config->switches.ranks > 1) /* nothing stays: every block is gathered again; fetched blocks beside cast ones */
-        return device + (config->switches.offload_params ? device ? 2 : 3 : 0);
+    if (config->switches.ranks > 1) /* nothing stays: every block is gathered again */
+        return device ? device : 3;
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
     int at_once = config->switches.offload_optimizer + ah__sched_device_slots(config, false);
     if (config->policy->all_at_once && at_once > least)
@@ -94,11 +97,12 @@ static void add_update(struct ah_sched *sched, int partition)
         step_add(&sched->compute, AH_ITEM_UPDATE_DEVICE, partition, AH_PHASE_BACKWARD);
 }
 
-/* With several ranks a cast is one block ahead, so that the gather runs beside the block before, and an update one
- * block late, so that the reduction does. */
+/* With several ranks a cast may be one block ahead, so that the gather runs beside the block before, and an update is
+ * one block late, so that the reduction does. */
 static void compute_init(struct ah_sched *sched)
 {
-    int last = sched->partitions - 1, ahead = sched->config.switches.ranks > 1 ? 1 : 0;
+    int last = sched->partitions - 1, ahead = ah__gathers_ahead(&sched->config.switches) ? 1 : 0;
+    int late = sched->config.switches.ranks > 1 ? 1 : 0;
     for (int i = -ahead; i <= last; i++) {
         add_cast(sched, i + ahead, AH_PHASE_FORWARD);
         if (i >= 0)
@@ -110,11 +114,11 @@ static void compute_init(struct ah_sched *sched)
         if (i <= last)
             step_add(&sched->compute, AH_ITEM_BACKWARD, i, AH_PHASE_BACKWARD);
         if (i <= last && !sched->config.clips)
-            add_update(sched, i + ahead);
+            add_update(sched, i + late);
     }
     for (int i = 0; sched->config.clips && i <= last; i++)
         add_update(sched, i);
-    if (ahead && !sched->config.clips)
+    if (late && !sched->config.clips)
         add_update(sched, 0);
 }
 

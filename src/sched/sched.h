@@ -50,6 +50,7 @@ struct ah_policy {
     bool streams;         /* and states visit the device to be updated */
     bool activations;     /* and activations wait for backward on the host */
     bool shares_ends;     /* and embedding and head have one place on the device, which takes a step's order as it is */
+    bool gathers_ahead;   /* of several ranks, always: plans with too few slots for it are none of its own */
     bool evicts;    /* parameters that are released between forward and backward are copied home first */
     int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts

@@ -65,6 +65,15 @@ static inline bool ah__refetches(const struct ah_switches *switches, int group)
            group < ah__first_on_host(switches) + switches->offload_params;
 }
 
+/* Of several ranks, parameters are cast one block ahead, so that they are gathered beside the block before, where there
+ * are slots for that: with fewer each block waits for its own. */
+enum { AH_SLOTS_TO_GATHER_AHEAD = 4 };
+
+static inline bool ah__gathers_ahead(const struct ah_switches *switches)
+{
+    return switches->ranks > 1 && switches->slots >= AH_SLOTS_TO_GATHER_AHEAD;
+}
+
 /* ---- activations ---- */
 
 /* Stages that activations on their way to the host and back pass through: one is written or read by the compute lane

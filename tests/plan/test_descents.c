@@ -134,7 +134,7 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)100 << 30};
     struct ah_plan whole = {.switches = {.layers = LAYERS, .ranks = RANKS, .checkpoint = LAYERS, .offload_params = 21,
-                                         .offload_optimizer = 21, .offload_activations = 15, .tiles = 2, .slots = 11,
+                                         .offload_optimizer = 21, .offload_activations = 15, .tiles = 2, .slots = 6,
                                          .spares = 16},
                             .workspace_bytes = profile->workspace_bytes};
     ah__plan_measure(&whole, &predictor);

@@ -21,7 +21,7 @@ static void a_limit_changes_no_step_below_it(void **state)
         bool below;
         world_init(&world, 7000 + round, 1 + (int)round % 12, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
-        int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
+        int least = ah__plan_min_slots(&plan.switches, &world.predictor);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
@@ -56,7 +56,7 @@ static void the_first_step_is_not_longer(void **state)
         world_init(&world, 21000 + round, 1 + (int)round % 24, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
         plan.switches.tiles = 1 + (int)round % 8;
-        int least = ah__plan_min_slots(&plan.switches, &world.fixture.partition);
+        int least = ah__plan_min_slots(&plan.switches, &world.predictor);
         plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
         plan.switches.overtaking = round % 2 ? plan.switches.slots : 0;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));

@@ -16,7 +16,14 @@ enum paper_policy {
     PAPER_AUTOHETE,
     PAPER_POLICIES
 };
-extern const char *const paper_policies[PAPER_POLICIES]; /* as `--policy` knows them */
+/* As `--policy` knows it, as a column or a series is called, and as what AutoHete is compared with. */
+struct paper_system {
+    const char *policy, *name, *over;
+};
+extern const struct paper_system paper_systems[PAPER_POLICIES];
+
+enum { PAPER_PUBLISHED = 3 };
+extern const enum paper_policy paper_published[PAPER_PUBLISHED]; /* the others' systems, by their own rules */
 
 enum { PAPER_MODELS = 11, PAPER_SEQ = 1024 };
 extern const int paper_billions[PAPER_MODELS]; /* table 1 */

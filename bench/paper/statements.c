@@ -5,8 +5,6 @@
 #include "paper/claims.h"
 #include "paper/findings.h"
 
-static const char *const systems[PAPER_FIFO] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "StrongHold, best W"};
-
 /* Of its device memory at the point of a sweep that is `x`; 0: no such point. */
 static double part_at(const struct paper_sweep *sweep, double x, enum paper_policy policy)
 {
@@ -25,8 +23,7 @@ static void speeds(struct ah_buf *buf, const struct paper_results *results, int 
             char name[80];
             double reported = paper_reported[machine][p].mean;
             struct paper_spread spread = paper_spread_of(results->models[world][machine][1], p);
-            snprintf(name, sizeof name, "%s, %s", p < PAPER_FIFO ? systems[p] : "itself without priorities",
-                     machines[machine]);
+            snprintf(name, sizeof name, "%s, %s", paper_systems[p].over, machines[machine]);
             if (reported > 0 && spread.count)
                 paper_claim_ratio(buf, name, spread.mean, reported);
         }
@@ -80,11 +77,15 @@ static void fastest(struct ah_buf *buf, const struct paper_results *results, int
         const char *where;
     } points[] = {{1, "at 4B, one GPU,"}, {4, "at 10B, one GPU,"}, {10, "at 22B, one GPU,"}};
     for (size_t i = 0; i < AH_LENGTH(points); i++) {
-        double speed[PAPER_BEST];
+        const char *names[PAPER_PUBLISHED];
+        double speed[PAPER_PUBLISHED];
         const struct paper_cell *cell = &results->models[world][0][1][points[i].model];
-        for (enum paper_policy p = 0; p < PAPER_BEST; p++)
-            speed[p] = cell->of[p].fits ? cell->of[p].tokens_per_s : 0;
-        paper_claim_fastest(buf, points[i].where, systems, speed, PAPER_BEST);
+        for (int s = 0; s < PAPER_PUBLISHED; s++) {
+            const struct ah_evaluation *of = &cell->of[paper_published[s]];
+            names[s] = paper_systems[paper_published[s]].name;
+            speed[s] = of->fits ? of->tokens_per_s : 0;
+        }
+        paper_claim_fastest(buf, points[i].where, names, speed, PAPER_PUBLISHED);
     }
 }
 

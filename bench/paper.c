@@ -18,10 +18,11 @@ const struct paper_variant paper_variants[PAPER_VARIANTS] = {
     {"host Adam +20%", 1, 1, 1.2},
 };
 
-static const char *const colours[PAPER_POLICIES] = {"#9aa5b1", "#e3a857", "#5b8fd0", "#a9c4e6",
-                                                    "#8fcdb0", "#4aa883", "#0f7a55"};
-static const char *const labels[PAPER_POLICIES] = {"ZeRO-Offload", "PatrickStar", "StrongHold", "StrongHold, best W",
-                                                   "AutoHete w/o PS", "AutoHete as published", "AutoHete"};
+static const char *const colours[PAPER_POLICIES] = {
+    [PAPER_ZERO] = "#9aa5b1",       [PAPER_PATRICKSTAR] = "#e3a857", [PAPER_MOVING] = "#f0c98b",
+    [PAPER_STRONGHOLD] = "#5b8fd0", [PAPER_BEST] = "#a9c4e6",        [PAPER_FIFO] = "#8fcdb0",
+    [PAPER_PLAIN] = "#4aa883",      [PAPER_AUTOHETE] = "#0f7a55",
+};
 static const int swept[PAPER_SWEPT][2] = {{6, 10}, {4, 6}}; /* models over batch, over memory */
 static struct paper_results results;
 
@@ -118,7 +119,8 @@ static void save_figure(const char *folder, const char *name, const struct paper
     for (int policy = 0; policy < PAPER_POLICIES; policy++) {
         for (size_t i = 0; i < plot->points; i++)
             y[policy][i] = cells[i].of[policy].fits ? cells[i].of[policy].tflops_model : NAN;
-        plot->series[policy] = (struct plot_series){labels[policy], colours[policy], y[policy]};
+        plot->series[policy] = (struct plot_series){paper_systems[policy].name, colours[policy], y[policy],
+                                                    .bound = policy == PAPER_MOVING};
     }
     plot->series_count = PAPER_POLICIES;
     snprintf(path, sizeof path, "%s/%s.csv", folder, name);
@@ -177,7 +179,7 @@ static void save_variants(const char *folder)
                 for (int policy = 0; policy < PAPER_AUTOHETE; policy++) {
                     double ratio = paper_ratio(&results.varied[world][v][model], (enum paper_policy)policy);
                     ah__buf_printf(&buf, "%s,%s,%dB,%s,", paper_worlds[world].optimizer, paper_variants[v].name,
-                                   paper_billions[model], paper_policies[policy]);
+                                   paper_billions[model], paper_systems[policy].policy);
                     ah__buf_printf(&buf, isfinite(ratio) ? "%.4f\n" : "\n", ratio);
                 }
     snprintf(path, sizeof path, "%s/sensitivity.csv", folder);

@@ -1,10 +1,6 @@
-/* What a quota for chunks that changes with the moment could give PatrickStar at most. What is no model data, a plan's
- * activations and scratch, has its place all the time here; a moving quota would let chunks in while it is not alive.
- * No quota of any moment is larger than one without any of it, so the policy is given that much memory more, all the
- * time, in three ways:
- * - `slots`: more slots, but at the peak, where the quota is what it was, no more chunks than today's. Blocks that are
- *   evicted may come back after their update instead of on demand, and gradients stay for longer. A quota that moves
- *   gives no more than this.
+/* What a quota for chunks that changes with the moment could give PatrickStar at most (moving_quota.h). The policy is
+ * given what is no model data as memory more, in three ways:
+ * - `slots`: more slots, but at the peak no more chunks than today's. A quota that moves gives no more than this.
  * - `chunks`: a larger budget for parameters, as if the peak did not matter: fewer blocks are evicted.
  * - `all`: a larger budget for states too, which the published system, too, places by the peak.
  *     quota [--hardware NAME] [--ranks N] [--batch N] [--memory 12G] [--rates autohete,deepspeed,pytorch]
@@ -15,12 +11,12 @@
 
 #include <stdlib.h>
 
+#include "moving_quota.h"
+#include "plan/candidates.h"
 #include "plan/fit.h"
-#include "plan/published.h"
 #include "plan/search.h"
-#include "sched/internal.h"
 
-enum { MOST_MODELS = 32, GATHERED_AHEAD = 2, PASSING = 2, SEQ = 1024 };
+enum { MOST_MODELS = 32, SEQ = 1024 };
 
 /* What the memory goes to. */
 enum way { SLOTS, CHUNKS, ALL, WAYS };
@@ -37,15 +33,10 @@ struct table {
     size_t count;
 };
 
-/* Activations and scratch, under either rule. */
 static int64_t not_model_bytes(const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
-    struct ah_layout *layout;
-    if (predictor->rule == AH_MEMORY_PUBLISHED)
-        return ah__published_activation_bytes(predictor->partition, &plan->switches);
-    BENCH(ah__layout_new(&layout, predictor->partition, &plan->switches, plan->workspace_bytes));
-    int64_t bytes = layout->tokens_offset - layout->inputs_offset; /* what lies between them */
-    ah__layout_free(layout);
+    int64_t bytes;
+    BENCH(moving_quota_room_bytes(&bytes, plan, predictor));
     return bytes;
 }
 
@@ -54,20 +45,12 @@ static int64_t not_model_bytes(const struct ah_plan *plan, const struct ah_predi
 static bool place(struct ah_plan *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
                   bool recomputes, bool more, int on_host)
 {
-    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
+    struct ah_plan plan;
     struct ah_switches *switches = &plan.switches;
-    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
+    for (int i = 0; ah__candidate_placed(&plan, predictor, i); i++) {
         struct ah_budget larger = *budget;
-        switches->layers = predictor->partition->layers;
-        switches->ranks = ah__predictor_ranks(predictor);
-        switches->tiles = 1;
         if ((switches->checkpoint > 0) != recomputes || (on_host >= 0 && switches->offload_optimizer != on_host))
             continue;
-        int least = ah__plan_min_slots(switches, predictor);
-        if (switches->ranks > 1)
-            switches->slots = least + GATHERED_AHEAD;
-        switches->slots = switches->slots > least ? switches->slots : least;
-        ah__plan_measure(&plan, predictor);
         larger.device_bytes += more ? not_model_bytes(&plan, predictor) : 0;
         if (!ah__plan_within(&plan, &larger))
             continue;
@@ -84,49 +67,6 @@ static void keep(struct ah_plan *best, const struct ah_plan *plan)
 {
     if (!best->step_ns || plan->step_ns < best->step_ns)
         *best = *plan;
-}
-
-/* Blocks 1 to `early` come back after their update although they are evicted; gradients leave as if `hidden` slots were
- * not there; all else as the policy has it. */
-static int early, hidden;
-
-static bool fetch_early(const struct ah_sched *sched, const struct ah_item *item)
-{
-    if (item->kind == AH_ITEM_PREFETCH && item->partition <= early)
-        return true;
-    return ah__policy_patrickstar.may_fetch(sched, item);
-}
-
-static bool leave_early(const struct ah_sched *sched, int group)
-{
-    return sched->free_slots <= hidden || ah__policy_patrickstar.may_offload(sched, group);
-}
-
-/* As many more slots as there is memory for, at most one for each block that is evicted and two. So many blocks come
- * back early, and gradients stay so long, as is fastest. No more blocks go without being evicted than there are slots
- * today. */
-static void give_slots(struct ah_plan *best, const struct ah_plan *today, const struct ah_predictor *predictor)
-{
-    struct ah_policy policy = *predictor->policy;
-    struct ah_predictor moving = *predictor;
-    struct ah_plan plan = *today;
-    struct ah_switches *switches = &plan.switches;
-    int64_t room = not_model_bytes(today, predictor) / ah__layout_slot_bytes(predictor->partition, switches);
-    int evicted = switches->offload_params, more = bench_least((int)room, evicted + PASSING);
-    int least = bench_least(evicted, switches->offload_optimizer - switches->slots);
-    policy.may_fetch = fetch_early;
-    policy.may_offload = leave_early;
-    moving.policy = &policy;
-    switches->slots += more;
-    switches->overtaking = switches->slots;
-    keep(best, today);
-    for (switches->offload_params = least > 0 ? least : 0; switches->offload_params <= evicted && more > 0;
-         switches->offload_params++)
-        for (early = 0; early <= more; early++)
-            for (hidden = 0; hidden <= more; hidden++) {
-                BENCH(ah__plan_predict(&plan, &moving));
-                keep(best, &plan);
-            }
 }
 
 /* What is measured here must be what the search chooses. */
@@ -152,6 +92,7 @@ static void print_plan(const struct ah_plan *plan)
 static void ways_find(struct ah_plan *ways, struct ah_plan *today, const struct ah_predictor *predictor,
                       const struct ah_budget *budget)
 {
+    struct moving_quota slots = {.plan = {.step_ns = 0}};
     for (int recomputes = 0; recomputes < 2; recomputes++) {
         struct ah_plan plan, larger;
         if (!place(&plan, predictor, budget, recomputes, false, -1))
@@ -161,8 +102,9 @@ static void ways_find(struct ah_plan *ways, struct ah_plan *today, const struct 
             keep(&ways[CHUNKS], &larger);
         if (place(&larger, predictor, budget, recomputes, true, -1))
             keep(&ways[ALL], &larger);
-        give_slots(&ways[SLOTS], &plan, predictor);
+        BENCH(moving_quota_find(&slots, &plan, predictor));
     }
+    ways[SLOTS] = slots.plan;
 }
 
 static void compare(struct table *table, const char *name, const struct ah_predictor *predictor,

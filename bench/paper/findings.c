@@ -3,8 +3,14 @@
 #include <math.h>
 
 const struct paper_reported paper_reported[PAPER_MACHINES][PAPER_POLICIES] = {
-    {{1.85, 2.08}, {1.63, 1.91}, {1.32, 1.41}, {0, 0}, {1.16, 1.24}},
-    {{2.23, 2.67}, {1.65, 1.79}, {1.44, 1.52}, {0, 0}, {1.21, 1.30}}};
+    {[PAPER_ZERO] = {1.85, 2.08},
+     [PAPER_PATRICKSTAR] = {1.63, 1.91},
+     [PAPER_STRONGHOLD] = {1.32, 1.41},
+     [PAPER_FIFO] = {1.16, 1.24}},
+    {[PAPER_ZERO] = {2.23, 2.67},
+     [PAPER_PATRICKSTAR] = {1.65, 1.79},
+     [PAPER_STRONGHOLD] = {1.44, 1.52},
+     [PAPER_FIFO] = {1.21, 1.30}}};
 
 void paper_spread_add(struct paper_spread *spread, double ratio)
 {
@@ -51,7 +57,7 @@ double paper_first_that_fits(const struct paper_sweep *sweep, enum paper_policy 
 double paper_small_over_large(const struct paper_sweep *sweep, enum paper_policy ours)
 {
     double best = 0;
-    for (enum paper_policy p = 0; p <= PAPER_STRONGHOLD; p++)
-        best = fmax(best, sweep->cells[sweep->count - 1].of[p].tokens_per_s);
+    for (int i = 0; i < PAPER_PUBLISHED; i++)
+        best = fmax(best, sweep->cells[sweep->count - 1].of[paper_published[i]].tokens_per_s);
     return sweep->cells[1].of[ours].tokens_per_s / best;
 }

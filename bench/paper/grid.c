@@ -3,9 +3,19 @@
 #include <math.h>
 
 #include "bench.h"
+#include "moving_quota.h"
 
-const char *const paper_policies[PAPER_POLICIES] = {
-    "zero-offload", "patrickstar", "stronghold", "stronghold-best", "autohete-fifo", "autohete-paper", "autohete"};
+const struct paper_system paper_systems[PAPER_POLICIES] = {
+    [PAPER_ZERO] = {"zero-offload", "ZeRO-Offload", "ZeRO-Offload"},
+    [PAPER_PATRICKSTAR] = {"patrickstar", "PatrickStar", "PatrickStar"},
+    [PAPER_MOVING] = {MOVING_QUOTA_NAME, "PatrickStar, moving quota (bound)", "PatrickStar, moving quota (bound)"},
+    [PAPER_STRONGHOLD] = {"stronghold", "StrongHold", "StrongHold"},
+    [PAPER_BEST] = {"stronghold-best", "StrongHold, best W", "StrongHold, best W"},
+    [PAPER_FIFO] = {"autohete-fifo", "AutoHete w/o PS", "itself without priorities"},
+    [PAPER_PLAIN] = {"autohete-paper", "AutoHete as published", "itself as published"},
+    [PAPER_AUTOHETE] = {"autohete", "AutoHete", "itself"},
+};
+const enum paper_policy paper_published[PAPER_PUBLISHED] = {PAPER_ZERO, PAPER_PATRICKSTAR, PAPER_STRONGHOLD};
 const struct paper_world paper_worlds[PAPER_WORLDS] = {
     {AH_MEMORY_LAYOUT, "autohete", "ours-own", "our memory, our rates"},
     {AH_MEMORY_LAYOUT, "deepspeed", "ours-deepspeed", "our memory, DeepSpeed's host Adam"},
@@ -60,10 +70,20 @@ static double same_plan(const struct ah_evaluation *ours, const struct bench *be
     int64_t step_ns;
     if (!ours->fits)
         return NAN;
-    BENCH(ah__predictor_init(&predictor, bench->partition, bench->profile, paper_policies[PAPER_FIFO]));
+    BENCH(ah__predictor_init(&predictor, bench->partition, bench->profile, paper_systems[PAPER_FIFO].policy));
     BENCH(ah__plan_step_ns(&step_ns, &ours->plan, &predictor, 8));
     ah__predictor_fini(&predictor);
     return (double)step_ns / (double)ours->plan.step_ns;
+}
+
+static void evaluate_all(struct paper_cell *cell, const struct bench *bench, const struct ah_budget *budget)
+{
+    struct ah_evaluation *of = cell->of;
+    for (int p = 0; p < PAPER_POLICIES; p++)
+        if (p != PAPER_MOVING)
+            BENCH(ah_plan_evaluate(&of[p], bench->partition, bench->profile, budget, paper_systems[p].policy));
+    BENCH(moving_quota_evaluate(&of[PAPER_MOVING], &of[PAPER_PATRICKSTAR], bench->partition, bench->profile, budget));
+    cell->same_plan = same_plan(&of[PAPER_AUTOHETE], bench);
 }
 
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
@@ -92,9 +112,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     out->adam_params_per_s = point->ranks * (double)bench.profile->params[AH_CLASS_BLOCK] / point->ranks * 1e9 /
                              (double)bench.profile->costs.ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK];
     describe(out, &bench);
-    for (int p = 0; p < PAPER_POLICIES; p++)
-        BENCH(ah_plan_evaluate(&out->of[p], bench.partition, bench.profile, &budget, paper_policies[p]));
-    out->same_plan = same_plan(&out->of[PAPER_AUTOHETE], &bench);
+    evaluate_all(out, &bench, &budget);
     bench_close(&bench);
     ah_hardware_free(hardware);
 }

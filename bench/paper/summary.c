@@ -9,13 +9,9 @@
 #include "paper/notes.h"
 #include "paper/statements.h"
 
-static const char *const names[PAPER_POLICIES] = {"ZeRO-Offload",       "PatrickStar",
-                                                  "StrongHold",         "StrongHold, best W",
-                                                  "itself without priorities", "itself as published",
-                                                  "AutoHete"};
-
 /* The range of AutoHete's speed over a system at the other batches; 0: not reported. */
-static const double range[PAPER_POLICIES][2] = {{1.39, 3.1}, {1.08, 1.91}, {1.04, 1.48}};
+static const double range[PAPER_POLICIES][2] = {
+    [PAPER_ZERO] = {1.39, 3.1}, [PAPER_PATRICKSTAR] = {1.08, 1.91}, [PAPER_STRONGHOLD] = {1.04, 1.48}};
 
 /* ---- ratios ------------------------------------------------------------------------------------------------------ */
 
@@ -39,16 +35,22 @@ static struct paper_spread spread_of_other_batches(const struct paper_results *r
     return spread;
 }
 
+/* The line below a table's head. */
+static void rule(struct ah_buf *buf, int columns)
+{
+    ah__buf_printf(buf, "\n|");
+    for (int i = 0; i < columns; i++)
+        ah__buf_printf(buf, "---|");
+    ah__buf_printf(buf, "\n");
+}
+
 /* "| A | B | ... |" of the worlds' names, with their line. */
 static void worlds_head(struct ah_buf *buf, const char *first, int columns)
 {
     ah__buf_printf(buf, "%s", first);
     for (int world = 0; world < PAPER_WORLDS; world++)
         ah__buf_printf(buf, " %s |", paper_worlds[world].name);
-    ah__buf_printf(buf, "\n|");
-    for (int i = 0; i < columns + PAPER_WORLDS; i++)
-        ah__buf_printf(buf, "---|");
-    ah__buf_printf(buf, "\n");
+    rule(buf, columns + PAPER_WORLDS);
 }
 
 static void spread_text(struct ah_buf *buf, struct paper_spread spread)
@@ -68,7 +70,7 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
         for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++) {
             struct paper_reported reported = paper_reported[machine][p];
-            ah__buf_printf(buf, "| %s, batch 8 | %s |", machines[machine], names[p]);
+            ah__buf_printf(buf, "| %s, batch 8 | %s |", machines[machine], paper_systems[p].over);
             ah__buf_printf(buf, reported.mean > 0 ? " %.2f, at most %.2f |" : " |", reported.mean, reported.most);
             for (int world = 0; world < PAPER_WORLDS; world++)
                 spread_text(buf, paper_spread_of(results->models[world][machine][1], p));
@@ -80,7 +82,7 @@ static void ratios(struct ah_buf *buf, const struct paper_results *results)
         ah__buf_printf(buf, "\n");
     }
     for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++) {
-        ah__buf_printf(buf, "| both, batch 4 and 16 | %s |", names[p]);
+        ah__buf_printf(buf, "| both, batch 4 and 16 | %s |", paper_systems[p].over);
         ah__buf_printf(buf, range[p][0] > 0 ? " %.2f to %.2f |" : " |", range[p][0], range[p][1]);
         for (int world = 0; world < PAPER_WORLDS; world++) {
             struct paper_spread spread = spread_of_other_batches(results, world, p);
@@ -217,11 +219,12 @@ static void models(struct ah_buf *buf, const struct paper_results *results)
 {
     for (int world = 0; world < PAPER_WORLDS; world++)
         for (int machine = 0; machine < PAPER_MACHINES; machine++) {
-            ah__buf_printf(buf,
-                           "\n### %s, %s\n\n| model | ZeRO-Offload | PatrickStar | StrongHold | StrongHold, best W | "
-                           "AutoHete w/o PS | AutoHete as published | AutoHete | its c, p, o of L | step / bound |\n"
-                           "|---|---|---|---|---|---|---|---|---|---|\n",
-                           machine ? "Four GPUs" : "One GPU", paper_worlds[world].name);
+            ah__buf_printf(buf, "\n### %s, %s\n\n| model |", machine ? "Four GPUs" : "One GPU",
+                           paper_worlds[world].name);
+            for (enum paper_policy p = 0; p < PAPER_POLICIES; p++)
+                ah__buf_printf(buf, " %s |", paper_systems[p].name);
+            ah__buf_printf(buf, " its c, p, o of L | step / bound |");
+            rule(buf, 1 + PAPER_POLICIES + 2);
             for (int model = 0; model < PAPER_MODELS; model++)
                 model_row(buf, &results->models[world][machine][1][model]);
         }
@@ -232,8 +235,8 @@ static void sensitivity(struct ah_buf *buf, const struct paper_results *results)
     for (int world = 0; world < PAPER_RATES; world++) {
         ah__buf_printf(buf, "\nWith %s:\n\n| rates |", paper_worlds[world].name);
         for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++)
-            ah__buf_printf(buf, " %s |", names[p]);
-        ah__buf_printf(buf, "\n|---|---|---|---|---|---|---|\n");
+            ah__buf_printf(buf, " %s |", paper_systems[p].over);
+        rule(buf, 1 + PAPER_AUTOHETE);
         for (int v = 0; v < PAPER_VARIANTS; v++) {
             ah__buf_printf(buf, "| %s |", paper_variants[v].name);
             for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++)

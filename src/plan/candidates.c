@@ -126,23 +126,33 @@ static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan p
     return AH_OK;
 }
 
+bool ah__candidate_placed(struct ah_plan *out, const struct ah_predictor *predictor, int index)
+{
+    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
+    struct ah_switches *switches = &plan.switches;
+    if (!predictor->policy->placement(switches, predictor->partition->layers, index))
+        return false;
+    switches->layers = predictor->partition->layers;
+    switches->ranks = ah__predictor_ranks(predictor);
+    switches->tiles = 1;
+    int least = ah__plan_min_slots(switches, predictor);
+    if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+        switches->slots = least + GATHERED_AHEAD;
+    switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
+    ah__plan_measure(&plan, predictor);
+    *out = plan;
+    return true;
+}
+
 /* A published system's own placements. */
 static int candidates_placed(struct ah_candidates *candidates, const struct ah_predictor *predictor,
                              const struct ah_budget *budget)
 {
-    struct ah_plan plan = {.workspace_bytes = predictor->profile->workspace_bytes};
-    struct ah_switches *switches = &plan.switches;
+    struct ah_plan plan;
+    const struct ah_switches *switches = &plan.switches;
     struct ah_plan last[2] = {0};   /* without, with checkpointing: the last that fits but does not suffice */
     bool found[2] = {false, false}; /* one that does */
-    for (int i = 0; predictor->policy->placement(switches, predictor->partition->layers, i); i++) {
-        switches->layers = predictor->partition->layers;
-        switches->ranks = ah__predictor_ranks(predictor);
-        switches->tiles = 1;
-        int least = ah__plan_min_slots(switches, predictor);
-        if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
-            switches->slots = least + GATHERED_AHEAD;
-        switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
-        ah__plan_measure(&plan, predictor);
+    for (int i = 0; ah__candidate_placed(&plan, predictor, i); i++) {
         int recomputes = switches->checkpoint > 0;
         bool suffices = predictor->policy->suffices(switches, &predictor->costs);
         if (!ah__plan_within(&plan, budget)) {

@@ -1,4 +1,6 @@
 /* What a policy makes of a model on a machine: its best plan in the terms people compare systems by. */
+#include "plan/evaluate.h"
+
 #include <string.h>
 
 #include "plan/search.h"
@@ -20,9 +22,10 @@ static void speeds(struct ah_evaluation *out, const struct ah_predictor *predict
     out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * ah__step_tokens(partition)) / seconds;
 }
 
-static int busy(struct ah_evaluation *out, const struct ah_predictor *predictor)
+int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor *predictor)
 {
     struct ah_timeline *timeline;
+    speeds(out, predictor);
     AH_TRY(ah__plan_timeline(&timeline, &out->plan, predictor, EVALUATE_ITERATIONS));
     ah__timeline_busy(out->lane_busy, timeline, STEADY_FIRST, STEADY_LAST);
     ah_timeline_free(timeline);
@@ -61,8 +64,7 @@ int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *parti
     int status = ah__plan_search(&evaluation.plan, &report, &predictor, budget);
     if (status == AH_OK) {
         evaluation.fits = true;
-        speeds(&evaluation, &predictor);
-        status = busy(&evaluation, &predictor);
+        status = ah__evaluation_measure(&evaluation, &predictor);
     } else if (status == AH_EBUDGET) {
         status = refuse(&evaluation, &report, &predictor);
     }

@@ -1,0 +1,147 @@
+#include "moving_quota.h"
+
+#include "base/alloc.h"
+#include "plan/candidates.h"
+#include "plan/evaluate.h"
+#include "plan/layout.h"
+#include "plan/published.h"
+#include "plan/search.h"
+#include "sched/internal.h"
+
+enum { PASSING = 2 }; /* slots beside those of blocks that stay: the one on demand, and a gradient that leaves */
+
+int moving_quota_room_bytes(int64_t *bytes, const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    struct ah_layout *layout;
+    if (predictor->rule == AH_MEMORY_PUBLISHED) {
+        *bytes = ah__published_activation_bytes(predictor->partition, &plan->switches);
+        return AH_OK;
+    }
+    AH_TRY(ah__layout_new(&layout, predictor->partition, &plan->switches, plan->workspace_bytes));
+    *bytes = layout->tokens_offset - layout->inputs_offset; /* what lies between them */
+    ah__layout_free(layout);
+    return AH_OK;
+}
+
+/* The policy but for what a struct moving_quota says; all else as it has it. */
+struct relaxed {
+    struct ah_policy policy; /* first: what a scheduler knows of it */
+    int early, hidden;
+};
+
+static const struct relaxed *relaxed_of(const struct ah_sched *sched)
+{
+    return (const struct relaxed *)sched->config.policy;
+}
+
+static bool fetch_early(const struct ah_sched *sched, const struct ah_item *item)
+{
+    if (item->kind == AH_ITEM_PREFETCH && item->partition <= relaxed_of(sched)->early)
+        return true;
+    return ah__policy_patrickstar.may_fetch(sched, item);
+}
+
+static bool leave_early(const struct ah_sched *sched, int group)
+{
+    return sched->free_slots <= relaxed_of(sched)->hidden || ah__policy_patrickstar.may_offload(sched, group);
+}
+
+/* A predictor by the relaxed policy, which must outlive it. */
+static struct ah_predictor relax(struct relaxed *relaxed, const struct ah_predictor *predictor)
+{
+    struct ah_predictor moving = *predictor;
+    relaxed->policy = *predictor->policy;
+    relaxed->policy.may_fetch = fetch_early;
+    relaxed->policy.may_offload = leave_early;
+    moving.policy = &relaxed->policy;
+    return moving;
+}
+
+static void keep(struct moving_quota *best, const struct moving_quota *tried)
+{
+    if (!best->plan.step_ns || tried->plan.step_ns < best->plan.step_ns)
+        *best = *tried;
+}
+
+/* With each number of blocks that come back early and each that gradients make room for. */
+static int try_all(struct moving_quota *best, struct moving_quota *tried, int most,
+                   const struct ah_predictor *predictor)
+{
+    struct relaxed relaxed;
+    struct ah_predictor moving = relax(&relaxed, predictor);
+    for (tried->early = 0; tried->early <= most; tried->early++)
+        for (tried->hidden = 0; tried->hidden <= most; tried->hidden++) {
+            relaxed.early = tried->early;
+            relaxed.hidden = tried->hidden;
+            AH_TRY(ah__plan_step_ns(&tried->plan.step_ns, &tried->plan, &moving, AH_PREDICT_ITERATIONS));
+            keep(best, tried);
+        }
+    return AH_OK;
+}
+
+/* No more blocks go without being evicted than there are slots before. */
+int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    struct moving_quota tried = {.plan = *plan};
+    struct ah_switches *switches = &tried.plan.switches;
+    int64_t room_bytes, slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
+    int evicted = switches->offload_params, least = switches->offload_optimizer - switches->slots;
+    AH_TRY(moving_quota_room_bytes(&room_bytes, plan, predictor));
+    int64_t room = room_bytes / slot_bytes;
+    int more = room < evicted + PASSING ? (int)room : evicted + PASSING;
+    keep(best, &tried);
+    if (more == 0)
+        return AH_OK;
+    switches->slots += more;
+    switches->overtaking = switches->slots;
+    least = least < 0 ? 0 : least < evicted ? least : evicted;
+    for (switches->offload_params = least; switches->offload_params <= evicted; switches->offload_params++)
+        AH_TRY(try_all(best, &tried, more, predictor));
+    return AH_OK;
+}
+
+/* From the policy's plans with and without recomputation: the slower one may gain more. Where no block of a plan is
+ * evicted all its chunks are where they are needed, whatever the quota. */
+static int find_any(struct moving_quota *best, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_candidates candidates = {0};
+    int status = ah__candidates_find(&candidates, predictor, budget);
+    for (size_t i = 0; i < candidates.count && status == AH_OK; i++) {
+        struct ah_plan plan = candidates.list[i].plan;
+        if (plan.switches.offload_params == 0)
+            continue;
+        status = ah__plan_choose_overtaking(&plan.step_ns, &plan, predictor);
+        if (status == AH_OK)
+            status = moving_quota_find(best, &plan, predictor);
+    }
+    ah__free(candidates.list);
+    return status;
+}
+
+static int measure(struct ah_evaluation *out, const struct moving_quota *found, const struct ah_predictor *predictor)
+{
+    struct relaxed relaxed = {.early = found->early, .hidden = found->hidden};
+    struct ah_predictor moving = relax(&relaxed, predictor);
+    out->plan = found->plan;
+    ah__plan_bound(&out->plan, &moving);
+    return ah__evaluation_measure(out, &moving);
+}
+
+int moving_quota_evaluate(struct ah_evaluation *out, const struct ah_evaluation *fixed,
+                          const struct ah_partition *partition, const struct ah_profile *profile,
+                          const struct ah_budget *budget)
+{
+    struct ah_predictor predictor;
+    struct moving_quota found = {.plan = fixed->plan};
+    *out = *fixed;
+    snprintf(out->policy, sizeof out->policy, "%s", MOVING_QUOTA_NAME);
+    if (!fixed->fits)
+        return AH_OK;
+    AH_TRY(ah__predictor_init(&predictor, partition, profile, fixed->policy));
+    predictor.rule = budget->rule;
+    int status = find_any(&found, &predictor, budget);
+    if (status == AH_OK && found.plan.step_ns < fixed->plan.step_ns)
+        status = measure(out, &found, &predictor);
+    ah__predictor_fini(&predictor);
+    return status;
+}

@@ -142,6 +142,7 @@ struct ah_plan {
     int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
     int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
     enum ah_lane bound_lane;   /* the busiest lane */
+    int64_t bound_contention_ns; /* nor while lanes slow each other down as measured; 0: nobody asked */
     int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
     char policy[24];           /* one of ah_policy_names() */
     uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */

@@ -1,10 +1,8 @@
 #include <Cbc_C_Interface.h>
 #include <math.h>
-#include <signal.h>
 
-#include "base/alloc.h"
-#include "base/guard.h"
 #include "plan/cost.h"
+#include "plan/solver.h"
 
 static double step_seconds(const struct ah_cost_model *model, struct ah_cpo s)
 {
@@ -205,18 +203,8 @@ static void solve(void *context)
 
 int ah__cost_solve_milp(struct ah_cpo *best, double *seconds, const struct ah_cost_model *model)
 {
-    /* Some eight times what CBC takes, which asserts, or frees twice, when it is refused memory in the middle. */
-    enum { ROOM_BYTES = 16 << 20 };
     struct milp milp = {model, {.seconds = INFINITY}};
-    AH_TRY(ah__room(ROOM_BYTES));
-    /* CBC takes over SIGINT while it runs and returns it without its flags, or not at all when it throws; the program's
-     * own handler is put back whole. */
-    struct sigaction handler;
-    sigaction(SIGINT, NULL, &handler);
-    int status = ah__guard_run("integer program", solve, &milp);
-    sigaction(SIGINT, &handler, NULL);
-    if (status != AH_OK)
-        return status;
+    AH_TRY(ah__solver_run(solve, &milp));
     if (isinf(milp.answer.seconds))
         return fail_infeasible(model);
     *best = milp.answer.s;

@@ -103,6 +103,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (spec && !(given & AH_PLAN_GIVEN_OVERTAKING))
         AH_TRY(ah__plan_choose_overtaking(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
+    AH_TRY(ah__plan_bound_contention(plan, predictor));
     return ah__plan_within(plan, budget) ? AH_OK : over_budget(plan, budget);
 }
 

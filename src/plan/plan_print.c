@@ -142,6 +142,10 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
         ah__buf_printf(buf, "  %-14s  %s, the %s lane (longest cycle %s)\n", "", lane, name, cycle);
     else
         ah__buf_printf(buf, "  %-14s  %s, the longest cycle (%s lane %s)\n", "", cycle, name, lane);
+    if (plan->bound_contention_ns > plan->bound_ns)
+        ah__buf_printf(buf, "  %-14s  %s (%.3f x), as lanes that run at once slow each other down\n", "",
+                       format_ns(step, sizeof step, plan->bound_contention_ns),
+                       (double)plan->step_ns / (double)plan->bound_contention_ns);
 }
 
 static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)

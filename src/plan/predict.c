@@ -150,7 +150,7 @@ static int64_t activations_ns(const struct ah_switches *switches, const int64_t 
     return sum;
 }
 
-static int64_t lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
+int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     switch (lane) {
@@ -227,7 +227,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
         leave = b.h + (above + 1) * b.b + again_ns(switches, predictor, (int)(blocks - above)) + offload.b;
     else
         leave = b.h + blocks * b.b + again_ns(switches, predictor, 1) + b.e + offload.e;
-    return lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
+    return ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
 /* The same of the stages through which states stream. */
@@ -274,7 +274,7 @@ static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_p
 {
     if (ah__ranks(switches) == 1 || ah__gathers_ahead(switches))
         return 0;
-    return lane_ns(switches, predictor, AH_LANE_COMPUTE) +
+    return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
            2 * (switches->layers - switches->offload_params) * times(predictor, AH_ITEM_GATHER).b;
 }
 
@@ -290,7 +290,7 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
     const struct ah_switches *switches = &plan->switches;
     plan->bound_lane_ns = 0;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
-        int64_t ns = lane_ns(switches, predictor, (enum ah_lane)lane);
+        int64_t ns = ah__plan_lane_ns(switches, predictor, (enum ah_lane)lane);
         if (ns <= plan->bound_lane_ns)
             continue;
         plan->bound_lane_ns = ns;
@@ -313,7 +313,7 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
         return plan->bound_ns;
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = times(predictor, AH_ITEM_PREFETCH);
-    int64_t host = lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h + switches->layers * f.b + b.h +
+    int64_t host = ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + f.e + f.h + switches->layers * f.b + b.h +
                    (switches->head_on_host ? 0 : b.b);
     int64_t link = switches->offload_optimizer * fetch.b + f.b + f.h + b.h + switches->layers * b.b;
     return max_ns(plan->bound_ns, max_ns(host, link));
@@ -387,7 +387,7 @@ static int simulate_watched(int64_t *step_ns, struct watch *watch, const struct 
                             const struct ah_predictor *predictor, int iterations)
 {
     struct ah_drive drive = {.completed = watch_compute, .completed_context = watch};
-    watch->work_ns = lane_ns(&plan->switches, predictor, AH_LANE_COMPUTE);
+    watch->work_ns = ah__plan_lane_ns(&plan->switches, predictor, AH_LANE_COMPUTE);
     watch->costs = &predictor->costs;
     AH_TRY(simulate(&drive, plan, predictor, iterations));
     *step_ns = watched_ns(watch);

@@ -468,6 +468,8 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
     int status = ah__plan_search(&plan, &report, &predictor, budget);
     if (status == AH_OK)
         status = compare_resident(&plan, &predictor, budget);
+    if (status == AH_OK)
+        status = ah__plan_bound_contention(&plan, &predictor);
     ah__predictor_fini(&predictor);
     if (status == AH_OK)
         *out = plan;

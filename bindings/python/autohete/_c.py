@@ -237,6 +237,7 @@ class ah_plan(Structure):
         ("bound_lane_ns", c_int64),
         ("bound_cycle_ns", c_int64),
         ("bound_lane", c_int),
+        ("bound_contention_ns", c_int64),
         ("resident_ns", c_int64),
         ("policy", c_char * 24),
         ("signature", c_uint64),

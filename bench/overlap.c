@@ -49,7 +49,8 @@ static void row(const struct bench *bench, const char *text, int rounds)
            autohete / 1e6, fifo / 1e6, bench_quantile(ratio, (size_t)rounds, 0.5),
            (double)plan[0].bound_lane_ns / 1e6, (double)plan[0].bound_cycle_ns / 1e6,
            (double)plan[0].bound_contention_ns / 1e6, (double)plan[0].step_ns / 1e6,
-           autohete / (double)plan[0].bound_ns, autohete / contended_ns, 100 * last.busy[0], 100 * last.busy[1], 100 * last.busy[2], 100 * last.busy[3]);
+           autohete / (double)plan[0].bound_ns, autohete / contended_ns, 100 * last.busy[0], 100 * last.busy[1],
+           100 * last.busy[2], 100 * last.busy[3]);
 }
 
 /* The link as the bottleneck, then the host optimizer: few tokens, a fast link. */
@@ -74,8 +75,8 @@ int main(int argc, char **argv)
         printf("%d rounds of %d steps; ms per step; bound (a) busiest lane, (b) longest cycle, (c) of lanes that slow "
                "each other down;\nah/bnd: over (a) and (b), ah/(c): over all three; busy %% of compute h2d d2h host\n",
                rounds, STEPS);
-        printf("%-18s %8s %8s %8s %8s %7s %7s %8s %7s %7s\n", "plan", "autohete", "fifo", "fifo/ah", "(a)", "(b)", "(c)",
-               "sim", "ah/bnd", "ah/(c)");
+        printf("%-18s %8s %8s %8s %8s %7s %7s %8s %7s %7s\n", "plan", "autohete", "fifo", "fifo/ah", "(a)", "(b)",
+               "(c)", "sim", "ah/bnd", "ah/(c)");
         for (size_t i = 0; i < AH_LENGTH(plans); i++)
             row(&bench, plans[i], rounds);
         printf("\n");

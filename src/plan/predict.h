@@ -39,11 +39,11 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
 /* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: the busiest lane, and cycles between iterations. Where
  * nothing streams, in constant time. */
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
-/* Fills bound_contention_ns: what no schedule of the plan can beat while lanes slow each other down as the profile says,
- * by a linear program (contention.c), which takes milliseconds. AH_ENOMEM. */
-int ah__plan_bound_contention(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
+/* Fills bound_contention_ns, by a linear program (contention.c), which takes milliseconds: what no schedule of the plan
+ * can beat while lanes slow each other down as the profile says. AH_ENOMEM. */
+int ah__plan_bound_contention(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The steady-state step time by simulating `iterations` of them, from 3 to AH_PREDICT_ITERATIONS. */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);

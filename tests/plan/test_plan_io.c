@@ -382,6 +382,7 @@ static void table_of_the_example(void **state)
                               "  second fetch    up to 2 backward steps before it is needed\n"
                               "  step time       123.4 ms predicted, 1.028 x what no schedule can beat:\n"
                               "                  120.0 ms, the host lane (longest cycle 98.0 ms)\n"
+                              "                  121.0 ms (1.020 x), as lanes that run at once slow each other down\n"
                               "  recompute: keeps only its input, makes its activations again for backward\n"
                               "  selective: keeps products and attention, makes all else again for backward\n"
                               "  fetched twice: gives its parameters back after forward, fetches them again\n"

@@ -31,8 +31,8 @@ int moving_quota_room_bytes(int64_t *bytes, const struct ah_plan *plan, const st
  * there is room for, at most one for each block that is evicted and two. */
 int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, const struct ah_predictor *predictor);
 
-/* What ah_plan_evaluate would give for such a quota; `fixed` is what it gives for patrickstar. Where no block is evicted
- * the same but for the name, and nothing is simulated. */
+/* What ah_plan_evaluate would give for such a quota; `fixed` is what it gives for patrickstar. Where that evicts no
+ * block, with or without recomputation, the same but for the name, and nothing is simulated. */
 int moving_quota_evaluate(struct ah_evaluation *out, const struct ah_evaluation *fixed,
                           const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget);

@@ -19,9 +19,9 @@ const struct paper_variant paper_variants[PAPER_VARIANTS] = {
 };
 
 static const char *const colours[PAPER_POLICIES] = {
-    [PAPER_ZERO] = "#9aa5b1",       [PAPER_PATRICKSTAR] = "#e3a857", [PAPER_STRONGHOLD] = "#5b8fd0",
-    [PAPER_BEST] = "#a9c4e6",       [PAPER_FIFO] = "#8fcdb0",        [PAPER_PLAIN] = "#4aa883",
-    [PAPER_AUTOHETE] = "#0f7a55",
+    [PAPER_ZERO] = "#9aa5b1",       [PAPER_PATRICKSTAR] = "#e3a857", [PAPER_MOVING] = "#f0c98b",
+    [PAPER_STRONGHOLD] = "#5b8fd0", [PAPER_BEST] = "#a9c4e6",        [PAPER_FIFO] = "#8fcdb0",
+    [PAPER_PLAIN] = "#4aa883",      [PAPER_AUTOHETE] = "#0f7a55",
 };
 static const int swept[PAPER_SWEPT][2] = {{6, 10}, {4, 6}}; /* models over batch, over memory */
 static struct paper_results results;
@@ -119,7 +119,8 @@ static void save_figure(const char *folder, const char *name, const struct paper
     for (int policy = 0; policy < PAPER_POLICIES; policy++) {
         for (size_t i = 0; i < plot->points; i++)
             y[policy][i] = cells[i].of[policy].fits ? cells[i].of[policy].tflops_model : NAN;
-        plot->series[policy] = (struct plot_series){paper_systems[policy].name, colours[policy], y[policy]};
+        plot->series[policy] = (struct plot_series){paper_systems[policy].name, colours[policy], y[policy],
+                                                    .bound = policy == PAPER_MOVING};
     }
     plot->series_count = PAPER_POLICIES;
     snprintf(path, sizeof path, "%s/%s.csv", folder, name);

@@ -3,10 +3,12 @@
 #include <math.h>
 
 #include "bench.h"
+#include "moving_quota.h"
 
 const struct paper_system paper_systems[PAPER_POLICIES] = {
     [PAPER_ZERO] = {"zero-offload", "ZeRO-Offload", "ZeRO-Offload"},
     [PAPER_PATRICKSTAR] = {"patrickstar", "PatrickStar", "PatrickStar"},
+    [PAPER_MOVING] = {MOVING_QUOTA_NAME, "PatrickStar, moving quota (bound)", "PatrickStar, moving quota (bound)"},
     [PAPER_STRONGHOLD] = {"stronghold", "StrongHold", "StrongHold"},
     [PAPER_BEST] = {"stronghold-best", "StrongHold, best W", "StrongHold, best W"},
     [PAPER_FIFO] = {"autohete-fifo", "AutoHete w/o PS", "itself without priorities"},
@@ -74,6 +76,16 @@ static double same_plan(const struct ah_evaluation *ours, const struct bench *be
     return (double)step_ns / (double)ours->plan.step_ns;
 }
 
+static void evaluate_all(struct paper_cell *cell, const struct bench *bench, const struct ah_budget *budget)
+{
+    struct ah_evaluation *of = cell->of;
+    for (int p = 0; p < PAPER_POLICIES; p++)
+        if (p != PAPER_MOVING)
+            BENCH(ah_plan_evaluate(&of[p], bench->partition, bench->profile, budget, paper_systems[p].policy));
+    BENCH(moving_quota_evaluate(&of[PAPER_MOVING], &of[PAPER_PATRICKSTAR], bench->partition, bench->profile, budget));
+    cell->same_plan = same_plan(&of[PAPER_AUTOHETE], bench);
+}
+
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
 {
     char model[64];
@@ -100,9 +112,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     out->adam_params_per_s = point->ranks * (double)bench.profile->params[AH_CLASS_BLOCK] / point->ranks * 1e9 /
                              (double)bench.profile->costs.ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK];
     describe(out, &bench);
-    for (int p = 0; p < PAPER_POLICIES; p++)
-        BENCH(ah_plan_evaluate(&out->of[p], bench.partition, bench.profile, &budget, paper_systems[p].policy));
-    out->same_plan = same_plan(&out->of[PAPER_AUTOHETE], &bench);
+    evaluate_all(out, &bench, &budget);
     bench_close(&bench);
     ah_hardware_free(hardware);
 }

@@ -5,10 +5,12 @@
 
 #include "autohete.h"
 
-/* PAPER_BEST: StrongHold with the fastest window; PAPER_PLAIN: AutoHete as published. */
+/* PAPER_MOVING: the shortest step of PatrickStar under any quota that changes with the moment, a bound (moving_quota.h)
+ * and no policy; PAPER_BEST: StrongHold with the fastest window; PAPER_PLAIN: AutoHete as published. */
 enum paper_policy {
     PAPER_ZERO,
     PAPER_PATRICKSTAR,
+    PAPER_MOVING,
     PAPER_STRONGHOLD,
     PAPER_BEST,
     PAPER_FIFO,
@@ -16,7 +18,8 @@ enum paper_policy {
     PAPER_AUTOHETE,
     PAPER_POLICIES
 };
-/* As `--policy` knows it, as a column or a series is called, and as what AutoHete is compared with. */
+/* As `--policy` knows it (but for PAPER_MOVING), as a column or a series is called, and as what AutoHete is compared
+ * with. */
 struct paper_system {
     const char *policy, *name, *over;
 };

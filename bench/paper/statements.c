@@ -5,6 +5,8 @@
 #include "paper/claims.h"
 #include "paper/findings.h"
 
+static const char *const machines[PAPER_MACHINES] = {"one GPU", "four GPUs"};
+
 /* Of its device memory at the point of a sweep that is `x`; 0: no such point. */
 static double part_at(const struct paper_sweep *sweep, double x, enum paper_policy policy)
 {
@@ -17,7 +19,6 @@ static double part_at(const struct paper_sweep *sweep, double x, enum paper_poli
 
 static void speeds(struct ah_buf *buf, const struct paper_results *results, int world)
 {
-    static const char *const machines[PAPER_MACHINES] = {"one GPU", "four GPUs"};
     for (int machine = 0; machine < PAPER_MACHINES; machine++)
         for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++) {
             char name[80];
@@ -60,13 +61,26 @@ static void small_memory(struct ah_buf *buf, const struct paper_results *results
 /* AutoHete over itself as published: at least 1.3 at DeepSpeed's rate, 1.05 at ours. */
 static void own_gain(struct ah_buf *buf, const struct paper_results *results, int world)
 {
-    static const char *const machines[PAPER_MACHINES] = {"Over itself as published, one GPU,",
-                                                         "Over itself as published, four GPUs,"};
     const double aims[PAPER_RATES] = {1.05, 1.3, 1.05};
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
+        char what[64];
         struct paper_spread spread = paper_spread_of(results->models[world][machine][1], PAPER_PLAIN);
+        snprintf(what, sizeof what, "Over %s, %s,", paper_systems[PAPER_PLAIN].over, machines[machine]);
         if (spread.count)
-            paper_claim_gain(buf, machines[machine], spread.mean, spread.most, aims[world % PAPER_RATES]);
+            paper_claim_gain(buf, what, spread.mean, spread.most, aims[world % PAPER_RATES]);
+    }
+}
+
+/* Over all models that fit at batch 8, as the ratios. */
+static void quotas(struct ah_buf *buf, const struct paper_results *results, int world)
+{
+    for (int machine = 0; machine < PAPER_MACHINES; machine++) {
+        const struct paper_cell *cells = results->models[world][machine][1];
+        struct paper_spread over = paper_spread_of(cells, PAPER_MOVING), part = {0};
+        for (int model = 0; model < PAPER_MODELS; model++)
+            paper_spread_add(&part, 1 - paper_ratio(&cells[model], PAPER_MOVING) /
+                                            paper_ratio(&cells[model], PAPER_PATRICKSTAR));
+        paper_claim_quota(buf, machines[machine], part.most, over.count ? over.mean : NAN);
     }
 }
 
@@ -113,6 +127,7 @@ void paper_statements(struct ah_buf *buf, const struct paper_results *results)
         own_gain(buf, results, world);
         limits(buf, results, world);
         small_memory(buf, results, world);
+        quotas(buf, results, world);
         windows(buf, results, world);
         fastest(buf, results, world);
     }

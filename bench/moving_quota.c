@@ -63,14 +63,35 @@ static void keep(struct moving_quota *best, const struct moving_quota *tried)
         *best = *tried;
 }
 
-/* With each number of blocks that come back early and each that gradients make room for. */
+int64_t moving_quota_least_ns(const struct moving_quota *quota, const struct ah_predictor *predictor)
+{
+    const struct ah_switches *switches = &quota->plan.switches;
+    const struct ah_costs *costs = &predictor->costs;
+    int demanded = switches->offload_params - quota->early;
+    int64_t ns = switches->checkpoint * costs->recompute_ns[AH_CLASS_BLOCK] +
+                 switches->offload_params * costs->ns[AH_ITEM_REFETCH][AH_CLASS_BLOCK] +
+                 (demanded > 0 ? demanded : 0) * costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK];
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int all = class == AH_CLASS_BLOCK ? switches->layers : 1;
+        int on_host = class == AH_CLASS_BLOCK ? switches->offload_optimizer : 1;
+        ns += all * (costs->ns[AH_ITEM_FORWARD][class] + costs->ns[AH_ITEM_BACKWARD][class]) +
+              on_host * costs->ns[AH_ITEM_UPDATE_HOST][class];
+    }
+    return ns;
+}
+
+/* With each number of evicted blocks that come back early and each that gradients make room for, unless no step of them
+ * can be the shortest. */
 static int try_all(struct moving_quota *best, struct moving_quota *tried, int most,
                    const struct ah_predictor *predictor)
 {
     struct relaxed relaxed;
     struct ah_predictor moving = relax(&relaxed, predictor);
-    for (tried->early = 0; tried->early <= most; tried->early++)
+    int evicted = tried->plan.switches.offload_params, blocks = most < evicted ? most : evicted;
+    for (tried->early = 0; tried->early <= blocks; tried->early++)
         for (tried->hidden = 0; tried->hidden <= most; tried->hidden++) {
+            if (moving_quota_least_ns(tried, predictor) >= best->plan.step_ns)
+                break;
             relaxed.early = tried->early;
             relaxed.hidden = tried->hidden;
             AH_TRY(ah__plan_step_ns(&tried->plan.step_ns, &tried->plan, &moving, AH_PREDICT_ITERATIONS));

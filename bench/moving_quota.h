@@ -27,6 +27,11 @@ struct moving_quota {
 /* Of a plan's device memory what is no model data, under the predictor's rule. AH_ENOMEM. */
 int moving_quota_room_bytes(int64_t *bytes, const struct ah_plan *plan, const struct ah_predictor *predictor);
 
+/* What no step of it is below, whatever gradients make room for: updates on the host begin when backward is over and
+ * end before forward begins, and nothing computes while a block is fetched on demand, so that the times of these add
+ * up. */
+int64_t moving_quota_least_ns(const struct moving_quota *quota, const struct ah_predictor *predictor);
+
 /* Takes for *best whatever is faster: `plan`, predicted and patrickstar's, or the fastest with more slots, as many as
  * there is room for, at most one for each block that is evicted and two. */
 int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, const struct ah_predictor *predictor);

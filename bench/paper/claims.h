@@ -28,7 +28,7 @@ void paper_claim_window(struct ah_buf *buf, const char *where, int blocks, int f
 
 /* What a quota that changes with the moment could give PatrickStar: the part of its step that it saves at most, and
  * AutoHete's mean speed over it then. NaN (nothing fits): no sentence. */
-void paper_claim_quota(struct ah_buf *buf, const char *machine, double part, double mean);
+void paper_claim_quota(struct ah_buf *buf, const char *where, double part, double mean);
 
 /* Which system is the fastest of those compared: `names` and `speeds` of `count`. */
 void paper_claim_fastest(struct ah_buf *buf, const char *where, const char *const *names, const double *speeds,

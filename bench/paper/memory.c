@@ -168,7 +168,8 @@ static void draw(const char *folder, const struct figure *figure, const struct b
                         .points = MOMENTS,
                         .series_count = 2,
                         .all_fit = true,
-                        .series = {{"nothing done", "#9aa5b1", y[0]}, {figure->treated, "#0f7a55", y[1]}}};
+                        .series = {{"nothing done", "#9aa5b1", y[0], false},
+                                   {figure->treated, "#0f7a55", y[1], false}}};
     snprintf(path, sizeof path, "%s/%s.svg", folder, figure->name);
     BENCH(plot_save(&plot, path));
 }

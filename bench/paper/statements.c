@@ -71,16 +71,17 @@ static void own_gain(struct ah_buf *buf, const struct paper_results *results, in
     }
 }
 
-/* Over all models that fit at batch 8, as the ratios. */
 static void quotas(struct ah_buf *buf, const struct paper_results *results, int world)
 {
     for (int machine = 0; machine < PAPER_MACHINES; machine++) {
+        char where[32];
         const struct paper_cell *cells = results->models[world][machine][1];
         struct paper_spread over = paper_spread_of(cells, PAPER_MOVING), part = {0};
         for (int model = 0; model < PAPER_MODELS; model++)
             paper_spread_add(&part, 1 - paper_ratio(&cells[model], PAPER_MOVING) /
                                             paper_ratio(&cells[model], PAPER_PATRICKSTAR));
-        paper_claim_quota(buf, machines[machine], part.most, over.count ? over.mean : NAN);
+        snprintf(where, sizeof where, "%s, batch 8", machines[machine]);
+        paper_claim_quota(buf, where, part.most, over.count ? over.mean : NAN);
     }
 }
 

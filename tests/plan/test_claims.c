@@ -78,13 +78,13 @@ static void a_quota_gains_something_or_nothing(void **state)
 {
     (void)state;
     paper_claim_quota(&buf, "one GPU", 0.05, 1.93);
-    assert_said("- **A quota that moves with the moment** would shorten PatrickStar's step on one GPU by at most 5.0%; "
+    assert_said("- **A quota that moves with the moment, one GPU,** would shorten PatrickStar's step by at most 5.0%; "
                 "AutoHete would still be at least 1.93 times as fast.\n");
     paper_claim_quota(&buf, "one GPU", 0.05, 0.97);
-    assert_said("- **A quota that moves with the moment** would shorten PatrickStar's step on one GPU by at most 5.0%; "
+    assert_said("- **A quota that moves with the moment, one GPU,** would shorten PatrickStar's step by at most 5.0%; "
                 "AutoHete might be only 0.97 times as fast.\n");
     paper_claim_quota(&buf, "four GPUs", 0, 1.58);
-    assert_said("- **A quota that moves with the moment** would give PatrickStar nothing on four GPUs.\n");
+    assert_said("- **A quota that moves with the moment, four GPUs,** would give PatrickStar nothing.\n");
     paper_claim_quota(&buf, "four GPUs", 0, NAN);
     assert_said("");
 }

@@ -105,11 +105,13 @@ static void blocks_come_back_early_and_gradients_make_room_where_that_is_faster(
         struct ah_budget budget = budget_draw(&world);
         assert_ok(ah__candidates_find(&candidates, &world.predictor, &budget));
         for (size_t i = 0; i < candidates.count; i++) {
-            struct moving_quota found = {.plan = {.step_ns = 0}};
-            struct ah_plan plan = candidates.list[i].plan;
+            struct moving_quota found = {.plan = {.step_ns = 0}}, own = {.plan = candidates.list[i].plan};
+            struct ah_plan plan = own.plan;
             assert_ok(ah__plan_choose_overtaking(&plan.step_ns, &plan, &world.predictor));
             assert_ok(moving_quota_find(&found, &plan, &world.predictor));
             assert_true(found.plan.step_ns <= plan.step_ns);
+            assert_true(moving_quota_least_ns(&own, &world.predictor) <= plan.step_ns);
+            assert_true(moving_quota_least_ns(&found, &world.predictor) <= found.plan.step_ns);
             early += found.early > 0;
             hidden += found.hidden > 0;
         }

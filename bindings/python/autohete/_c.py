@@ -417,6 +417,7 @@ class ah_train_options(Structure):
         ("eps", c_double),
         ("weight_decay", c_double),
         ("plan", c_char_p),
+        ("no_slower_than", c_char_p),
         ("policy", c_char_p),
         ("profile_path", c_char_p),
         ("profile", ah_profile_options),

@@ -173,14 +173,18 @@ struct ah_search_options {
 AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
                                const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                                const struct ah_search_options *options);
+/* Who is told what a user should know: one line, valid during the call. */
+struct ah_note {
+    void (*tell)(const char *line, void *context);
+    void *context;
+};
 /* Plans that ah_plan_save wrote, for a search to know: `paths` are files with commas between them, at most `most`; *count
  * are read into `out`. What the budget or the policy does not allow is left out, and `note` (null: nobody) is told why
- * in one line, valid during the call. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another model, batch
+ * for each. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another model, batch
  * or version. */
 AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
                          const struct ah_partition *partition, const struct ah_profile *profile,
-                         const struct ah_budget *budget, const char *policy,
-                         void (*note)(const char *line, void *context), void *context);
+                         const struct ah_budget *budget, const char *policy, const struct ah_note *note);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
  * selective=N,streamed=N,a=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file): completed,
  * checked against the budget and predicted. */

@@ -256,16 +256,16 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
 
 static void note(const char *line, void *context)
 {
-    if (context)
-        fprintf(context, "note: %s\n", line);
+    fprintf(context, "note: %s\n", line);
 }
 
 int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
                    const struct ah_budget *budget, const char *files, const char *policy, FILE *text)
 {
+    const struct ah_note noted = {note, text};
     *out = (struct ah_search_options){.known = known};
     return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
-                                 artefacts->profile, budget, policy, note, text)
+                                 artefacts->profile, budget, policy, text ? &noted : NULL)
                  : AH_OK;
 }
 

@@ -109,8 +109,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
 }
 
 static int load_known(struct ah_plan *out, int *count, int most, const char *paths,
-                      const struct ah_predictor *predictor, const struct ah_budget *budget,
-                      void (*note)(const char *line, void *context), void *context)
+                      const struct ah_predictor *predictor, const struct ah_budget *budget, const struct ah_note *note)
 {
     char path[4096], line[1024];
     for (const char *at = paths, *end; *at; at = *end ? end + 1 : end) {
@@ -132,7 +131,7 @@ static int load_known(struct ah_plan *out, int *count, int most, const char *pat
             out[(*count)++] = plan;
         else if (note) {
             ah__snprintf(line, sizeof line, "%s is left out: %s", path, ah_error());
-            note(line, context);
+            note->tell(line, note->context);
         }
     }
     return AH_OK;
@@ -140,13 +139,13 @@ static int load_known(struct ah_plan *out, int *count, int most, const char *pat
 
 int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
-                  void (*note)(const char *line, void *context), void *context)
+                  const struct ah_note *note)
 {
     struct ah_predictor predictor;
     *count = 0;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     predictor.rule = budget->rule;
-    int status = load_known(out, count, most, paths, &predictor, budget, note, context);
+    int status = load_known(out, count, most, paths, &predictor, budget, note);
     ah__predictor_fini(&predictor);
     return status;
 }

@@ -4,7 +4,7 @@
  * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
  * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
  * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
- * search goes some way downhill over all switches (improve.c, on all cores by descents.c), and from the best three of
+ * search goes some way downhill over all switches (improve.c, on all cores by descents.c), and from the best few of
  * those to the end, with leaps. All of that happens first without states that stream, activations that leave and a
  * place that embedding and head share, then with the second of these, then also with the first, then with all three.
  * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
@@ -23,13 +23,23 @@
 /* Items of candidates that are simulated at most. */
 enum { VISIT_ITEMS = 250000 };
 /* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
-static const struct round {
-    int plans, plans_deep;
+enum { ROUNDS = 3 };
+struct round {
+    int plans;
     struct ah_effort effort;
-} rounds[] = {{12, 12, {.items = 40000}},
-              {4, 8, {.items = 160000}},
-              {3, 4, {.items = 350000, .leaps = 1600, .stream = 1}}};
-enum { DEEP = 100, DEEPEST = 224 }; /* blocks */
+};
+/* Up to so many blocks, of all the models of bench/search, as far as still gained something there; beyond that what
+ * leaves planning 96 blocks within 0.4 s on two cores; and then, where no time is asked for but 5 s for 500, further. */
+enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
+static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
+                                                    {4, {.items = 160000}},
+                                                    {4, {.items = 250000, .leaps = 1600, .stream = 1}}},
+                          rounds[ROUNDS] = {{8, {.items = 20000}},
+                                            {4, {.items = 80000}},
+                                            {2, {.items = 300000, .leaps = 1600, .stream = 1}}},
+                          rounds_deep[ROUNDS] = {{12, {.items = 40000}},
+                                                 {8, {.items = 160000}},
+                                                 {4, {.items = 350000, .leaps = 1600, .stream = 1}}};
 
 /* Plans of deep models are more, and each takes longer: so many more simulations, up to where that would take too
  * long. */
@@ -253,7 +263,7 @@ static bool has_turn(const struct ah_switches *switches, const struct ah_predict
 }
 
 /* Downhill from the best plan of each kind and the known plans that have their turn, and from `best` unless its layers
- * are 0: of many a little, of few more, of three to the end. */
+ * are 0: of many a little, of few more, of fewer still to the end. */
 static int improve(struct ah_plan *best, const struct ways *ways, const struct ah_predictor *predictor)
 {
     struct ah_plan plans[PLANS_MOST];
@@ -268,10 +278,11 @@ static int improve(struct ah_plan *best, const struct ways *ways, const struct a
     for (int i = 0; i < ways->known->count; i++)
         if (has_turn(&ways->known->plans[i].switches, predictor))
             plans[count++] = ways->known->plans[i];
-    for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
-        bool deep = predictor->partition->layers > DEEP;
-        count = choose(plans, count, deep ? rounds[round].plans_deep : rounds[round].plans);
-        struct ah_effort effort = rounds[round].effort;
+    for (int i = 0; i < ROUNDS; i++) {
+        int layers = predictor->partition->layers;
+        const struct round *round = &(layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow)[i];
+        count = choose(plans, count, round->plans);
+        struct ah_effort effort = round->effort;
         effort.items = items_of(predictor, effort.items);
         AH_TRY(ah__descents_run(ways->descents, plans, count, ways->trials, predictor, ways->floor_ns, &effort));
     }

@@ -396,10 +396,11 @@ static int known_find(struct ah_plan *known, int *count, int most, const struct 
 {
     char *path;
     const struct ah_train_options *options = session->options;
+    const struct ah_note noted = {note, (void *)session};
     *count = 0;
     if (options->no_slower_than)
         AH_TRY(ah_plans_load(known, count, most - 1, options->no_slower_than, session->partition, session->profile,
-                             &session->budget, policy_of(session), note, (void *)session));
+                             &session->budget, policy_of(session), &noted));
     if (!session->resumed.folder)
         return AH_OK;
     AH_TRY(ah__sprintf(&path, "%s/plan.json", session->resumed.run_folder));

@@ -177,9 +177,14 @@ static int too_small(const struct ah_candidates *candidates, const struct ah_pre
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_candidates candidates = {0};
-    int status = ah__candidates_find(&candidates, predictor, budget);
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_descents *descents;
+    AH_TRY(ah__descents_new(&descents, predictor));
+    int status = ah__candidates_find(&candidates, &trials, descents);
     *fits = candidates.count > 0;
     ah__free(candidates.list);
+    ah__trials_fini(&trials);
+    ah__descents_free(descents);
     return status;
 }
 
@@ -319,6 +324,11 @@ static int find(struct ah_plan *best, struct ah_search_report *report, struct ah
 {
     struct ah_starts starts = {.visited = {0}};
     const struct ah_predictor *predictor = trials->predictor;
+    AH_TRY(ah__candidates_find(candidates, trials, descents));
+    if (candidates->count == 0 && known->count == 0) {
+        report_least(report, candidates, trials->budget);
+        return too_small(candidates, predictor, trials->budget);
+    }
     bool whole = predictor->partition->layers <= AH_CANDIDATES_WHOLE_LAYERS;
     if (candidates->count)
         AH_TRY(ah__visit(&starts, report, candidates, trials, descents,
@@ -344,11 +354,6 @@ static int search(struct ah_plan *best, struct ah_search_report *report, struct 
     struct ah_known known;
     struct ah_descents *descents;
     AH_TRY(ah__known_find(&known, trials, options));
-    AH_TRY(ah__candidates_find(candidates, trials->predictor, trials->budget));
-    if (candidates->count == 0 && known.count == 0) {
-        report_least(report, candidates, trials->budget);
-        return too_small(candidates, trials->predictor, trials->budget);
-    }
     AH_TRY(ah__descents_new(&descents, trials->predictor));
     int status = find(best, report, candidates, trials, &known, descents);
     ah__descents_free(descents);

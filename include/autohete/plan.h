@@ -178,10 +178,10 @@ struct ah_note {
     void (*tell)(const char *line, void *context);
     void *context;
 };
-/* Plans that ah_plan_save wrote, for a search to know: `paths` are files with commas between them, at most `most`; *count
- * are read into `out`. What the budget or the policy does not allow is left out, and `note` (null: nobody) is told why
- * for each. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another model, batch
- * or version. */
+/* Plans that ah_plan_save wrote, for a search to know: `paths` are files with commas between them, at most `most`, and
+ * *count of them are read into `out`. What the budget or the policy does not allow is left out, and `note` (null:
+ * nobody) is told why, in one line for each. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another
+ * model, batch or version. */
 AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
                          const struct ah_partition *partition, const struct ah_profile *profile,
                          const struct ah_budget *budget, const char *policy, const struct ah_note *note);

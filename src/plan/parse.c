@@ -116,9 +116,11 @@ static int load_known(struct ah_plan *out, int *count, int most, const char *pat
         end = at + strcspn(at, ",");
         size_t length = (size_t)(end - at);
         if (length == 0 || length >= sizeof path)
-            return ah__fail(AH_EINPUT, "--no-slower-than: found '%.200s', expected files of plans with commas between them", paths);
+            return ah__fail(AH_EINPUT, "--no-slower-than: found '%.200s', expected files of plans with commas between "
+                            "them", paths);
         if (*count == most)
-            return ah__fail(AH_EINPUT, "--no-slower-than: found more files in '%.200s', expected at most %d", paths, most);
+            return ah__fail(AH_EINPUT, "--no-slower-than: found more files in '%.200s', expected at most %d", paths,
+                            most);
         memcpy(path, at, length);
         path[length] = 0;
         struct ah_plan plan;

@@ -1,15 +1,15 @@
 /* The search for the best plan, scored by the simulator with the real scheduler.
  *
  * Candidates (candidates.c) are visited (visit.c) in the order of their lower bounds: some of each kind first, then
- * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
- * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
- * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
- * search goes some way downhill over all switches (improve.c, on all cores by descents.c), and from the best few of
- * those to the end, with leaps. All of that happens first without states that stream, activations that leave and a
- * place that embedding and head share, then with the second of these, then also with the first, then with all three.
- * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
- * search is measured by bench/search, how often more of something leads to a slower plan by bench/monotone: both
- * happen. */
+ * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not
+ * have won, or until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models'
+ * candidates are thinned, so better plans may lie between them: from the best plans of several kinds, and from known
+ * ones (known.c), those first that lie apart, the search goes some way downhill over all switches (improve.c, on all
+ * cores by descents.c), and from the best few of those to the end, with leaps. All of that happens first without states
+ * that stream, activations that leave and a place that embedding and head share, then with the second of these, then
+ * also with the first, then with all three. Limits count simulated items, not time, so that the same input gives the
+ * same plan. How far it stays behind a random search is measured by bench/search, how often more of something leads to
+ * a slower plan by bench/monotone: both happen. */
 #include "plan/search.h"
 
 #include <stdlib.h>
@@ -28,12 +28,12 @@ struct round {
     int plans;
     struct ah_effort effort;
 };
-/* Up to so many blocks, of all the models of bench/search, as far as still gained something there; beyond that what
- * leaves planning 96 blocks within 0.4 s on two cores; and then, where no time is asked for but 5 s for 500, further. */
+/* Up to SHALLOW blocks: as few from the start as with which bench/search finds what it found with more. Up to DEEP
+ * blocks: what leaves planning 96 of them within 0.4 s on two cores. Beyond that, where 500 may take 5 s, further. */
 enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
 static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
                                                     {4, {.items = 160000}},
-                                                    {4, {.items = 250000, .leaps = 1600, .stream = 1}}},
+                                                    {2, {.items = 300000, .leaps = 1600, .stream = 1}}},
                           rounds[ROUNDS] = {{8, {.items = 20000}},
                                             {4, {.items = 80000}},
                                             {2, {.items = 300000, .leaps = 1600, .stream = 1}}},

@@ -409,63 +409,6 @@ static void a_plan_for_a_machine(void **state)
     assert_refused("--profile: found it beside --hardware");
 }
 
-static double planned_ns(const char *options)
-{
-    run("plan --model %s/model.json --hardware %s --seq 32 --device-memory 2MiB --json %s", folder(), hardware(),
-        options);
-    assert_ran(0);
-    cJSON *tree = last_line_object();
-    double step_ns = number(tree, "step_ns");
-    cJSON_Delete(tree);
-    return step_ns;
-}
-
-/* A plan in more pieces than the search tries. */
-static void plans_that_are_no_slower(void **state)
-{
-    (void)state;
-    const char *at = folder();
-    char text[512];
-    snprintf(text, sizeof text, "--plan c=3,p=2,o=3,tiles=16 --out %s/known.json", at);
-    double known_ns = planned_ns(text);
-    snprintf(text, sizeof text, "--no-slower-than %s/known.json,%s/known.json", at, at);
-    assert_true(planned_ns(text) <= known_ns);
-    run("plan --model %s/model.json --hardware %s --seq 32 --no-slower-than %s/known.json --batch 2", at, hardware(), at);
-    assert_refused("known.json: signature: found");
-    run("plan --model %s/model.json --hardware %s --seq 32 --no-slower-than %s/none.json", at, hardware(), at);
-    assert_refused("none.json: cannot open");
-    run("plan --model %s/model.json --hardware %s --seq 32 --no-slower-than %s/known.json --plan resident", at,
-        hardware(), at);
-    assert_refused("--no-slower-than: found it beside --plan");
-    run("simulate --model %s/model.json --hardware %s --seq 32 --no-slower-than %s/known.json --policy zero-offload", at,
-        hardware(), at);
-    assert_ran(0);
-    assert_says(ran.out, "known.json is left out: policy: found zero-offload");
-}
-
-/* With more memory nothing is slower. */
-static void sweeps_of_memory_only_get_faster(void **state)
-{
-    (void)state;
-    double before_ns = INFINITY;
-    const cJSON *point;
-    run("simulate --model %s/model.json --hardware %s --seq 32 --sweep device-memory=1MiB:4MiB:256KiB --json", folder(),
-        hardware());
-    assert_ran(0);
-    cJSON *tree = last_line_object();
-    cJSON_ArrayForEach(point, cJSON_GetObjectItem(tree, "sweep"))
-    {
-        const cJSON *ours = entry(cJSON_GetObjectItem(point, "policies"), "autohete");
-        if (!cJSON_IsTrue(cJSON_GetObjectItem(ours, "fits")))
-            continue;
-        double step_ns = number(ours, "step_ns");
-        assert_true(step_ns <= before_ns);
-        before_ns = step_ns;
-    }
-    cJSON_Delete(tree);
-    assert_true(before_ns < INFINITY);
-}
-
 /* The same question about the device at hand, which is measured. */
 static void policies_on_the_device(void **state)
 {
@@ -650,8 +593,7 @@ AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_te
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(a_plan_for_a_machine),
               cmocka_unit_test(policies_on_the_device),
-              cmocka_unit_test(sweeps_of_a_machine), cmocka_unit_test(plans_that_are_no_slower),
-              cmocka_unit_test(sweeps_of_memory_only_get_faster),
+              cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(streams_that_are_gone_end_nothing),
               cmocka_unit_test(file_size_limit),
               cmocka_unit_test(devices_are_listed) GPU_TESTS)

@@ -2,8 +2,8 @@
  * more of one thing (device memory, host memory, speed of the link, of the host's optimizer, of the device). The search
  * is no exhaustive one and lists of work have anomalies, so that a larger budget or a faster part may lead to a slower
  * plan. Which of the two it was is told by the plan of the lesser machine on the better one ("kept"): where that is as
- * fast as it was, the search has missed it; where it is slower too, its schedule has an anomaly. Wherever the search was
- * slower it searches once more, and is told that plan: then anomalies alone may be left.
+ * fast as it was, the search has missed it; where it is slower too, its schedule has an anomaly. Wherever the search
+ * was slower it searches once more, and is told that plan: then anomalies alone may be left.
  *     monotone [--machines N] [--from N] [--model FILE] [--seq N] */
 #include "bench.h"
 

@@ -162,6 +162,30 @@ struct ah_budget {
 /* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
+/* What a search is told. */
+struct ah_search_options {
+    /* Plans of this partition that were made before, or for another machine or budget; borrowed. Only their switches
+     * and signatures are read. What comes out is never slower, as predicted for this profile, than any of these that
+     * is within the budget and that the policy can make; a published system's policy makes none but its own. */
+    const struct ah_plan *known;
+    int known_count;
+};
+/* The same with options (null: none). AH_ESTALE also for a known plan of another partition. */
+AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
+                               const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
+                               const struct ah_search_options *options);
+/* Who is told what a user should know: one line, valid during the call. */
+struct ah_note {
+    void (*tell)(const char *line, void *context);
+    void *context;
+};
+/* Plans that ah_plan_save wrote, for a search to know: `paths` are files with commas between them, at most `most`, and
+ * *count of them are read into `out`. What the budget or the policy does not allow is left out, and `note` (null:
+ * nobody) is told why, in one line for each. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another
+ * model, batch or version. */
+AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
+                         const struct ah_partition *partition, const struct ah_profile *profile,
+                         const struct ah_budget *budget, const char *policy, const struct ah_note *note);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
  * selective=N,streamed=N,a=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file): completed,
  * checked against the budget and predicted. */
@@ -317,6 +341,10 @@ struct ah_evaluation {
 };
 AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition,
                             const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+/* The same with options (null: none), as for ah_plan_search_with. */
+AH_API int ah_plan_evaluate_with(struct ah_evaluation *out, const struct ah_partition *partition,
+                                 const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
+                                 const struct ah_search_options *options);
 
 /* The policies there are, null-terminated: names and one-line descriptions. */
 AH_API const char *const *ah_policy_names(void);

@@ -70,6 +70,9 @@ struct ah_train_options {
     const char *nonfinite;       /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
     const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
+    const char *no_slower_than;  /* plan files with commas between them, to which a plan of "auto" is not slower, as
+                                  * ah_plans_load reads them; null: none. Resumed, it is not slower than the plan there
+                                  * was, where budget and policy still allow that */
     const char *policy;          /* one of ah_policy_names(); default "autohete" */
     const char *profile_path;    /* a saved profile, or null: measure */
     struct ah_profile_options profile; /* where profiles are kept; its `stop` is not read */

@@ -254,14 +254,39 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
     return AH_OK;
 }
 
+static void note(const char *line, void *context)
+{
+    fprintf(context, "note: %s\n", line);
+}
+
+int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
+                   const struct ah_budget *budget, const char *files, const char *policy, FILE *text)
+{
+    const struct ah_note noted = {note, text};
+    *out = (struct ah_search_options){.known = known};
+    return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
+                                 artefacts->profile, budget, policy, text ? &noted : NULL)
+                 : AH_OK;
+}
+
+static int search(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
+{
+    struct ah_plan known[AH_KNOWN_PLANS];
+    struct ah_search_options options;
+    int status = ah__known_load(&options, known, artefacts, &artefacts->budget, inputs->no_slower_than, inputs->policy,
+                                artefacts->text);
+    return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
+                                                 &artefacts->budget, inputs->policy, &options)
+                           : status;
+}
+
 static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = ah__artefacts_profile(artefacts, inputs);
     if (status != AH_OK)
         return status;
     if (strcmp(inputs->plan, "auto") == 0)
-        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget,
-                                inputs->policy);
+        status = search(artefacts, inputs);
     else
         status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
                                &artefacts->budget, inputs->policy);
@@ -328,10 +353,22 @@ static int choose_threads(struct ah_artefacts *artefacts, const struct ah_artefa
     return AH_OK;
 }
 
+int ah__known_check(const struct ah_artefact_inputs *inputs)
+{
+    bool by_hand = strcmp(inputs->plan, "auto") != 0, sizes = inputs->micro_batch == AH_MICRO_BATCH_AUTO;
+    bool splits = inputs->dev.threads == AH_THREADS_AUTO;
+    if (inputs->no_slower_than && (by_hand || sizes || splits))
+        return ah__out_fault("--no-slower-than: found it beside --%s, expected one of them",
+                             by_hand ? "plan" : sizes ? "micro-batch auto" : "threads auto");
+    return AH_OK;
+}
+
 int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = check_policy(inputs->policy);
     artefacts->budget = inputs->budget;
+    if (status == AH_OK)
+        status = ah__known_check(inputs);
     if (status != AH_OK)
         return status;
     if (inputs->dev.threads == AH_THREADS_AUTO)

@@ -6,6 +6,7 @@
 
 struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
+    const char *no_slower_than; /* plan files with commas between them; null: none */
     const char *hardware; /* a machine that is described, instead of the device; null: none */
     struct ah_dev_options dev;
     struct ah_budget budget;
@@ -36,6 +37,13 @@ struct ah_artefacts {
 int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
 /* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
 int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
+/* Plans that a search is to know: those of --no-slower-than, or none. Says on `text` (null: nowhere) what is left out.
+ * `known` is borrowed and has room for AH_KNOWN_PLANS. */
+enum { AH_KNOWN_PLANS = 16 };
+int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
+                   const struct ah_budget *budget, const char *files, const char *policy, FILE *text);
+/* AH_EINPUT where --no-slower-than stands beside what it cannot go with. */
+int ah__known_check(const struct ah_artefact_inputs *inputs);
 /* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
 void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
@@ -85,6 +93,9 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"policy", AH_ARG_TEXT, at_policy, "NAME", initial_policy,                                                         \
      "the policy; `autohete simulate --policy all` lists them" hint_policy, 0, 0, false},                              \
     AH_ARGS_PROFILE(at_profile, at_renew)
+#define AH_ARG_NO_SLOWER_THAN(at_files)                                                                                \
+    {"no-slower-than", AH_ARG_TEXT, at_files, "FILE,...", NULL,                                                        \
+     "saved plans that the one chosen may not be slower than, as predicted", 0, 0, false}
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
 #define AH_ARG_DTYPE(at_dtype, help) {"dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false}

@@ -49,7 +49,7 @@ static enum value value_of(const struct ah_arg *option)
         return VALUE_NONE;
     if (words_of(option))
         return VALUE_WORDS;
-    bool file = option->meta && (strcmp(option->meta, "FILE") == 0 || strcmp(option->meta, "PLAN") == 0);
+    bool file = option->meta && (strncmp(option->meta, "FILE", 4) == 0 || strcmp(option->meta, "PLAN") == 0);
     bool folder = option->meta && strcmp(option->meta, "DIR") == 0;
     return file ? VALUE_FILE : folder ? VALUE_FOLDER : VALUE_ANY;
 }

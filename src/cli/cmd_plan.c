@@ -20,6 +20,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), AT(inputs.renew), "auto", "autohete", "", ""),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "plan for a machine described in hardware/ or a file, instead of this one (dtype then: bf16)", 0, 0, false},
+    AH_ARG_NO_SLOWER_THAN(AT(inputs.no_slower_than)),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
      "say why this plan beats the integer program's and its neighbours", 0, 0, false},

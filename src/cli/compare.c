@@ -245,6 +245,7 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (point.batch != before.batch || point.seq != before.seq) {
         ah__artefacts_free(&compare->artefacts);
         compare->artefacts = (struct ah_artefacts){0};
+        memset(compare->before, 0, sizeof compare->before);
         status = compare->hardware ? estimate(&compare->artefacts, compare, &point)
                                    : measure(&compare->artefacts, compare, &point);
     }
@@ -261,12 +262,42 @@ int ah__compare_point(struct ah_compare *compare, int index)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static int evaluate(struct ah_evaluation *evaluations, const struct ah_compare *compare)
+/* What the user named. With one policy it is said what that leaves out. */
+static int known_load(struct ah_search_options *options, struct ah_plan *known, const struct ah_compare *compare,
+                      const char *policy, FILE *text)
+{
+    bool one = compare->policies[1] == NULL;
+    return ah__known_load(options, known, &compare->artefacts, &compare->budget, compare->inputs->no_slower_than,
+                          policy, one ? text : NULL);
+}
+
+int ah__compare_search(struct ah_compare *compare)
+{
+    struct ah_artefacts *artefacts = &compare->artefacts;
+    struct ah_plan known[AH_KNOWN_PLANS];
+    struct ah_search_options options;
+    int status = known_load(&options, known, compare, compare->policies[0], NULL);
+    return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
+                                                 &compare->budget, compare->policies[0], &options)
+                           : status;
+}
+
+/* A sweep goes upwards: with more memory no policy that searches is slower than before. */
+static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compare, FILE *text)
 {
     int status = AH_OK;
-    for (int i = 0; compare->policies[i] && status == AH_OK; i++)
-        status = ah_plan_evaluate(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
-                                  &compare->budget, compare->policies[i]);
+    for (int i = 0; compare->policies[i] && status == AH_OK; i++) {
+        struct ah_plan known[AH_KNOWN_PLANS + 1];
+        struct ah_search_options options;
+        status = known_load(&options, known, compare, compare->policies[i], text);
+        if (status == AH_OK && compare->before[i].switches.layers)
+            known[options.known_count++] = compare->before[i];
+        if (status == AH_OK)
+            status = ah_plan_evaluate_with(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
+                                           &compare->budget, compare->policies[i], &options);
+        if (status == AH_OK && evaluations[i].fits)
+            compare->before[i] = evaluations[i].plan;
+    }
     return status;
 }
 
@@ -334,7 +365,7 @@ static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *j
     struct ah_evaluation evaluations[AH_COMPARE_POLICIES];
     char label[80] = "", value[32];
     int count = ah__evaluation_count(compare->policies);
-    int status = evaluate(evaluations, compare);
+    int status = evaluate(evaluations, compare, text);
     if (status != AH_OK)
         return status;
     if (compare->sweep.name)

@@ -30,6 +30,8 @@ struct ah_compare {
     struct ah_point point;      /* the one the artefacts below were made for */
     struct ah_artefacts artefacts;    /* model, partition and profile of the point */
     struct ah_budget budget;    /* of one rank at the point */
+    struct ah_plan before[AH_COMPARE_POLICIES]; /* what won at the point before, of the same model and step; layers 0:
+                                                 * there is none */
 };
 
 /* Whether the options ask to compare: several policies, a machine or a sweep. */
@@ -41,6 +43,8 @@ int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *in
 void ah__compare_fini(struct ah_compare *compare);
 /* Makes the artefacts up to the profile for point `index` of the sweep, unless they are there already. */
 int ah__compare_point(struct ah_compare *compare, int index);
+/* The plan of the first policy for the point, into the artefacts. */
+int ah__compare_search(struct ah_compare *compare);
 /* Evaluates all policies at all points: the table on `text`, one JSON object as a line on `json` (null: none). */
 int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json);
 

@@ -199,54 +199,99 @@ static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan 
     return AH_OK;
 }
 
-/* Of both p and o about `many`, with the activations of `leaving` blocks on the host. */
-static int candidates_spread(struct ah_candidates *candidates, const struct ah_predictor *predictor,
-                             const struct ah_budget *budget, int many, int leaving)
+/* Places of embedding and head: bits say whether states of the one and of the other are on the host, and whether both
+ * share a place. */
+enum { PLACES_MOST = 8 };
+struct spread {
+    const struct ah_predictor *predictor;
+    const struct ah_budget *budget;
+    int many, leaving;
+    struct ah_candidates found[PLACES_MOST];
+};
+
+/* Of both p and o about `many`, with the activations of `leaving` blocks on the host and these places. */
+static int candidates_placed_so(void *context, int places, struct ah_trials *trials)
 {
+    struct spread *spread = context;
+    const struct ah_predictor *predictor = spread->predictor;
+    int many = spread->many;
+    (void)trials;
     int layers = predictor->partition->layers;
     struct ah_plan plan = {
         .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1,
-                     .offload_activations = leaving},
+                     .offload_activations = spread->leaving},
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
     struct ah_switches *switches = &plan.switches;
+    struct ah_candidates *found = &spread->found[places];
     bool whole = layers <= AH_CANDIDATES_WHOLE_LAYERS;
-    int all = predictor->policy->plain ? 1 : ah__plan_shares_ends(predictor) ? 8 : 4;
-    for (int places = 0; places < all; places++)
-        for (int o = 0; o <= layers; o = next_of(o, layers, many))
-            for (int p = 0; p <= o; p = next_of(p, o, many)) {
-                switches->offload_optimizer = o;
-                switches->offload_params = p;
-                switches->embedding_on_host = places & 1;
-                switches->head_on_host = places & 2;
-                switches->share_ends = places & 4;
-                if (!ah__switches_valid(switches))
-                    continue;
-                AH_TRY(whole ? candidates_exhausted(candidates, plan, predictor, budget)
-                             : candidates_streamed(candidates, plan, predictor, budget));
-            }
+    for (int o = 0; o <= layers; o = next_of(o, layers, many))
+        for (int p = 0; p <= o; p = next_of(p, o, many)) {
+            switches->offload_optimizer = o;
+            switches->offload_params = p;
+            switches->embedding_on_host = places & 1;
+            switches->head_on_host = places & 2;
+            switches->share_ends = places & 4;
+            if (!ah__switches_valid(switches))
+                continue;
+            AH_TRY(whole ? candidates_exhausted(found, plan, predictor, spread->budget)
+                         : candidates_streamed(found, plan, predictor, spread->budget));
+        }
     return AH_OK;
 }
 
-/* Where nothing fits among those that are looked at first, something may between them. */
-static int candidates_all(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+/* Behind what was found before, as if it had been found in that order. */
+static int candidates_add(struct ah_candidates *candidates, const struct ah_candidates *found,
                           const struct ah_budget *budget)
 {
+    const struct ah_plan *const least[] = {&found->least_host, &found->least_within, &found->least};
+    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + found->count,
+                    sizeof *candidates->list));
+    for (size_t i = 0; i < found->count; i++) {
+        struct ah_candidate *added = &candidates->list[candidates->count++];
+        *added = found->list[i];
+        added->number = candidates->count;
+    }
+    for (size_t i = 0; i < AH_LENGTH(least); i++)
+        if (least[i]->switches.layers)
+            note_least(candidates, least[i], budget);
+    return AH_OK;
+}
+
+/* All places at once. */
+static int candidates_spread(struct ah_candidates *candidates, struct ah_trials *trials, struct ah_descents *descents,
+                             int many, int leaving)
+{
+    const struct ah_predictor *predictor = trials->predictor;
+    struct spread spread = {.predictor = predictor, .budget = trials->budget, .many = many, .leaving = leaving};
+    int all = predictor->policy->plain ? 1 : ah__plan_shares_ends(predictor) ? PLACES_MOST : PLACES_MOST / 2;
+    int status = ah__descents_each(descents, candidates_placed_so, &spread, all, trials);
+    for (int places = 0; places < all; places++) {
+        if (status == AH_OK)
+            status = candidates_add(candidates, &spread.found[places], trials->budget);
+        ah__free(spread.found[places].list);
+    }
+    return status;
+}
+
+/* Where nothing fits among those that are looked at first, something may between them. */
+static int candidates_all(struct ah_candidates *candidates, struct ah_trials *trials, struct ah_descents *descents)
+{
     enum { MANY_OF_MORE = 20, MANY_LEAVING = 8, PARTS = 3 };
-    int layers = predictor->partition->layers, most = ah__plan_most_leaving(predictor);
-    AH_TRY(candidates_spread(candidates, predictor, budget, layers > MANY ? MANY_OF_MORE : MANY, 0));
+    int layers = trials->predictor->partition->layers, most = ah__plan_most_leaving(trials->predictor);
+    AH_TRY(candidates_spread(candidates, trials, descents, layers > MANY ? MANY_OF_MORE : MANY, 0));
     if (layers <= AH_CANDIDATES_WHOLE_LAYERS)
         return AH_OK;
     for (int leaving = next_of(0, most, PARTS); leaving <= most; leaving = next_of(leaving, most, PARTS))
-        AH_TRY(candidates_spread(candidates, predictor, budget, MANY_LEAVING, leaving));
+        AH_TRY(candidates_spread(candidates, trials, descents, MANY_LEAVING, leaving));
     if (candidates->count || layers <= MANY)
         return AH_OK;
-    return candidates_spread(candidates, predictor, budget, layers, 0);
+    return candidates_spread(candidates, trials, descents, layers, 0);
 }
 
-int ah__candidates_find(struct ah_candidates *candidates, const struct ah_predictor *predictor,
-                           const struct ah_budget *budget)
+int ah__candidates_find(struct ah_candidates *candidates, struct ah_trials *trials, struct ah_descents *descents)
 {
-    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, budget)
-                                                   : candidates_all(candidates, predictor, budget);
+    const struct ah_predictor *predictor = trials->predictor;
+    return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, trials->budget)
+                                                   : candidates_all(candidates, trials, descents);
 }

@@ -9,7 +9,7 @@
 #ifndef AH_PLAN_CANDIDATES_H
 #define AH_PLAN_CANDIDATES_H
 
-#include "plan/predict.h"
+#include "plan/descents.h"
 
 enum { AH_CANDIDATES_WHOLE_LAYERS = 6 }; /* models up to this are looked at whole */
 enum { AH_CANDIDATES_FEW_PIECES = 2 };   /* in which states stream, beside many */
@@ -32,10 +32,10 @@ struct ah_candidates {
     struct ah_plan least_within; /* the same among those that respect the device budget; layers 0: none does */
 };
 
-/* Adds to *candidates, zero at first; the caller frees the list. A published system brings its own placements.
- * AH_ENOMEM. */
-int ah__candidates_find(struct ah_candidates *candidates, const struct ah_predictor *predictor,
-                        const struct ah_budget *budget);
+/* Adds to *candidates, zero at first; the caller frees the list, also after a failure. For the predictor and the budget
+ * of the trials, on all cores; any number of them finds the same in the same order. A published system brings its own
+ * placements. AH_ENOMEM. */
+int ah__candidates_find(struct ah_candidates *candidates, struct ah_trials *trials, struct ah_descents *descents);
 
 /* A published system's index-th placement with all its switches but overtaking and both peaks, be it within a budget or
  * not; false: there are fewer. */

@@ -53,57 +53,74 @@ int ah__descents_new(struct ah_descents **out, const struct ah_predictor *predic
     return AH_OK;
 }
 
-/* One way down. */
-struct way {
-    struct ah_plan *plan;
+/* Work of one index. */
+struct share {
     struct ah_trials trials;
-    struct ah_effort effort;
     int status;
     char message[512]; /* of a failure, which belongs to the thread that had it */
 };
 
-struct ways {
+struct shares {
     struct ah_descents *descents;
-    const struct ah_predictor *predictor;
-    int64_t floor_ns;
-    struct way way[COUNT_MOST];
+    int (*work)(void *context, int index, struct ah_trials *own);
+    void *context;
+    struct share share[COUNT_MOST];
 };
 
 static void go(void *context, int index, int worker)
 {
-    struct ways *ways = context;
-    struct way *way = &ways->way[index];
-    way->trials.predictor = &ways->descents->predictors[worker];
-    way->status = ah__plan_improve(way->plan, &way->trials, ways->predictor, ways->floor_ns, &way->effort);
-    if (way->status != AH_OK)
-        ah__snprintf(way->message, sizeof way->message, "%s", ah_error());
+    struct shares *shares = context;
+    struct share *share = &shares->share[index];
+    share->trials.predictor = &shares->descents->predictors[worker];
+    share->status = shares->work(shares->context, index, &share->trials);
+    if (share->status != AH_OK)
+        ah__snprintf(share->message, sizeof share->message, "%s", ah_error());
 }
 
 /* The first failure, or all that was learned. */
-static int gather(struct ah_trials *trials, const struct ways *ways, int count)
+static int gather(struct ah_trials *trials, const struct shares *shares, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (ways->way[i].status != AH_OK)
-            return ah__fail(ways->way[i].status, "%s", ways->way[i].message);
-        AH_TRY(ah__trials_add(trials, &ways->way[i].trials));
+        if (shares->share[i].status != AH_OK)
+            return ah__fail(shares->share[i].status, "%s", shares->share[i].message);
+        AH_TRY(ah__trials_add(trials, &shares->share[i].trials));
     }
     return AH_OK;
+}
+
+int ah__descents_each(struct ah_descents *descents, int (*work)(void *context, int index, struct ah_trials *own),
+                      void *context, int count, struct ah_trials *trials)
+{
+    struct shares shares = {.descents = descents, .work = work, .context = context};
+    if (count > COUNT_MOST)
+        return ah__fail(AH_EINTERNAL, "%d plans at once, expected at most %d", count, COUNT_MOST);
+    for (int i = 0; i < count; i++)
+        shares.share[i].trials = (struct ah_trials){.budget = trials->budget, .known = trials};
+    ah__pool_run(descents->pool, go, count, &shares);
+    int status = gather(trials, &shares, count);
+    for (int i = 0; i < count; i++)
+        ah__trials_fini(&shares.share[i].trials);
+    return status;
+}
+
+struct ways {
+    struct ah_plan *plans;
+    const struct ah_predictor *predictor;
+    int64_t floor_ns;
+    const struct ah_effort *effort;
+};
+
+static int go_down(void *context, int index, struct ah_trials *own)
+{
+    const struct ways *ways = context;
+    struct ah_effort effort = *ways->effort;
+    effort.stream += (uint64_t)index;
+    return ah__plan_improve(&ways->plans[index], own, ways->predictor, ways->floor_ns, &effort);
 }
 
 int ah__descents_run(struct ah_descents *descents, struct ah_plan *plans, int count, struct ah_trials *trials,
                      const struct ah_predictor *predictor, int64_t floor_ns, const struct ah_effort *effort)
 {
-    struct ways ways = {.descents = descents, .predictor = predictor, .floor_ns = floor_ns};
-    if (count > COUNT_MOST)
-        return ah__fail(AH_EINTERNAL, "%d ways down at once, expected at most %d", count, COUNT_MOST);
-    for (int i = 0; i < count; i++) {
-        ways.way[i] = (struct way){.plan = &plans[i], .effort = *effort};
-        ways.way[i].trials = (struct ah_trials){.budget = trials->budget, .known = trials};
-        ways.way[i].effort.stream += (uint64_t)i;
-    }
-    ah__pool_run(descents->pool, go, count, &ways);
-    int status = gather(trials, &ways, count);
-    for (int i = 0; i < count; i++)
-        ah__trials_fini(&ways.way[i].trials);
-    return status;
+    struct ways ways = {.plans = plans, .predictor = predictor, .floor_ns = floor_ns, .effort = effort};
+    return ah__descents_each(descents, go_down, &ways, count, trials);
 }

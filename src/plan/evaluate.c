@@ -52,8 +52,9 @@ static int refuse(struct ah_evaluation *out, const struct ah_search_report *repo
     return ah__plan_predict(&out->plan, predictor);
 }
 
-int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                     const struct ah_budget *budget, const char *policy)
+int ah_plan_evaluate_with(struct ah_evaluation *out, const struct ah_partition *partition,
+                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
+                          const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
@@ -61,7 +62,7 @@ int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *parti
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     predictor.rule = budget->rule;
     snprintf(evaluation.policy, sizeof evaluation.policy, "%s", predictor.policy->name);
-    int status = ah__plan_search(&evaluation.plan, &report, &predictor, budget);
+    int status = ah__plan_search_with(&evaluation.plan, &report, &predictor, budget, options);
     if (status == AH_OK) {
         evaluation.fits = true;
         status = ah__evaluation_measure(&evaluation, &predictor);
@@ -72,6 +73,12 @@ int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *parti
     if (status == AH_OK)
         *out = evaluation;
     return status;
+}
+
+int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                     const struct ah_budget *budget, const char *policy)
+{
+    return ah_plan_evaluate_with(out, partition, profile, budget, policy, NULL);
 }
 
 const char *const *ah_policy_names(void)

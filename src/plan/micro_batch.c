@@ -46,7 +46,7 @@ static bool searches(const struct ah_micro_batch_options *options)
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
     return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
-                         options->policy);
+                         options->policy, NULL);
 }
 
 /* Rank 0's, for all of them. */

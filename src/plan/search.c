@@ -1,34 +1,45 @@
 /* The search for the best plan, scored by the simulator with the real scheduler.
  *
- * Candidates (candidates.c) are visited in the order of their lower bounds: some of each kind first, then whichever
- * come next, until no bound left is better than the best simulated time, so that what is skipped could not have won, or
- * until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models' candidates are
- * thinned, so better plans may lie between them: from the best plans of several kinds, those first that lie apart, the
- * search goes some way downhill over all switches (improve.c, on all cores by descents.c), and from the best three of
- * those to the end, with leaps. All of that happens first without states that stream, activations that leave and a
- * place that embedding and head share, then with the second of these, then also with the first, then with all three.
- * Limits count simulated items, not time, so that the same input gives the same plan. How far it stays behind a random
- * search is measured by bench/search, how often more of something leads to a slower plan by bench/monotone: both
- * happen. */
+ * Candidates (candidates.c) are visited (visit.c) in the order of their lower bounds: some of each kind first, then
+ * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not
+ * have won, or until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models'
+ * candidates are thinned, so better plans may lie between them: from the best plans of several kinds, and from known
+ * ones (known.c), those first that lie apart, the search goes some way downhill over all switches (improve.c, on all
+ * cores by descents.c), and from the best few of those to the end, with leaps. All of that happens first without states
+ * that stream, activations that leave and a place that embedding and head share, then with the second of these, then
+ * also with the first, then with all three. Limits count simulated items, not time, so that the same input gives the
+ * same plan. How far it stays behind a random search is measured by bench/search, how often more of something leads to
+ * a slower plan by bench/monotone: both happen. */
+#include "plan/search.h"
+
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "plan/candidates.h"
-#include "plan/descents.h"
 #include "plan/fit.h"
-#include "plan/search.h"
+#include "plan/known.h"
+#include "plan/visit.h"
 #include "sched/switches.h"
 
 /* Items of candidates that are simulated at most. */
 enum { VISIT_ITEMS = 250000 };
 /* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
-static const struct round {
-    int plans, plans_deep;
+enum { ROUNDS = 3 };
+struct round {
+    int plans;
     struct ah_effort effort;
-} rounds[] = {{12, 12, {.items = 40000}},
-              {4, 8, {.items = 160000}},
-              {3, 4, {.items = 350000, .leaps = 1600, .stream = 1}}};
-enum { DEEP = 100, DEEPEST = 224 }; /* blocks */
+};
+/* Up to SHALLOW blocks: as few from the start as with which bench/search finds what it found with more. Up to DEEP
+ * blocks: what leaves planning 96 of them within 0.4 s on two cores. Beyond that, where 500 may take 5 s, further. */
+enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
+static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
+                                                    {4, {.items = 160000}},
+                                                    {2, {.items = 300000, .leaps = 1600, .stream = 1}}},
+                          rounds[ROUNDS] = {{8, {.items = 20000}},
+                                            {4, {.items = 80000}},
+                                            {2, {.items = 300000, .leaps = 1600, .stream = 1}}},
+                          rounds_deep[ROUNDS] = {{12, {.items = 40000}},
+                                                 {8, {.items = 160000}},
+                                                 {4, {.items = 350000, .leaps = 1600, .stream = 1}}};
 
 /* Plans of deep models are more, and each takes longer: so many more simulations, up to where that would take too
  * long. */
@@ -37,17 +48,6 @@ static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
     int64_t layers = predictor->partition->layers;
     layers = layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers;
     return items * layers * layers / (DEEP * DEEP);
-}
-
-static int by_bound(const void *left, const void *right)
-{
-    const struct ah_candidate *a = left, *b = right;
-    if (a->bound_ns != b->bound_ns)
-        return a->bound_ns < b->bound_ns ? -1 : 1;
-    int64_t a_bytes = a->plan.device_peak_bytes, b_bytes = b->plan.device_peak_bytes;
-    if (a_bytes != b_bytes)
-        return a_bytes < b_bytes ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number); /* sorting keeps no order where memory is short */
 }
 
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
@@ -65,105 +65,6 @@ int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const str
         plan->switches.overtaking = plan->switches.slots;
         *step_ns = with;
     }
-    return AH_OK;
-}
-
-/* Candidates of a kind: what no small step leads from to the others. The best plan visited of each is where a way down
- * begins. */
-enum { KINDS = 1024 };
-struct starts {
-    struct ah_plan best[KINDS]; /* layers 0: none */
-    int64_t visited[KINDS];
-};
-
-static int kind_of(const struct ah_switches *switches)
-{
-    int streamed = switches->streamed, on_host = switches->offload_optimizer;
-    int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
-    bool few_pieces = streamed > 0 && switches->tiles == AH_CANDIDATES_FEW_PIECES;
-    int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
-    return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * leaving + 128 * switches->share_ends + 256 * few_pieces +
-           512 * ah__gathers_ahead(switches);
-}
-
-/* With fetches that overtake each other or not, as is better. */
-static int visit_one(struct starts *starts, struct ah_trials *trials, const struct ah_candidate *candidate)
-{
-    const struct ah_policy *policy = trials->predictor->policy;
-    struct ah_plan plan = candidate->plan;
-    int kind = kind_of(&plan.switches);
-    struct ah_plan *best = &starts->best[kind];
-    bool placed = ah__policy_is_placed(policy), overtakes = policy->overtakes && plan.switches.offload_optimizer > 0;
-    starts->visited[kind]++;
-    for (int overtaking = placed ? overtakes : 0; overtaking <= overtakes; overtaking++) {
-        bool below, first = best->switches.layers == 0;
-        plan.switches.overtaking = overtaking ? plan.switches.slots : 0;
-        AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan,
-                         first ? INT64_MAX : ah__trial_below_ns(&plan, ah__trial_score_ns(best))));
-        if (below)
-            *best = plan;
-    }
-    return AH_OK;
-}
-
-static const struct ah_plan *fastest(const struct starts *starts)
-{
-    const struct ah_plan *best = NULL;
-    for (int kind = 0; kind < KINDS; kind++) {
-        const struct ah_plan *plan = &starts->best[kind];
-        if (plan->switches.layers && (!best || ah__trial_score_ns(plan) < ah__trial_score_ns(best)))
-            best = plan;
-    }
-    return best;
-}
-
-/* Brings the candidate with the lowest bound to the front. */
-static void lowest_first(struct ah_candidates *candidates)
-{
-    struct ah_candidate *list = candidates->list, *lowest = list, first = *list;
-    for (size_t i = 1; i < candidates->count; i++)
-        lowest = by_bound(&list[i], lowest) < 0 ? &list[i] : lowest;
-    *list = *lowest;
-    *lowest = first;
-}
-
-/* Forgets what cannot be faster than `best_ns`, all but the first. */
-static void forget_slower(struct ah_candidates *candidates, int64_t best_ns)
-{
-    size_t kept = 1;
-    for (size_t i = 1; i < candidates->count; i++)
-        if (candidates->list[i].bound_ns < best_ns)
-            candidates->list[kept++] = candidates->list[i];
-    candidates->count = kept;
-}
-
-/* Few are left to be put in order when the first has been simulated. First some of each kind, then whichever come
- * next. */
-static int visit(struct starts *starts, struct ah_search_report *report, struct ah_candidates *candidates,
-                 struct ah_trials *trials)
-{
-    enum { OF_EACH_KIND = 12 };
-    int layers = trials->predictor->partition->layers;
-    int64_t most = layers <= AH_CANDIDATES_WHOLE_LAYERS ? INT64_MAX : items_of(trials->predictor, VISIT_ITEMS);
-    report->candidates = (int64_t)candidates->count;
-    lowest_first(candidates);
-    AH_TRY(visit_one(starts, trials, &candidates->list[0]));
-    forget_slower(candidates, fastest(starts)->step_ns);
-    qsort(candidates->list + 1, candidates->count - 1, sizeof *candidates->list, by_bound);
-    for (int round = 0; round < 2; round++)
-        for (size_t i = 1; i < candidates->count; i++) {
-            struct ah_candidate *candidate = &candidates->list[i];
-            bool in_first = starts->visited[kind_of(&candidate->plan.switches)] < OF_EACH_KIND;
-            if (candidate->visited || (round == 0 && !in_first) || candidate->bound_ns >= fastest(starts)->step_ns)
-                continue;
-            if (trials->items >= most) {
-                report->open_bound_ns = candidate->bound_ns;
-                return AH_OK;
-            }
-            candidate->visited = true;
-            AH_TRY(visit_one(starts, trials, candidate));
-        }
     return AH_OK;
 }
 
@@ -214,16 +115,18 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
 }
 
 /* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time, and the fewest
- * spare sets without which the step would be longer by one part of so many: memory that buys nothing is not taken. */
-static int trim(struct ah_plan *best, struct ah_trials *trials)
+ * spare sets without which the step would be longer by one part of so many, or than known_ns, which `best` is not:
+ * memory that buys nothing is not taken. */
+static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };
     struct ah_switches tried = best->switches;
-    int64_t most_ns = best->step_ns;
+    int64_t most_ns = best->step_ns, longer_ns = most_ns + most_ns / MUST_GAIN;
+    longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
     AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
-    AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, most_ns + most_ns / MUST_GAIN));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, longer_ns));
     return trim_by_doubling(best, trials, &tried, &tried.refetch_ahead, best->step_ns);
 }
 
@@ -274,9 +177,14 @@ static int too_small(const struct ah_candidates *candidates, const struct ah_pre
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_candidates candidates = {0};
-    int status = ah__candidates_find(&candidates, predictor, budget);
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_descents *descents;
+    AH_TRY(ah__descents_new(&descents, predictor));
+    int status = ah__candidates_find(&candidates, &trials, descents);
     *fits = candidates.count > 0;
     ah__free(candidates.list);
+    ah__trials_fini(&trials);
+    ah__descents_free(descents);
     return status;
 }
 
@@ -301,6 +209,16 @@ static void fastest_first(struct ah_plan *plans, int count)
     }
 }
 
+/* From where and with what the search goes downhill. */
+enum { PLANS_MOST = AH_KINDS + AH_KNOWN_MOST + 1 };
+struct ways {
+    const struct ah_starts *starts;
+    const struct ah_known *known;
+    struct ah_trials *trials;
+    struct ah_descents *descents;
+    int64_t floor_ns; /* no plan can beat it */
+};
+
 /* Blocks that are elsewhere. The embedding is worth several, and no small step of theirs makes up for it. */
 static int distance(const struct ah_switches *a, const struct ah_switches *b)
 {
@@ -324,7 +242,7 @@ static bool is_close(const struct ah_plan *plan, const struct ah_plan *others, i
  * one, unless there are too few others. */
 static int choose(struct ah_plan *plans, int count, int most)
 {
-    struct ah_plan close[KINDS + 1];
+    struct ah_plan close[PLANS_MOST];
     int chosen = 0, left = 0;
     fastest_first(plans, count);
     for (int i = 0; i < count && chosen < most; i++)
@@ -349,26 +267,29 @@ static bool has_turn(const struct ah_switches *switches, const struct ah_predict
     return !switches->share_ends && switches->streamed == 0 && leaves == (switches->offload_activations > 0);
 }
 
-/* Downhill from the best plan of each kind that has its turn, and from `best` unless its layers are 0: of many a
- * little, of few more, of three to the end. */
-static int improve(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
-                   struct ah_descents *descents, const struct ah_predictor *predictor, int64_t floor_ns)
+/* Downhill from the best plan of each kind and the known plans that have their turn, and from `best` unless its layers
+ * are 0: of many a little, of few more, of fewer still to the end. */
+static int improve(struct ah_plan *best, const struct ways *ways, const struct ah_predictor *predictor)
 {
-    struct ah_plan plans[KINDS + 1];
+    struct ah_plan plans[PLANS_MOST];
     int count = 0;
     if (best->switches.layers)
         plans[count++] = *best;
-    for (int kind = 0; kind < KINDS; kind++) {
-        const struct ah_plan *start = &starts->best[kind];
+    for (int kind = 0; kind < AH_KINDS; kind++) {
+        const struct ah_plan *start = &ways->starts->best[kind];
         if (start->switches.layers && has_turn(&start->switches, predictor))
             plans[count++] = *start;
     }
-    for (size_t round = 0; round < AH_LENGTH(rounds); round++) {
-        bool deep = predictor->partition->layers > DEEP;
-        count = choose(plans, count, deep ? rounds[round].plans_deep : rounds[round].plans);
-        struct ah_effort effort = rounds[round].effort;
+    for (int i = 0; i < ways->known->count; i++)
+        if (has_turn(&ways->known->plans[i].switches, predictor))
+            plans[count++] = ways->known->plans[i];
+    for (int i = 0; i < ROUNDS; i++) {
+        int layers = predictor->partition->layers;
+        const struct round *round = &(layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow)[i];
+        count = choose(plans, count, round->plans);
+        struct ah_effort effort = round->effort;
         effort.items = items_of(predictor, effort.items);
-        AH_TRY(ah__descents_run(descents, plans, count, trials, predictor, floor_ns, &effort));
+        AH_TRY(ah__descents_run(ways->descents, plans, count, ways->trials, predictor, ways->floor_ns, &effort));
     }
     fastest_first(plans, count);
     if (count)
@@ -378,67 +299,86 @@ static int improve(struct ah_plan *best, const struct starts *starts, struct ah_
 
 /* First with states and activations where they are, then with activations that leave, then also with states that
  * stream, then also with a place that embedding and head share: so that none of these makes a plan worse. */
-static int improve_turns(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials,
-                         struct ah_descents *descents, int64_t floor_ns)
+static int improve_turns(struct ah_plan *best, const struct ways *ways)
 {
-    const struct ah_policy *policy = trials->predictor->policy;
+    const struct ah_predictor *predictor = ways->trials->predictor;
+    const struct ah_policy *policy = predictor->policy;
     struct ah_policy without = *policy;
-    struct ah_predictor still = *trials->predictor;
-    int64_t compute_ns = compute_floor_ns(trials->predictor);
-    floor_ns = floor_ns < compute_ns ? floor_ns : compute_ns;
+    struct ah_predictor still = *predictor;
     still.policy = &without;
     without.streams = without.activations = without.shares_ends = false;
-    AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
+    AH_TRY(improve(best, ways, &still));
     without.activations = policy->activations;
     if (ah__plan_most_leaving(&still) > 0)
-        AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
+        AH_TRY(improve(best, ways, &still));
     without.streams = policy->streams;
     if (ah__predictor_streams(&still))
-        AH_TRY(improve(best, starts, trials, descents, &still, floor_ns));
-    if (!ah__plan_shares_ends(trials->predictor))
-        return AH_OK;
-    return improve(best, starts, trials, descents, trials->predictor, floor_ns);
+        AH_TRY(improve(best, ways, &still));
+    return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
 }
 
-static int improve_all(struct ah_plan *best, const struct starts *starts, struct ah_trials *trials, int64_t floor_ns)
+/* The fastest of the candidates, which a published system brings, or what the search finds below them and below what is
+ * known: at worst that. */
+static int find(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
+                struct ah_trials *trials, const struct ah_known *known, struct ah_descents *descents)
 {
+    struct ah_starts starts = {.visited = {0}};
+    const struct ah_predictor *predictor = trials->predictor;
+    AH_TRY(ah__candidates_find(candidates, trials, descents));
+    if (candidates->count == 0 && known->count == 0) {
+        report_least(report, candidates, trials->budget);
+        return too_small(candidates, predictor, trials->budget);
+    }
+    bool whole = predictor->partition->layers <= AH_CANDIDATES_WHOLE_LAYERS;
+    if (candidates->count)
+        AH_TRY(ah__visit(&starts, report, candidates, trials, descents,
+                         whole ? INT64_MAX : items_of(predictor, VISIT_ITEMS)));
+    if (ah__policy_is_placed(predictor->policy)) {
+        *best = *ah__starts_fastest(&starts);
+        return AH_OK;
+    }
+    struct ways ways = {.starts = &starts, .known = known, .trials = trials, .descents = descents,
+                        .floor_ns = compute_floor_ns(predictor)};
+    if (candidates->count && candidates->list[0].bound_ns < ways.floor_ns)
+        ways.floor_ns = candidates->list[0].bound_ns;
+    AH_TRY(improve_turns(best, &ways));
+    if (known->count && (!best->switches.layers || known->plans[0].step_ns < best->step_ns))
+        *best = known->plans[0];
+    report->simulated = trials->simulated;
+    return trim(best, trials, known->count ? known->plans[0].step_ns : INT64_MAX);
+}
+
+static int search(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
+                  struct ah_trials *trials, const struct ah_search_options *options)
+{
+    struct ah_known known;
     struct ah_descents *descents;
+    AH_TRY(ah__known_find(&known, trials, options));
     AH_TRY(ah__descents_new(&descents, trials->predictor));
-    int status = improve_turns(best, starts, trials, descents, floor_ns);
+    int status = find(best, report, candidates, trials, &known, descents);
     ah__descents_free(descents);
+    return status == AH_OK ? ah__plan_predict(best, trials->predictor) : status;
+}
+
+int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
+                         const struct ah_budget *budget, const struct ah_search_options *options)
+{
+    struct ah_candidates candidates = {0};
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_plan best = {.step_ns = 0};
+    *report = (struct ah_search_report){0};
+    int status = search(&best, report, &candidates, &trials, options);
+    ah__free(candidates.list);
+    ah__trials_fini(&trials);
+    if (status == AH_OK)
+        *out = best;
     return status;
 }
 
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
-    struct ah_candidates candidates = {0};
-    struct starts starts = {.visited = {0}};
-    struct ah_trials trials = {.predictor = predictor, .budget = budget};
-    struct ah_plan best = {.step_ns = 0};
-    *report = (struct ah_search_report){0};
-    bool placed = ah__policy_is_placed(predictor->policy);
-    int status = ah__candidates_find(&candidates, predictor, budget);
-    if (status == AH_OK && candidates.count == 0) {
-        report_least(report, &candidates, budget);
-        status = too_small(&candidates, predictor, budget);
-    }
-    if (status == AH_OK)
-        status = visit(&starts, report, &candidates, &trials);
-    if (status == AH_OK && placed)
-        best = *fastest(&starts);
-    if (status == AH_OK && !placed)
-        status = improve_all(&best, &starts, &trials, candidates.list[0].bound_ns);
-    report->simulated = trials.simulated;
-    if (status == AH_OK && !placed)
-        status = trim(&best, &trials);
-    if (status == AH_OK)
-        status = ah__plan_predict(&best, predictor);
-    ah__free(candidates.list);
-    ah__trials_fini(&trials);
-    if (status == AH_OK)
-        *out = best;
-    return status;
+    return ah__plan_search_with(out, report, predictor, budget, NULL);
 }
 
 /* Who offloads although all of it would fit should know what that gains. */
@@ -455,8 +395,8 @@ static int compare_resident(struct ah_plan *plan, const struct ah_predictor *pre
     return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, AH_PREDICT_ITERATIONS);
 }
 
-int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                   const struct ah_budget *budget, const char *policy)
+int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                        const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
@@ -465,7 +405,7 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
                                    "is to run needs it");
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
-    int status = ah__plan_search(&plan, &report, &predictor, budget);
+    int status = ah__plan_search_with(&plan, &report, &predictor, budget, options);
     if (status == AH_OK)
         status = compare_resident(&plan, &predictor, budget);
     if (status == AH_OK)
@@ -474,4 +414,10 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
     if (status == AH_OK)
         *out = plan;
     return status;
+}
+
+int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                   const struct ah_budget *budget, const char *policy)
+{
+    return ah_plan_search_with(out, partition, profile, budget, policy, NULL);
 }

@@ -15,10 +15,17 @@ struct ah_search_report {
 /* The best plan under `budget` by simulated step time. AH_EBUDGET: the smallest budget that works and its speed. */
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget);
+/* The same, and no slower than what is known. */
+int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
+                         const struct ah_budget *budget, const struct ah_search_options *options);
 
-/* As ah_plan_search where `text` is "auto" or null, else as ah_plan_parse. */
+/* As ah_plan_search_with where `text` is "auto" or null, else as ah_plan_parse. */
 int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
-                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
+                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
+                  const struct ah_search_options *options);
+
+/* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
+int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
 
 /* Whether the policy has a plan within the budget, however slow; of the predictor's profile only the workspace and the
  * ranks matter. */

@@ -49,7 +49,7 @@ static int plan_for(struct ah_threads *split, const struct choice *choice)
         budget.device_bytes = ah__dev_region_bytes(split->dev);
     AH_TRY(ah__comm_agree(comm, comm->rank ? AH_OK
                                            : ah__plan_make(&split->plan, options->plan, options->partition,
-                                                           split->profile, &budget, options->policy)));
+                                                           split->profile, &budget, options->policy, NULL)));
     return comm->ops->move(comm, &split->plan, sizeof split->plan, 0, AH_ALL_RANKS);
 }
 

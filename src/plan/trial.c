@@ -61,7 +61,7 @@ static struct ah_tried *find(const struct ah_trials *trials, uint64_t key)
 
 static int grow(struct ah_trials *trials)
 {
-    enum { LEAST = 1024 };
+    enum { LEAST = 64 };
     struct ah_trials larger = {.capacity = trials->capacity ? 2 * trials->capacity : LEAST};
     AH_TRY(ah__new(&larger.tried, larger.capacity, sizeof *larger.tried));
     for (size_t i = 0; i < trials->capacity; i++)

@@ -330,6 +330,8 @@ int ah__session_profile(struct ah_session *session)
     return AH_OK;
 }
 
+enum { KNOWN_MOST = 16 }; /* plans */
+
 static const char *policy_of(const struct ah_session *session)
 {
     return session->options->policy ? session->options->policy : "autohete";
@@ -369,10 +371,53 @@ static int advise(const struct ah_session *session)
     return fixed ? AH_EBUDGET : ah_micro_batch_advise(&smaller, session->micro_batch);
 }
 
+/* A fault before anything is profiled. */
+int ah__session_check_known(const struct ah_session *session)
+{
+    const struct ah_train_options *options = session->options;
+    if (!options->no_slower_than)
+        return AH_OK;
+    if (options->plan && strcmp(options->plan, "auto") != 0)
+        return ah__fail(AH_EINPUT, "no_slower_than: found it beside plan %s, expected plan auto", options->plan);
+    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO)
+        return ah__fail(AH_EINPUT, "micro_batch: found auto beside no_slower_than, expected a size: a plan is of one");
+    if (options->dev.threads == AH_THREADS_AUTO)
+        return ah__fail(AH_EINPUT, "threads: found auto beside no_slower_than, expected a number");
+    return AH_OK;
+}
+
+static void note(const char *line, void *context)
+{
+    ah__session_note(context, "%s", line);
+}
+
+/* What the user named, and the plan of the training that is resumed, if it is of the same step. */
+static int known_find(struct ah_plan *known, int *count, int most, const struct ah_session *session)
+{
+    char *path;
+    const struct ah_train_options *options = session->options;
+    const struct ah_note noted = {note, (void *)session};
+    *count = 0;
+    if (options->no_slower_than)
+        AH_TRY(ah_plans_load(known, count, most - 1, options->no_slower_than, session->partition, session->profile,
+                             &session->budget, policy_of(session), &noted));
+    if (!session->resumed.folder)
+        return AH_OK;
+    AH_TRY(ah__sprintf(&path, "%s/plan.json", session->resumed.run_folder));
+    struct ah_plan *before = &known[*count];
+    if (ah__plan_read(before, path) == AH_OK && ah__plan_check(before, session->partition) == AH_OK)
+        ++*count;
+    ah__free(path);
+    return AH_OK;
+}
+
 static int plan_make(struct ah_session *session)
 {
+    struct ah_plan known[KNOWN_MOST];
+    struct ah_search_options search = {.known = known};
+    AH_TRY(known_find(known, &search.known_count, KNOWN_MOST, session));
     int status = ah__plan_make(&session->plan, session->options->plan, session->partition, session->profile,
-                               &session->budget, policy_of(session));
+                               &session->budget, policy_of(session), &search);
     return status == AH_EBUDGET ? advise(session) : status;
 }
 

@@ -56,6 +56,8 @@ int ah__session_open_inputs(struct ah_session *session);
 int ah__session_same_inputs(const struct ah_session *session);
 /* The device, and with it the budget. Tells on_device. */
 int ah__session_open_device(struct ah_session *session);
+/* AH_EINPUT where no_slower_than stands beside what it cannot go with. */
+int ah__session_check_known(const struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
 /* Searched for, or given; of several ranks all take rank 0's. A refused budget names the micro-batch that would do. */

@@ -59,6 +59,7 @@ static int session_run(struct ah_session *session)
     AH_TRY(all(session, ah__session_same_inputs(session)));
     if (session->options->plan)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
+    AH_TRY(ah__session_check_known(session));
     AH_TRY(device_to_plan(session));
     AH_TRY(ah__session_predict(session));
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));

@@ -1,4 +1,6 @@
-/* Machines of paper on the command line: one that was measured here, and memory as published systems need it. */
+/* Machines of paper on the command line: one that was measured here, memory as published systems need it, and plans
+ * that are known. */
+#include <math.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -81,4 +83,51 @@ static void memory_as_published(void **state)
     assert_refused("--memory: found 'theirs', expected autohete or published");
 }
 
-AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(memory_as_published))
+/* One in more pieces than the search tries. */
+static void plans_that_are_no_slower(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    char machine[4400], plan[400];
+    snprintf(machine, sizeof machine, "--hardware %s --device-memory 2MiB", a100());
+    snprintf(plan, sizeof plan, "c=3,p=2,o=3,tiles=16 --out %s/known.json", at);
+    double known_ns = planned_ns(machine, plan);
+    snprintf(plan, sizeof plan, "auto --no-slower-than %s/known.json,%s/known.json", at, at);
+    assert_true(planned_ns(machine, plan) <= known_ns);
+    snprintf(plan, sizeof plan, "--no-slower-than %s/known.json --dtype fp32 --seq 32", at);
+    run("plan --model %s/model.json %s %s --batch 4", at, machine, plan);
+    assert_refused("known.json: signature: found");
+    run("plan --model %s/model.json %s %s --batch 2 --plan resident", at, machine, plan);
+    assert_refused("--no-slower-than: found it beside --plan");
+    run("simulate --model %s/model.json --hardware %s %s --batch 2 --policy zero-offload", at, a100(), plan);
+    assert_ran(0);
+    assert_says(ran.out, "known.json is left out: policy: found zero-offload");
+    run("simulate --model %s/model.json --hardware %s --no-slower-than %s/none.json", at, a100(), at);
+    assert_refused("none.json: cannot open");
+}
+
+/* With more memory nothing is slower. */
+static void sweeps_of_memory_only_get_faster(void **state)
+{
+    (void)state;
+    double before_ns = INFINITY;
+    const cJSON *point;
+    run("simulate --model %s/model.json --hardware %s --seq 32 --sweep device-memory=1MiB:4MiB:256KiB --json "
+        "2>/dev/null", folder(), a100());
+    assert_ran(0);
+    cJSON *tree = printed();
+    cJSON_ArrayForEach(point, cJSON_GetObjectItem(tree, "sweep"))
+    {
+        const cJSON *ours = cJSON_GetArrayItem(cJSON_GetObjectItem(point, "policies"), 0);
+        if (!cJSON_IsTrue(cJSON_GetObjectItem(ours, "fits")))
+            continue;
+        double step_ns = cJSON_GetNumberValue(cJSON_GetObjectItem(ours, "step_ns"));
+        assert_true(step_ns > 0 && step_ns <= before_ns);
+        before_ns = step_ns;
+    }
+    cJSON_Delete(tree);
+    assert_true(before_ns < INFINITY);
+}
+
+AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(memory_as_published),
+              cmocka_unit_test(plans_that_are_no_slower), cmocka_unit_test(sweeps_of_memory_only_get_faster))

@@ -48,9 +48,13 @@ static void threads_change_no_plan(void **state)
         cpu_set_t before;
         world_init(&world, 900 + seed, 6 + (int)seed, "autohete");
         struct ah_budget budget = budget_of(&world);
-        assert_ok(ah__plan_search(&plan[0], &report[0], &world.predictor, &budget));
+        struct ah_plan known;
+        struct ah_budget less = {.device_bytes = budget.device_bytes - budget.device_bytes / 10};
+        const struct ah_search_options told = {&known, 1}, *options = seed % 2 ? &told : NULL;
+        assert_ok(ah__plan_search(&known, &report[0], &world.predictor, &less));
+        assert_ok(ah__plan_search_with(&plan[0], &report[0], &world.predictor, &budget, options));
         cores_set(&before, 1);
-        assert_ok(ah__plan_search(&plan[1], &report[1], &world.predictor, &budget));
+        assert_ok(ah__plan_search_with(&plan[1], &report[1], &world.predictor, &budget, options));
         assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
         for (int i = 0; i < 2; i++)
             assert_ok(ah_plan_json(&text[i], &plan[i]));

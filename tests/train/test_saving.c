@@ -346,6 +346,41 @@ static void a_resume_knows_plan_and_budget(void **state)
     assert_string_equal(watch.plan, "c=0");
 }
 
+/* Nor than a plan that is named; both are read where they lie. */
+static void a_resume_is_no_slower_than_before(void **state)
+{
+    (void)state;
+    struct place place;
+    struct ah_train_result before, result;
+    char path[PATH_SIZE], known[PATH_SIZE];
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.budget.device_bytes = 1 << 22;
+    options.plan = "auto";
+    options.steps = 2;
+    train_ok(&options, &before);
+    at(path, place.out, "plan.json");
+    assert_ok(ah_plan_save(&before.plan, at(known, ah_test_folder(), "known.json")));
+    options = resume_of(&place);
+    options.plan = "auto";
+    options.steps = 3;
+    options.budget.device_bytes = 1 << 23;
+    train_ok(&options, &result);
+    assert_true(result.plan.step_ns <= before.plan.step_ns);
+    options.steps = 4;
+    options.no_slower_than = known;
+    train_ok(&options, &result);
+    assert_true(result.plan.step_ns <= before.plan.step_ns);
+    assert_int_equal(unlink(path), 0); /* a plan that is gone is no fault, one that was named is */
+    options.steps = 5;
+    train_ok(&options, &result);
+    assert_int_equal(unlink(known), 0);
+    options.steps = 6;
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "known.json: cannot open");
+    options.plan = "resident";
+    assert_fails(ah_train(&result, &options), AH_EINPUT, "no_slower_than: found it beside plan resident");
+}
+
 static void like_another(void **state)
 {
     (void)state;
@@ -450,7 +485,8 @@ AH_TEST_SUITE("train/saving", cmocka_unit_test(by_time_in_the_background), cmock
               cmocka_unit_test(the_one_before_when_the_newest_is_damaged),
               cmocka_unit_test(without_a_checkpoint_it_starts_over),
               cmocka_unit_test(the_same_command_starts_and_resumes), cmocka_unit_test(a_resume_knows_plan_and_budget),
-              cmocka_unit_test(like_another), cmocka_unit_test(a_fixed_schedule_can_be_trained_in_parts),
+              cmocka_unit_test(a_resume_is_no_slower_than_before), cmocka_unit_test(like_another),
+              cmocka_unit_test(a_fixed_schedule_can_be_trained_in_parts),
               cmocka_unit_test(nothing_left_rewrites_nothing),
               cmocka_unit_test(stopped_before_the_first_step_writes_nothing),
               cmocka_unit_test(without_a_folder_it_says_so))

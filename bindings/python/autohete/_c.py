@@ -252,6 +252,20 @@ class ah_budget(Structure):
     ]
 
 
+class ah_search_options(Structure):
+    _fields_ = [
+        ("known", POINTER(ah_plan)),
+        ("known_count", c_int),
+    ]
+
+
+class ah_note(Structure):
+    _fields_ = [
+        ("tell", CFUNCTYPE(None, c_char_p, c_void_p)),
+        ("context", c_void_p),
+    ]
+
+
 class ah_micro_batch_options(Structure):
     _fields_ = [
         ("model", c_void_p),
@@ -418,6 +432,7 @@ class ah_train_options(Structure):
         ("eps", c_double),
         ("weight_decay", c_double),
         ("plan", c_char_p),
+        ("no_slower_than", c_char_p),
         ("policy", c_char_p),
         ("profile_path", c_char_p),
         ("profile", ah_profile_options),
@@ -547,6 +562,8 @@ FUNCTIONS = {
     "ah_profile_print": (c_int, [c_void_p, c_void_p]),
     "ah_profile_free": (None, [c_void_p]),
     "ah_plan_search": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_plan_search_with": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
+    "ah_plans_load": (c_int, [POINTER(ah_plan), POINTER(c_int), c_int, c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_note)]),
     "ah_plan_parse": (c_int, [POINTER(ah_plan), c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
     "ah_plan_check": (c_int, [c_char_p, c_int]),
     "ah_plan_save": (c_int, [POINTER(ah_plan), c_char_p]),
@@ -568,6 +585,7 @@ FUNCTIONS = {
     "ah_profile_estimate": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(ah_estimate_options)]),
     "ah_profile_save_hardware": (c_int, [c_void_p, c_void_p, POINTER(ah_hardware_facts), c_char_p]),
     "ah_plan_evaluate": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
+    "ah_plan_evaluate_with": (c_int, [POINTER(ah_evaluation), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
     "ah_policy_names": (POINTER(c_char_p), []),
     "ah_policy_description": (c_char_p, [c_char_p]),
     "ah_ranks_open": (c_int, [POINTER(ah_ranks)]),

@@ -1,0 +1,200 @@
+/* Plans that a search is told: what it gives is no slower than those that can run here, and no other for the rest. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plan/fit.h"
+#include "plan/search.h"
+#include "plan/world.h"
+
+/* A step that waits for the last update's pieces: smaller ones than the search tries are faster. */
+static void world_of_pieces(struct world *world, uint64_t seed)
+{
+    enum { LAYERS = 7, WHOLE_NS = 60000 };
+    world_init(world, seed, LAYERS, "autohete");
+    struct ah_costs *costs = &world->predictor.costs;
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = WHOLE_NS;
+        costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_UPDATE_HOST][class] = WHOLE_NS;
+        costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_BACKWARD][class] = WHOLE_NS / 4;
+    }
+    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = 0;
+    world->profile.costs = *costs;
+}
+
+/* What just suffices for all blocks on the host, and some slots. */
+static struct ah_budget budget_of(const struct world *world)
+{
+    int64_t device, host;
+    struct ah_switches low = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 6};
+    low.checkpoint = low.offload_params = low.offload_optimizer = low.layers;
+    low.embedding_on_host = low.head_on_host = true;
+    ah__layout_bytes(&device, &host, &world->fixture.partition, &low, 0);
+    return (struct ah_budget){.device_bytes = device};
+}
+
+static struct ah_plan search_many(const struct world *world, const struct ah_budget *budget,
+                                  const struct ah_plan *known, int count)
+{
+    struct ah_search_report report;
+    struct ah_plan plan;
+    const struct ah_search_options options = {known, count};
+    assert_ok(ah__plan_search_with(&plan, &report, &world->predictor, budget, &options));
+    assert_true(ah__plan_within(&plan, budget));
+    return plan;
+}
+
+static struct ah_plan search(const struct world *world, const struct ah_budget *budget, const struct ah_plan *known)
+{
+    return search_many(world, budget, known, known != NULL);
+}
+
+static void expect_same(const struct ah_plan *a, const struct ah_plan *b)
+{
+    char *text[2];
+    assert_ok(ah_plan_json(&text[0], a));
+    assert_ok(ah_plan_json(&text[1], b));
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+/* In more pieces than the search tries, so that it would not find such a plan by itself. */
+static struct ah_plan in_pieces(const struct world *world, const struct ah_plan *found)
+{
+    struct ah_plan plan = *found;
+    plan.switches.tiles = AH_SCHED_MOST_TILES;
+    assert_ok(ah__plan_predict(&plan, &world->predictor));
+    return plan;
+}
+
+/* More plans than a search keeps, the fastest of them last. */
+static void expect_the_fastest_of_many(const struct world *world, const struct ah_budget *budget,
+                                       const struct ah_plan *slow, const struct ah_plan *fast)
+{
+    enum { MANY = 40 };
+    struct ah_plan known[MANY];
+    for (int i = 0; i < MANY; i++) {
+        known[i] = i < MANY - 1 ? *slow : *fast;
+        if (i < MANY - 1)
+            known[i].switches.overtaking = i % (slow->switches.slots + 1);
+    }
+    struct ah_plan plan = search_many(world, budget, known, MANY);
+    assert_true(plan.step_ns <= fast->step_ns);
+}
+
+static void a_known_plan_wins(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
+    int faster = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        world_of_pieces(&world, 40 + seed);
+        struct ah_budget budget = budget_of(&world);
+        struct ah_plan alone = search(&world, &budget, NULL), known = in_pieces(&world, &alone), lost = known;
+        faster += known.step_ns < alone.step_ns;
+        lost.step_ns = lost.device_peak_bytes = 0; /* what it was predicted elsewhere is not read */
+        struct ah_plan told = search(&world, &budget, &lost);
+        assert_true(told.step_ns <= known.step_ns && told.step_ns <= alone.step_ns + alone.step_ns / 100);
+        struct ah_plan again = search(&world, &budget, &known);
+        expect_same(&told, &again);
+        if (known.step_ns < alone.step_ns)
+            expect_the_fastest_of_many(&world, &budget, &alone, &known);
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(faster > 0);
+}
+
+static void what_cannot_run_changes_nothing(void **state)
+{
+    (void)state;
+    struct world world;
+    world_of_pieces(&world, 50);
+    struct ah_budget budget = budget_of(&world);
+    struct ah_plan alone = search(&world, &budget, NULL), known = in_pieces(&world, &alone), plan;
+    known.switches.slots = 2 * world.fixture.partition.layers;
+    known.switches.checkpoint = known.switches.selective = 0;
+    ah__plan_measure(&known, &world.predictor);
+    assert_false(ah__plan_within(&known, &budget));
+    plan = search(&world, &budget, &known);
+    expect_same(&plan, &alone);
+    const struct ah_policy *ours = world.predictor.policy;
+    for (int i = 0; ah__policies[i]; i++) { /* pieces are ours alone, and published systems bring their own plans */
+        struct ah_search_report report;
+        struct ah_plan without;
+        struct ah_budget any = {0};
+        world.predictor.policy = ah__policies[i];
+        int status = ah__plan_search(&without, &report, &world.predictor, &any);
+        if (status != AH_OK || (!ah__policies[i]->plain && !ah__policy_is_placed(ah__policies[i])))
+            continue;
+        plan = search(&world, &any, &known);
+        expect_same(&plan, &without);
+    }
+    world.predictor.policy = ours;
+    ah__predictor_fini(&world.predictor);
+}
+
+static void a_known_plan_of_another_step_is_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    world_of_pieces(&world, 51);
+    struct ah_budget budget = budget_of(&world);
+    struct ah_plan known = search(&world, &budget, NULL), plan;
+    known.signature++;
+    const struct ah_search_options options = {&known, 1};
+    assert_fails(ah_plan_search_with(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", &options),
+                 AH_ESTALE, "known plan 1: signature: found");
+    ah__predictor_fini(&world.predictor);
+}
+
+static char note_line[1024];
+
+static void note(const char *line, void *context)
+{
+    ++*(int *)context;
+    snprintf(note_line, sizeof note_line, "%s", line);
+}
+
+static void files_are_read_or_refused(void **state)
+{
+    (void)state;
+    struct world world;
+    struct ah_plan read[2];
+    char path[512], two[1100];
+    int count, noted = 0;
+    const struct ah_note told = {note, &noted};
+    world_of_pieces(&world, 53);
+    struct ah_budget budget = budget_of(&world), less = {.device_bytes = budget.device_bytes / 2};
+    struct ah_plan plan = search(&world, &budget, NULL);
+    const struct ah_partition *partition = &world.fixture.partition;
+    snprintf(path, sizeof path, "%s/known.json", ah_test_folder());
+    snprintf(two, sizeof two, "%s,%s", path, path);
+    assert_ok(ah_plan_save(&plan, path));
+    assert_ok(ah_plans_load(read, &count, 2, two, partition, &world.profile, &budget, "autohete", &told));
+    assert_true(count == 2 && noted == 0);
+    expect_same(&read[1], &plan);
+    assert_ok(ah_plans_load(read, &count, 2, two, partition, &world.profile, &less, "autohete", &told));
+    assert_true(count == 0 && noted == 2 && strstr(note_line, "known.json is left out: device memory: found"));
+    assert_ok(ah_plans_load(read, &count, 2, path, partition, &world.profile, &budget, "zero-offload", NULL));
+    assert_int_equal(count, 0);
+    assert_fails(ah_plans_load(read, &count, 1, two, partition, &world.profile, &budget, "autohete", NULL),
+                 AH_EINPUT, "expected at most 1");
+    assert_fails(ah_plans_load(read, &count, 1, ",", partition, &world.profile, &budget, "autohete", NULL),
+                 AH_EINPUT, "found ',', expected files of plans");
+    plan.signature++;
+    assert_ok(ah_plan_save(&plan, path));
+    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL),
+                 AH_ESTALE, "known.json: signature: found");
+    unlink(path);
+    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL),
+                 AH_EINPUT, "known.json: cannot open");
+    ah__predictor_fini(&world.predictor);
+}
+
+AH_TEST_SUITE("plan/known", cmocka_unit_test(a_known_plan_wins), cmocka_unit_test(what_cannot_run_changes_nothing),
+              cmocka_unit_test(a_known_plan_of_another_step_is_refused),
+              cmocka_unit_test(files_are_read_or_refused))

@@ -33,7 +33,7 @@ struct round {
 enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
 static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
                                                     {4, {.items = 160000}},
-                                                    {2, {.items = 300000, .leaps = 1600, .stream = 1}}},
+                                                    {4, {.items = 150000, .leaps = 1600, .stream = 1}}},
                           rounds[ROUNDS] = {{8, {.items = 20000}},
                                             {4, {.items = 80000}},
                                             {2, {.items = 300000, .leaps = 1600, .stream = 1}}},

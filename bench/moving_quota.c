@@ -126,7 +126,7 @@ int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, con
 static int find_any(struct moving_quota *best, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_candidates candidates = {0};
-    int status = ah__candidates_find(&candidates, predictor, budget);
+    int status = ah__candidates_list(&candidates, predictor, budget);
     for (size_t i = 0; i < candidates.count && status == AH_OK; i++) {
         struct ah_plan plan = candidates.list[i].plan;
         if (plan.switches.offload_params == 0)

@@ -295,3 +295,15 @@ int ah__candidates_find(struct ah_candidates *candidates, struct ah_trials *tria
     return ah__policy_is_placed(predictor->policy) ? candidates_placed(candidates, predictor, trials->budget)
                                                    : candidates_all(candidates, trials, descents);
 }
+
+int ah__candidates_list(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                        const struct ah_budget *budget)
+{
+    struct ah_trials trials = {.predictor = predictor, .budget = budget};
+    struct ah_descents *descents;
+    AH_TRY(ah__descents_new(&descents, predictor));
+    int status = ah__candidates_find(candidates, &trials, descents);
+    ah__trials_fini(&trials);
+    ah__descents_free(descents);
+    return status;
+}

@@ -37,6 +37,10 @@ struct ah_candidates {
  * placements. AH_ENOMEM. */
 int ah__candidates_find(struct ah_candidates *candidates, struct ah_trials *trials, struct ah_descents *descents);
 
+/* The same for who has neither. */
+int ah__candidates_list(struct ah_candidates *candidates, const struct ah_predictor *predictor,
+                        const struct ah_budget *budget);
+
 /* A published system's index-th placement with all its switches but overtaking and both peaks, be it within a budget or
  * not; false: there are fewer. */
 bool ah__candidate_placed(struct ah_plan *out, const struct ah_predictor *predictor, int index);

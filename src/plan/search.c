@@ -177,14 +177,9 @@ static int too_small(const struct ah_candidates *candidates, const struct ah_pre
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_candidates candidates = {0};
-    struct ah_trials trials = {.predictor = predictor, .budget = budget};
-    struct ah_descents *descents;
-    AH_TRY(ah__descents_new(&descents, predictor));
-    int status = ah__candidates_find(&candidates, &trials, descents);
+    int status = ah__candidates_list(&candidates, predictor, budget);
     *fits = candidates.count > 0;
     ah__free(candidates.list);
-    ah__trials_fini(&trials);
-    ah__descents_free(descents);
     return status;
 }
 

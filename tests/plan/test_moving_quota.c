@@ -40,7 +40,7 @@ static int most_evicted(const struct ah_predictor *predictor, const struct ah_bu
 {
     struct ah_candidates candidates = {0};
     int most = 0;
-    assert_ok(ah__candidates_find(&candidates, predictor, budget));
+    assert_ok(ah__candidates_list(&candidates, predictor, budget));
     for (size_t i = 0; i < candidates.count; i++) {
         int evicted = candidates.list[i].plan.switches.offload_params;
         most = evicted > most ? evicted : most;
@@ -103,7 +103,7 @@ static void blocks_come_back_early_and_gradients_make_room_where_that_is_faster(
         struct ah_candidates candidates = {0};
         world_init(&world, seed, 4 + (int)(seed % 7), "patrickstar");
         struct ah_budget budget = budget_draw(&world);
-        assert_ok(ah__candidates_find(&candidates, &world.predictor, &budget));
+        assert_ok(ah__candidates_list(&candidates, &world.predictor, &budget));
         for (size_t i = 0; i < candidates.count; i++) {
             struct moving_quota found = {.plan = {.step_ns = 0}}, own = {.plan = candidates.list[i].plan};
             struct ah_plan plan = own.plan;

@@ -55,6 +55,19 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
            (!budget->host_bytes || plan->host_peak_bytes <= budget->host_bytes);
 }
 
+int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget)
+{
+    char have[32], need[32];
+    bool device = budget->device_bytes && plan->device_peak_bytes > budget->device_bytes;
+    int64_t found = device ? budget->device_bytes : budget->host_bytes;
+    int64_t expected = device ? plan->device_peak_bytes : plan->host_peak_bytes;
+    ah_size_format(have, sizeof have, found);
+    ah_size_format(need, sizeof need, expected);
+    return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
+                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint,
+                    plan->switches.offload_params, plan->switches.offload_optimizer);
+}
+
 /* Where updates wait for the norm, as many spare sets as could serve and host memory has room for. */
 static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {

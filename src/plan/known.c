@@ -3,7 +3,6 @@
 #include <limits.h>
 
 #include "plan/fit.h"
-#include "plan/search.h"
 #include "sched/switches.h"
 
 /* What the policy makes of each switch, as its search would. */

@@ -8,19 +8,6 @@
 #include "plan/known.h"
 #include "plan/search.h"
 
-int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget)
-{
-    char have[32], need[32];
-    bool device = budget->device_bytes && plan->device_peak_bytes > budget->device_bytes;
-    int64_t found = device ? budget->device_bytes : budget->host_bytes;
-    int64_t expected = device ? plan->device_peak_bytes : plan->host_peak_bytes;
-    ah_size_format(have, sizeof have, found);
-    ah_size_format(need, sizeof need, expected);
-    return ah__fail(AH_EBUDGET, "%s memory: found %s, expected at least %lld bytes (%s) for plan c=%d p=%d o=%d",
-                    device ? "device" : "host", have, (long long)expected, need, plan->switches.checkpoint,
-                    plan->switches.offload_params, plan->switches.offload_optimizer);
-}
-
 /* Decides what a spec left open: places on the host where blocks are on the host, the most slots that fit. */
 static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)

@@ -24,9 +24,6 @@ int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partiti
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                   const struct ah_search_options *options);
 
-/* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
-int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
-
 /* Whether the policy has a plan within the budget, however slow; of the predictor's profile only the workspace and the
  * ranks matter. */
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget);

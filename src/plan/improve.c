@@ -485,6 +485,20 @@ static int descend(struct descent *descent)
     return AH_OK;
 }
 
+/* Blocks lead further than order, so that a better order begins no new descent. */
+static int try_leap(struct descent *descent)
+{
+    int64_t before = ah__trial_score_ns(descent->best);
+    if (draw(descent, 0, 1))
+        return try_reordered(descent);
+    struct ah_plan plan = leap(descent);
+    if (draw(descent, 0, 2))
+        AH_TRY(try_refitted(descent, plan, descent->best->switches.slots + draw(descent, -1, 2)));
+    else
+        AH_TRY(try_plan(descent, plan));
+    return ah__trial_score_ns(descent->best) < before ? descend(descent) : AH_OK;
+}
+
 int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struct ah_predictor *predictor,
                      int64_t floor_ns, const struct ah_effort *effort)
 {
@@ -498,19 +512,10 @@ int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struc
         AH_TRY(descend_quickly(&descent));
     if (best->step_ns > enough_ns)
         AH_TRY(descend(&descent));
-    for (int i = 0; i < effort->leaps && best->step_ns > enough_ns && trials->items < descent.most; i++) {
+    for (int in_vain = 0; in_vain < effort->leaps && best->step_ns > enough_ns && trials->items < descent.most;) {
         int64_t before = ah__trial_score_ns(best);
-        if (draw(&descent, 0, 1)) { /* blocks lead further than order, so that a better order begins no new descent */
-            AH_TRY(try_reordered(&descent));
-            continue;
-        }
-        struct ah_plan plan = leap(&descent);
-        if (draw(&descent, 0, 2))
-            AH_TRY(try_refitted(&descent, plan, best->switches.slots + draw(&descent, -1, 2)));
-        else
-            AH_TRY(try_plan(&descent, plan));
-        if (ah__trial_score_ns(best) < before)
-            AH_TRY(descend(&descent));
+        AH_TRY(try_leap(&descent));
+        in_vain = ah__trial_score_ns(best) < before ? 0 : in_vain + 1;
     }
     return AH_OK;
 }

@@ -29,9 +29,9 @@ struct round {
     struct ah_effort effort;
 };
 /* Up to SHALLOW blocks: as few from the start as with which bench/search finds what it found with more, and many leaps,
- * so that bench/monotone finds little. Up to DEEP blocks less, so that planning 96 takes no longer than a person notices
- * (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind the best of them. Beyond
- * that, where 500 may take seconds, further. */
+ * so that bench/monotone finds little. Up to DEEP blocks less, so that planning 96 takes no longer than a person
+ * notices (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind the best of
+ * them. Beyond that, where 500 may take seconds, further. */
 enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
 static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
                                                     {4, {.items = 160000}},

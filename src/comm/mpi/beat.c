@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "comm/mpi/lock.h"
+
 /* A beat is sent every quarter of a second. Who was not run for two seconds cannot tell who else was; on machines with
  * much other work a rank was not run for more than six. */
 static const long pause_ns = 250000000;
@@ -53,11 +55,13 @@ static void peer_beat(int index, double now)
 {
     struct peer *peer = &beat.peers[index];
     int done = 0;
+    ah__mpi_lock();
     MPI_Test(&peer->send, &done, MPI_STATUS_IGNORE); /* of no request: true */
     if (done)
         MPI_Isend(&peer->sent, 1, MPI_BYTE, index, 0, beat.channel, &peer->send);
     if (peer_hear(peer, index))
         peer->heard_s = now;
+    ah__mpi_unlock();
     if (now - peer->heard_s > silence_s && atomic_load(&beat.gone) < 0)
         atomic_store(&beat.gone, index);
 }

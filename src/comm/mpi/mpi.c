@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "comm/mpi/beat.h"
+#include "comm/mpi/lock.h"
+
+pthread_mutex_t ah__mpi_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* MPI counts in int. Between machines a beat waits behind the pieces that are under way to all peers, which must not
  * take seconds over a slow link. ALARM: the tag of what alarms. */
@@ -43,9 +46,8 @@ static bool refused(int error, const char *what, char why[AH_TRANSPORT_WHY])
     return true;
 }
 
-/* The piece of each message that begins at byte `first`; how many there are. -1: refused. */
-static int pieces_start(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count, int64_t first,
-                        char why[AH_TRANSPORT_WHY])
+static int pieces_start_locked(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count,
+                               int64_t first, char why[AH_TRANSPORT_WHY])
 {
     int started = 0;
     for (int i = 0; i < count; i++) {
@@ -65,15 +67,43 @@ static int pieces_start(enum ah_channel channel, int set, const struct ah_transf
     return started;
 }
 
+/* The piece of each message that begins at byte `first`; how many there are. -1: refused. */
+static int pieces_start(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count, int64_t first,
+                        char why[AH_TRANSPORT_WHY])
+{
+    ah__mpi_lock();
+    int started = pieces_start_locked(channel, set, transfers, count, first, why);
+    ah__mpi_unlock();
+    return started;
+}
+
+static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
+{
+    int all = 0;
+    ah__mpi_lock();
+    int error = MPI_Testall(count, mpi.requests[channel][set], &all, MPI_STATUSES_IGNORE);
+    ah__mpi_unlock();
+    *done = all;
+    return error;
+}
+
+/* A rank that has raised the alarm, or -1. */
+static int alarming(void)
+{
+    MPI_Status status;
+    int there = 0;
+    ah__mpi_lock();
+    MPI_Iprobe(MPI_ANY_SOURCE, ALARM, mpi.channel[AH_CHANNEL_END], &there, &status);
+    ah__mpi_unlock();
+    return there ? status.MPI_SOURCE : -1;
+}
+
 /* Why waiting is of no use any more: a rank that failed will not answer. One that is done has sent all it had to. */
 static bool hopeless(enum ah_channel channel, double until_s, double now, char why[AH_TRANSPORT_WHY])
 {
-    MPI_Status status;
-    int gone = ah__beat_gone(), ended = 0;
-    if (channel != AH_CHANNEL_END)
-        MPI_Iprobe(MPI_ANY_SOURCE, ALARM, mpi.channel[AH_CHANNEL_END], &ended, &status);
-    if (ended)
-        snprintf(why, AH_TRANSPORT_WHY, "rank %d has failed", status.MPI_SOURCE);
+    int gone = ah__beat_gone(), failed = channel == AH_CHANNEL_END ? -1 : alarming();
+    if (failed >= 0)
+        snprintf(why, AH_TRANSPORT_WHY, "rank %d has failed", failed);
     else if (gone >= 0)
         snprintf(why, AH_TRANSPORT_WHY, "rank %d has not been heard of for some seconds: it hangs, or its machine does",
                  gone);
@@ -91,8 +121,8 @@ static bool pieces_wait(enum ah_channel channel, int set, int count, double unti
     const long pause_most_ns = 500000;
     struct timespec pause = {.tv_nsec = 20000};
     double start_s = now_s();
-    for (int done = 0;;) {
-        if (refused(MPI_Testall(count, mpi.requests[channel][set], &done, MPI_STATUSES_IGNORE), "transfer", why))
+    for (bool done = false;;) {
+        if (refused(pieces_test(&done, channel, set, count), "transfer", why))
             return false;
         if (done)
             return true;

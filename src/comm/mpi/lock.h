@@ -1,0 +1,21 @@
+/* One thread in MPI at a time. Threads of ours call it at once (a lane, the one that sends beats, the main one), and it
+ * says that they may, but MPICH 4.0 over UCX then crashes or hangs now and then. None of our calls waits in MPI, so that
+ * none is held up for long. */
+#ifndef AH_COMM_MPI_LOCK_H
+#define AH_COMM_MPI_LOCK_H
+
+#include <pthread.h>
+
+extern pthread_mutex_t ah__mpi_mutex;
+
+static inline void ah__mpi_lock(void)
+{
+    pthread_mutex_lock(&ah__mpi_mutex);
+}
+
+static inline void ah__mpi_unlock(void)
+{
+    pthread_mutex_unlock(&ah__mpi_mutex);
+}
+
+#endif

@@ -3,8 +3,9 @@
  * is no exhaustive one and lists of work have anomalies, so that a larger budget or a faster part may lead to a slower
  * plan. Which of the two it was is told by the plan of the lesser machine on the better one ("kept"): where that is as
  * fast as it was, the search has missed it; where it is slower too, its schedule has an anomaly. Wherever the search
- * was slower it searches once more, and is told that plan: then anomalies alone may be left.
- *     monotone [--machines N] [--from N] [--model FILE] [--seq N] */
+ * was slower it searches once more, and is told that plan: then anomalies alone may be left. With --known the search
+ * on the better machine knows that plan from the start, as it does where plans are kept.
+ *     monotone [--machines N] [--from N] [--known] [--one] [--model FILE | --layers N] [--seq N] */
 #include "bench.h"
 
 #include <math.h>
@@ -13,9 +14,17 @@
 #include "plan/config.h"
 #include "plan/search.h"
 
-enum { PARTS = 5, BATCH = 4, MACHINES_MOST = 10000 };
+enum { PARTS = 5, BATCH = 4, MACHINES_MOST = 10000, LAYERS_MOST = 48 };
 static const char *const parts[PARTS] = {"device memory", "host memory", "link", "host optimizer", "device"};
 static const double worse_by = 0.001;
+
+/* A model on a real machine. */
+struct subject {
+    struct ah_model *model;
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_profile *profile;
+};
 
 struct machine {
     struct ah_profile *profile; /* of a real one: its times are scaled */
@@ -86,7 +95,7 @@ static int64_t step_on(const struct machine *machine, const struct ah_plan *plan
 /* What the search finds that knows a plan (null: none). step_ns 0: nothing fits. */
 static struct ah_plan planned(const struct machine *machine, const struct ah_plan *known)
 {
-    const struct ah_search_options options = {known, known != NULL};
+    const struct ah_search_options options = {.known = known, .known_count = known != NULL};
     struct ah_profile profile = *machine->profile;
     struct machine copy = *machine;
     struct ah_predictor predictor;
@@ -134,7 +143,8 @@ static void violation_print(const char *part, const struct ah_plan *before, cons
                s->offload_optimizer, s->streamed, s->slots, s->tiles, s->overtaking, s->refetch_ahead, s->spares,
                s->embedding_on_host, s->head_on_host);
     }
-    printf("  kept %.3f ms, told %.3f ms\n", (double)kept_ns / 1e6, (double)told_ns / 1e6);
+    printf("  %d blocks, kept %.3f ms, told %.3f ms\n", before->switches.layers, (double)kept_ns / 1e6,
+           (double)told_ns / 1e6);
     fflush(stdout);
 }
 
@@ -151,13 +161,16 @@ static void look_closer(struct tally *tally, const struct machine *more, int par
     tally->worst_told[part] = ratio > tally->worst_told[part] ? ratio : tally->worst_told[part];
 }
 
-static void compare(struct tally *tally, struct machine *machine)
+/* With a tenth more of each part, or only of one of them (-1: of each). */
+static void compare(struct tally *tally, struct machine *machine, int only, bool known)
 {
     struct ah_plan before = planned(machine, NULL);
     for (int part = 0; part < PARTS && before.step_ns > 0; part++) {
         struct machine more = *machine;
+        if (only >= 0 && part != only)
+            continue;
         more.speed[part] *= 1.1;
-        struct ah_plan after = planned(&more, NULL);
+        struct ah_plan after = planned(&more, known ? &before : NULL);
         double ratio = (double)after.step_ns / (double)before.step_ns - 1;
         if (ratio > worse_by)
             look_closer(tally, &more, part, &before, &after);
@@ -166,47 +179,81 @@ static void compare(struct tally *tally, struct machine *machine)
     }
 }
 
+static void subject_make(struct subject *subject, const char *path, int layers, int seq,
+                         const struct ah_hardware *hardware)
+{
+    struct ah_step_options step = {.clips = true};
+    struct ah_estimate_options estimate = {.ranks = 1};
+    if (layers) {
+        struct bench bench = {.layers = layers, .width = 768, .heads = 12, .vocab = 50257, .seq = 1024};
+        bench_model_open(&bench);
+        subject->model = bench.model;
+    } else {
+        BENCH(ah_model_load(&subject->model, path));
+    }
+    BENCH(ah_model_record(&subject->graph, subject->model, BATCH, seq, AH_BF16));
+    BENCH(ah_partition_new(&subject->partition, subject->graph, &step));
+    BENCH(ah_profile_estimate(&subject->profile, subject->partition, hardware, &estimate));
+}
+
+static void subject_free(struct subject *subject)
+{
+    ah_profile_free(subject->profile);
+    ah_partition_free(subject->partition);
+    ah_graph_free(subject->graph);
+    ah_model_free(subject->model);
+}
+
+static void machine_of(struct machine *machine, const struct subject *subject)
+{
+    machine->profile = subject->profile;
+    machine->partition = subject->partition;
+    least_find(machine);
+    draw_machine(machine);
+}
+
 int main(int argc, char **argv)
 {
     const char *path = "models/gpt2-124m.json";
-    int machines = 100, first = 1, seq = 512;
+    int machines = 100, first = 1, seq = 512, layers = 0;
+    bool known = false, one = false;
     struct tally tally = {.tried = {0}};
     struct machine machine = {.profile = NULL};
-    struct ah_step_options step = {.clips = true};
-    struct ah_estimate_options estimate = {.ranks = 1};
+    struct subject subjects[LAYERS_MOST + 1] = {{NULL}};
     struct ah_hardware *hardware;
-    struct ah_model *model;
-    struct ah_graph *graph;
-    struct ah_partition *partition;
     const struct bench_option options[] = {
         {"machines", BENCH_COUNT, &machines, "drawn at random"},
         {"from", BENCH_COUNT, &first, "the first of them: so many, less one, are drawn and not tried"},
+        {"known", BENCH_FLAG, &known, "the search knows the plan of the lesser machine"},
+        {"one", BENCH_FLAG, &one, "more of one thing for each machine, of each in turn"},
         {"model", BENCH_TEXT, &path, "its shape"},
+        {"layers", BENCH_COUNT, &layers, "instead models of 1 to so many blocks, in turn"},
         {"seq", BENCH_COUNT, &seq, "tokens in a sequence"},
     };
     BENCH_OPTIONS(argc, argv, "How often a tenth more of something leads to a slower plan.", options);
     BENCH(ah_hardware_load(&hardware, "a100-40g"));
-    BENCH(ah_model_load(&model, path));
-    BENCH(ah_model_record(&graph, model, BATCH, seq, AH_BF16));
-    BENCH(ah_partition_new(&partition, graph, &step));
-    BENCH(ah_profile_estimate(&machine.profile, partition, hardware, &estimate));
-    machine.partition = partition;
-    least_find(&machine);
     machines = bench_least(machines, MACHINES_MOST);
+    layers = layers < LAYERS_MOST ? layers : LAYERS_MOST;
+    for (int i = 0; i <= layers; i++)
+        if (layers == 0 || i > 0)
+            subject_make(&subjects[i], path, i, seq, hardware);
     for (int i = 1; i < first + machines; i++) {
-        draw_machine(&machine);
+        machine_of(&machine, &subjects[layers ? 1 + (i - 1) / PARTS % layers : 0]);
         if (i >= first)
-            compare(&tally, &machine);
+            compare(&tally, &machine, one ? (i - 1) % PARTS : -1, known);
     }
-    printf("%s, batch %d of %d tokens, clipping; a tenth more of:\n", path, BATCH, seq);
+    if (layers)
+        printf("1 to %d blocks of width 768", layers);
+    else
+        printf("%s", path);
+    printf(", batch %d of %d tokens, clipping; %sa tenth more of:\n", BATCH, seq,
+           known ? "the plan of the lesser machine is known; " : "");
     for (int part = 0; part < PARTS; part++)
         printf("%-15s %5d machines, slower by more than 0.1%%: %4d, %d of them anomalies, at most %+.2f%%; of these "
                "told: %d, at most %+.2f%%\n", parts[part], tally.tried[part], tally.worse[part], tally.anomalies[part],
                100 * tally.worst[part], tally.told[part], 100 * tally.worst_told[part]);
-    ah_profile_free(machine.profile);
-    ah_partition_free(partition);
-    ah_graph_free(graph);
-    ah_model_free(model);
+    for (int i = 0; i <= layers; i++)
+        subject_free(&subjects[i]);
     ah_hardware_free(hardware);
     return 0;
 }

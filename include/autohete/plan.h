@@ -169,6 +169,12 @@ struct ah_search_options {
      * is within the budget and that the policy can make; a published system's policy makes none but its own. */
     const struct ah_plan *known;
     int known_count;
+    /* A folder that keeps plans between programs, made when needed; null: none. What it has of the same partition,
+     * policy and ranks, for whatever machine or budget, is known, too, and what comes out is kept; where the same was
+     * asked before, that is the answer, unless something faster was found since. What is damaged there is forgotten,
+     * what cannot be written is left out. */
+    const char *cache;
+    bool renew; /* what is kept is not looked at */
 };
 /* The same with options (null: none). AH_ESTALE also for a known plan of another partition. */
 AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,

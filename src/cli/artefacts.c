@@ -260,10 +260,15 @@ static void note(const char *line, void *context)
 }
 
 int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
-                   const struct ah_budget *budget, const char *files, const char *policy, FILE *text)
+                   const struct ah_budget *budget, const struct ah_artefact_inputs *inputs, const char *policy,
+                   FILE *text)
 {
     const struct ah_note noted = {note, text};
-    *out = (struct ah_search_options){.known = known};
+    const char *files = inputs->no_slower_than;
+    /* Several ranks all plan here, and what one keeps another may read or not. */
+    *out = (struct ah_search_options){.known = known,
+                                      .cache = artefacts->ranks.ranks > 1 ? NULL : ah__cache_folder(),
+                                      .renew = inputs->renew};
     return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
                                  artefacts->profile, budget, policy, text ? &noted : NULL)
                  : AH_OK;
@@ -273,8 +278,7 @@ static int search(struct ah_artefacts *artefacts, const struct ah_artefact_input
 {
     struct ah_plan known[AH_KNOWN_PLANS];
     struct ah_search_options options;
-    int status = ah__known_load(&options, known, artefacts, &artefacts->budget, inputs->no_slower_than, inputs->policy,
-                                artefacts->text);
+    int status = ah__known_load(&options, known, artefacts, &artefacts->budget, inputs, inputs->policy, artefacts->text);
     return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
                                                  &artefacts->budget, inputs->policy, &options)
                            : status;

@@ -37,11 +37,12 @@ struct ah_artefacts {
 int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
 /* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
 int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
-/* Plans that a search is to know: those of --no-slower-than, or none. Says on `text` (null: nowhere) what is left out.
- * `known` is borrowed and has room for AH_KNOWN_PLANS. */
+/* What a search is told: plans of --no-slower-than, or none, and where plans are kept. Says on `text` (null: nowhere)
+ * which of those plans are left out. `known` is borrowed and has room for AH_KNOWN_PLANS. */
 enum { AH_KNOWN_PLANS = 16 };
 int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
-                   const struct ah_budget *budget, const char *files, const char *policy, FILE *text);
+                   const struct ah_budget *budget, const struct ah_artefact_inputs *inputs, const char *policy,
+                   FILE *text);
 /* AH_EINPUT where --no-slower-than stands beside what it cannot go with. */
 int ah__known_check(const struct ah_artefact_inputs *inputs);
 /* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
@@ -51,7 +52,7 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 /* "threads: 2 compute, 1 host, predicted fastest of 3 splits" */
 void ah__threads_print(FILE *to, int threads, int host_threads, int tried);
 
-/* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
+/* The folder that keeps profiles and plans between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
 const char *ah__cache_folder(void);
 /* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
@@ -86,7 +87,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure, or what is kept)", 0, 0,    \
      false},                                                                                                           \
     {"no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                    \
-     "measure even where a profile of the same is kept from before", 0, 0, false}
+     "measure and plan anew even where a profile, or plans, of the same are kept from before", 0, 0, false}
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan, 0, 0, \
      false},                                                                                                           \

@@ -267,8 +267,8 @@ static int known_load(struct ah_search_options *options, struct ah_plan *known, 
                       const char *policy, FILE *text)
 {
     bool one = compare->policies[1] == NULL;
-    return ah__known_load(options, known, &compare->artefacts, &compare->budget, compare->inputs->no_slower_than,
-                          policy, one ? text : NULL);
+    return ah__known_load(options, known, &compare->artefacts, &compare->budget, compare->inputs, policy,
+                          one ? text : NULL);
 }
 
 int ah__compare_search(struct ah_compare *compare)

@@ -50,7 +50,7 @@ int ah__known_check(struct ah_plan *plan, const struct ah_predictor *predictor, 
 }
 
 /* Stable; of too many the last one is left out. */
-static void insert(struct ah_known *known, const struct ah_plan *plan)
+static void insert(struct ah_known *known, const struct ah_plan *plan, int number)
 {
     int at = known->count < AH_KNOWN_MOST ? known->count++ : AH_KNOWN_MOST;
     for (; at > 0 && known->plans[at - 1].step_ns > plan->step_ns; at--)
@@ -58,11 +58,12 @@ static void insert(struct ah_known *known, const struct ah_plan *plan)
             known->plans[at] = known->plans[at - 1];
     if (at < AH_KNOWN_MOST)
         known->plans[at] = *plan;
+    known->fastest = at == 0 ? number : known->fastest;
 }
 
 int ah__known_find(struct ah_known *out, struct ah_trials *trials, const struct ah_search_options *options)
 {
-    out->count = 0;
+    out->count = out->fastest = 0;
     for (int i = 0; options && i < options->known_count; i++) {
         bool below;
         struct ah_plan plan = options->known[i];
@@ -72,7 +73,7 @@ int ah__known_find(struct ah_known *out, struct ah_trials *trials, const struct 
         if (status != AH_OK)
             continue;
         AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan, INT64_MAX));
-        insert(out, &plan);
+        insert(out, &plan, i);
     }
     return AH_OK;
 }

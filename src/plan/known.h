@@ -9,6 +9,7 @@ enum { AH_KNOWN_MOST = 16 };
 struct ah_known {
     struct ah_plan plans[AH_KNOWN_MOST]; /* the fastest first; of more that can run the slower ones are left out */
     int count;
+    int fastest; /* which of the options' plans plans[0] is */
 };
 
 /* Takes the workspace of the predictor's profile and measures both peaks. AH_ESTALE: of another model or step;

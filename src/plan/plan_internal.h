@@ -5,6 +5,7 @@
 #ifndef AH_PLAN_PLAN_INTERNAL_H
 #define AH_PLAN_PLAN_INTERNAL_H
 
+#include "base/json.h"
 #include "plan/layout.h"
 
 /* Bytes on device and host that belong to no block, embedding and head optimized on the device: the paper's M_gc and
@@ -39,6 +40,10 @@ int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int la
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.
  * AH_EIO, AH_EINPUT; AH_ESTALE when another version of AutoHete wrote it. */
 int ah__plan_read(struct ah_plan *out, const char *path);
+
+/* The same as a tree: what ah_plan_save writes, which the caller deletes, also after a failure; and what was read. */
+int ah__plan_tree(cJSON **out, const struct ah_plan *plan);
+int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json);
 
 /* Embedding and head may share a place in some plan of the model: neither's parameters are needed while the other's
  * are. */

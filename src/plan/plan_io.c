@@ -132,8 +132,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     return ah__json_add_hash(tree, field->key, *(const uint64_t *)from);
 }
 
-/* The caller deletes *out, also after a failure. */
-static int write_tree(cJSON **out, const struct ah_plan *plan)
+int ah__plan_tree(cJSON **out, const struct ah_plan *plan)
 {
     *out = cJSON_CreateObject();
     AH_TRY(ah__json_add_string(*out, "version", ah_version()));
@@ -145,7 +144,7 @@ static int write_tree(cJSON **out, const struct ah_plan *plan)
 int ah_plan_save(const struct ah_plan *plan, const char *path)
 {
     cJSON *tree;
-    int status = write_tree(&tree, plan);
+    int status = ah__plan_tree(&tree, plan);
     if (status == AH_OK)
         status = ah__json_save(tree, path);
     cJSON_Delete(tree);
@@ -155,7 +154,7 @@ int ah_plan_save(const struct ah_plan *plan, const char *path)
 int ah_plan_json(char **out, const struct ah_plan *plan)
 {
     cJSON *tree;
-    int status = write_tree(&tree, plan);
+    int status = ah__plan_tree(&tree, plan);
     if (status == AH_OK)
         status = ah__json_text(out, tree, true);
     cJSON_Delete(tree);
@@ -217,8 +216,9 @@ static int read_field(struct ah_plan *plan, const struct ah_json *json, const st
     return ah__json_hash(to, json, field->key);
 }
 
-static int read_tree(struct ah_plan *plan, const struct ah_json *json)
+int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json)
 {
+    struct ah_plan read = {0}, *plan = &read;
     const char *keys[AH_LENGTH(fields) + 2] = {"version"}, *version;
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         keys[i + 1] = fields[i].key;
@@ -231,17 +231,17 @@ static int read_tree(struct ah_plan *plan, const struct ah_json *json)
         if (!fields[i].optional || ah__json_has(json, fields[i].key))
             AH_TRY(read_field(plan, json, &fields[i]));
     int status = ah__plan_switches(plan);
-    return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", json->path);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "%s", json->path);
+    *out = read;
+    return AH_OK;
 }
 
 int ah__plan_read(struct ah_plan *out, const char *path)
 {
     struct ah_json json;
-    struct ah_plan plan = {0};
     AH_TRY(ah__json_load(&json, path));
-    int status = read_tree(&plan, &json);
+    int status = ah__plan_from_tree(out, &json);
     ah__json_free(&json);
-    if (status == AH_OK)
-        *out = plan;
     return status;
 }

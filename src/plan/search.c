@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "plan/fit.h"
+#include "plan/kept.h"
 #include "plan/known.h"
 #include "plan/visit.h"
 #include "sched/switches.h"
@@ -50,6 +51,12 @@ static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
     int64_t layers = predictor->partition->layers;
     layers = layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers;
     return items * layers * layers / (DEEP * DEEP);
+}
+
+static const struct round *rounds_of(const struct ah_predictor *predictor)
+{
+    int layers = predictor->partition->layers;
+    return layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow;
 }
 
 int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
@@ -281,8 +288,7 @@ static int improve(struct ah_plan *best, const struct ways *ways, const struct a
         if (has_turn(&ways->known->plans[i].switches, predictor))
             plans[count++] = ways->known->plans[i];
     for (int i = 0; i < ROUNDS; i++) {
-        int layers = predictor->partition->layers;
-        const struct round *round = &(layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow)[i];
+        const struct round *round = &rounds_of(predictor)[i];
         count = choose(plans, count, round->plans);
         struct ah_effort effort = round->effort;
         effort.items = items_of(predictor, effort.items);
@@ -314,6 +320,22 @@ static int improve_turns(struct ah_plan *best, const struct ways *ways)
     return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
 }
 
+/* From the fastest known plan to the end, though others be faster: with a faster part a schedule may have an anomaly
+ * that a small step mends. */
+static int improve_known(struct ah_plan *best, const struct ways *ways)
+{
+    if (ways->known->count == 0)
+        return AH_OK;
+    struct ah_plan plan = ways->known->plans[0];
+    const struct ah_predictor *predictor = ways->trials->predictor;
+    struct ah_effort effort = rounds_of(predictor)[ROUNDS - 1].effort;
+    effort.items = items_of(predictor, effort.items);
+    AH_TRY(ah__descents_run(ways->descents, &plan, 1, ways->trials, predictor, ways->floor_ns, &effort));
+    if (!best->switches.layers || ah__trial_score_ns(&plan) < ah__trial_score_ns(best))
+        *best = plan;
+    return AH_OK;
+}
+
 /* The fastest of the candidates, which a published system brings, or what the search finds below them and below what is
  * known: at worst that. */
 static int find(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
@@ -339,6 +361,7 @@ static int find(struct ah_plan *best, struct ah_search_report *report, struct ah
     if (candidates->count && candidates->list[0].bound_ns < ways.floor_ns)
         ways.floor_ns = candidates->list[0].bound_ns;
     AH_TRY(improve_turns(best, &ways));
+    AH_TRY(improve_known(best, &ways));
     if (known->count && (!best->switches.layers || known->plans[0].step_ns < best->step_ns))
         *best = known->plans[0];
     report->simulated = trials->simulated;
@@ -346,26 +369,66 @@ static int find(struct ah_plan *best, struct ah_search_report *report, struct ah
 }
 
 static int search(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
-                  struct ah_trials *trials, const struct ah_search_options *options)
+                  struct ah_trials *trials, const struct ah_known *known)
 {
-    struct ah_known known;
     struct ah_descents *descents;
-    AH_TRY(ah__known_find(&known, trials, options));
     AH_TRY(ah__descents_new(&descents, trials->predictor));
-    int status = find(best, report, candidates, trials, &known, descents);
+    int status = find(best, report, candidates, trials, known, descents);
     ah__descents_free(descents);
-    return status == AH_OK ? ah__plan_predict(best, trials->predictor) : status;
+    return status;
+}
+
+/* The plans of the options, then those that are kept, unless what is kept is to be renewed. */
+static int tell(struct ah_known *known, struct ah_trials *trials, const struct ah_search_options *options,
+                const struct ah_kept *kept)
+{
+    struct ah_plan *plans;
+    int given = options ? options->known_count : 0, count = given + (options && !options->renew ? kept->count : 0);
+    AH_TRY(ah__new(&plans, (size_t)count, sizeof *plans));
+    for (int i = 0; i < count; i++)
+        plans[i] = i < given ? options->known[i] : kept->plans[i - given].plan;
+    int status = ah__known_find(known, trials, &(struct ah_search_options){.known = plans, .known_count = count});
+    ah__free(plans);
+    return status;
+}
+
+/* Whether the question was asked before and nothing that was found since is faster than the answer. */
+static bool is_answered(const struct ah_known *known, const struct ah_search_options *options,
+                        const struct ah_kept *kept)
+{
+    return options && !options->renew && ah__kept_answers(kept) && known->count > 0 &&
+           known->fastest == options->known_count;
+}
+
+/* What was found before, or finds it. */
+static int answer(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
+                  const struct ah_search_options *options, const struct ah_kept *kept)
+{
+    struct ah_candidates candidates = {0};
+    struct ah_known known;
+    AH_TRY(tell(&known, trials, options, kept));
+    bool answered = is_answered(&known, options, kept);
+    *best = answered ? known.plans[0] : (struct ah_plan){.step_ns = 0};
+    int status = answered ? AH_OK : search(best, report, &candidates, trials, &known);
+    ah__free(candidates.list);
+    AH_TRY(status);
+    AH_TRY(ah__plan_predict(best, trials->predictor));
+    if (!answered)
+        ah__kept_add(kept, best);
+    return AH_OK;
 }
 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options)
 {
-    struct ah_candidates candidates = {0};
     struct ah_trials trials = {.predictor = predictor, .budget = budget};
-    struct ah_plan best = {.step_ns = 0};
+    struct ah_kept kept;
+    struct ah_plan best;
     *report = (struct ah_search_report){0};
-    int status = search(&best, report, &candidates, &trials, options);
-    ah__free(candidates.list);
+    int status = ah__kept_load(&kept, predictor, budget, options);
+    if (status == AH_OK)
+        status = answer(&best, report, &trials, options, &kept);
+    ah__kept_fini(&kept);
     ah__trials_fini(&trials);
     if (status == AH_OK)
         *out = best;

@@ -44,12 +44,13 @@ static int plan_for(struct ah_threads *split, const struct choice *choice)
 {
     const struct ah_threads_options *options = choice->options;
     struct ah_comm *comm = choice->comm;
+    const struct ah_search_options kept = {.cache = options->profile.cache, .renew = options->profile.renew};
     struct ah_budget budget = options->budget;
     if (!budget.device_bytes)
         budget.device_bytes = ah__dev_region_bytes(split->dev);
     AH_TRY(ah__comm_agree(comm, comm->rank ? AH_OK
                                            : ah__plan_make(&split->plan, options->plan, options->partition,
-                                                           split->profile, &budget, options->policy, NULL)));
+                                                           split->profile, &budget, options->policy, &kept)));
     return comm->ops->move(comm, &split->plan, sizeof split->plan, 0, AH_ALL_RANKS);
 }
 

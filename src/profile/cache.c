@@ -1,7 +1,6 @@
 /* Profiles kept in files, so that the same question has the same answer tomorrow. A file is named after everything that
  * a profile depends on, and begins with a checksum of the rest; one that is damaged is measured again. */
 #include <inttypes.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,33 +9,13 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/loaded.h"
 #include "profile/profile.h"
 
 enum { HEAD = 17 }; /* 16 hex digits and a line break */
 static const size_t FILE_MOST = 1 << 20;
 
 /* ---- what a profile depends on ----------------------------------------------------------------------------------- */
-
-static uint64_t hash_file(const char *path, uint64_t seed)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return seed;
-    seed = ah__hash_int((uint64_t)info.st_size, seed);
-    seed = ah__hash_int((uint64_t)info.st_mtim.tv_sec, seed);
-    return ah__hash_int((uint64_t)info.st_mtim.tv_nsec, seed);
-}
-
-/* This library, a device's plugin, oneDNN, OpenMP and whatever else is loaded: any of them may be another build
- * tomorrow. Summed up, since the order means nothing. */
-static int add_object(struct dl_phdr_info *object, size_t size, void *context)
-{
-    (void)size;
-    uint64_t *sum = context;
-    const char *path = object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
-    *sum += hash_file(path, ah__hash_text(path, 0));
-    return 0;
-}
 
 /* Variables that libraries read. */
 static uint64_t hash_environment(void)
@@ -54,14 +33,12 @@ static uint64_t hash_environment(void)
 static uint64_t key_make(const struct ah_partition *partition, const struct ah_dev_info *info)
 {
     char machine[256] = "";
-    uint64_t objects = 0;
     gethostname(machine, sizeof machine - 1);
-    dl_iterate_phdr(add_object, &objects);
     uint64_t key = ah__hash_text(ah_version(), partition->signature);
     key = ah__hash_int(info->signature, key);
     key = ah__hash_text(info->arithmetic, key);
     key = ah__hash_text(machine, key);
-    key = ah__hash_int(objects, key);
+    key = ah__hash_int(ah__loaded_hash(), key);
     return ah__hash_int(hash_environment(), key);
 }
 

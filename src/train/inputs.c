@@ -414,7 +414,8 @@ static int known_find(struct ah_plan *known, int *count, int most, const struct 
 static int plan_make(struct ah_session *session)
 {
     struct ah_plan known[KNOWN_MOST];
-    struct ah_search_options search = {.known = known};
+    const struct ah_profile_options kept = profile_options(session);
+    struct ah_search_options search = {.known = known, .cache = kept.cache, .renew = kept.renew};
     AH_TRY(known_find(known, &search.known_count, KNOWN_MOST, session));
     int status = ah__plan_make(&session->plan, session->options->plan, session->partition, session->profile,
                                &session->budget, policy_of(session), &search);

@@ -23,21 +23,26 @@ static const char *fresh_cache(void)
     return path;
 }
 
-/* How many profiles the cache holds; the path of the last one. */
-static int entries(char path[512], const char *cache)
+/* How many files the cache holds whose names begin so; the path of the last one. */
+static int entries_of(char path[512], const char *cache, const char *prefix)
 {
     char dir_path[256];
     int count = 0;
     snprintf(dir_path, sizeof dir_path, "%s/autohete", cache);
     DIR *dir = opendir(dir_path);
     for (const struct dirent *each; dir && (each = readdir(dir));)
-        if (strncmp(each->d_name, "profile-", 8) == 0) {
+        if (strncmp(each->d_name, prefix, strlen(prefix)) == 0) {
             snprintf(path, 512, "%s/%s", dir_path, each->d_name);
             count++;
         }
     if (dir)
         closedir(dir);
     return count;
+}
+
+static int entries(char path[512], const char *cache)
+{
+    return entries_of(path, cache, "profile-");
 }
 
 static void plan_and_train_agree(void **state)
@@ -124,6 +129,41 @@ static void damaged_entries_are_measured_again(void **state)
     }
 }
 
+/* One file for each step, policy and number of ranks, whatever the budget and the command; none for plans by hand. */
+static void plans_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *flags;
+        int files;
+    } runs[] = {
+        {"plan", "--plan resident", 0},
+        {"plan", "--device-memory 2MiB", 1},
+        {"plan", "--device-memory 3MiB", 1},
+        {"plan", "--device-memory 2MiB --no-cache", 1},
+        {"simulate", "--device-memory 2MiB", 1},
+        {"simulate", "--policy zero-offload", 1},
+        {"simulate", "--policy autohete-paper", 2},
+        {"simulate", "--ranks 2", 3},
+        {"plan", "--batch 4", 4},
+    };
+    char path[512];
+    static char first[1 << 16];
+    const char *at = folder(), *cache = fresh_cache(), *flags = "--batch 2 --seq 32 --hardware a100-40g-x4";
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        run("%s --model %s/model.json %s %s", runs[i].command, at, flags, runs[i].flags);
+        assert_ran(0);
+        assert_int_equal(entries_of(path, cache, "plans-"), runs[i].files);
+    }
+    for (int again = 0; again < 2; again++) {
+        run("plan --model %s/model.json %s --device-memory 2MiB --json", at, flags);
+        assert_ran(0);
+        if (again)
+            assert_string_equal(ran.out, first);
+        snprintf(first, sizeof first, "%s", ran.out);
+    }
+}
+
 /* A cache that cannot be made is no reason to fail. */
 static void no_cache_no_harm(void **state)
 {
@@ -186,5 +226,6 @@ static void stopped_while_profiling(void **state)
 
 AH_TEST_SUITE("cli/cache", cmocka_unit_test(plan_and_train_agree),
               cmocka_unit_test(other_questions_have_other_entries),
-              cmocka_unit_test(damaged_entries_are_measured_again), cmocka_unit_test(no_cache_no_harm),
-              cmocka_unit_test(bad_plans_cost_no_profile), cmocka_unit_test(stopped_while_profiling))
+              cmocka_unit_test(damaged_entries_are_measured_again), cmocka_unit_test(plans_are_kept),
+              cmocka_unit_test(no_cache_no_harm), cmocka_unit_test(bad_plans_cost_no_profile),
+              cmocka_unit_test(stopped_while_profiling))

@@ -9,38 +9,12 @@
 #include "plan/search.h"
 #include "plan/world.h"
 
-/* A step that waits for the last update's pieces: smaller ones than the search tries are faster. */
-static void world_of_pieces(struct world *world, uint64_t seed)
-{
-    enum { LAYERS = 7, WHOLE_NS = 60000 };
-    world_init(world, seed, LAYERS, "autohete");
-    struct ah_costs *costs = &world->predictor.costs;
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
-        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = WHOLE_NS;
-        costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_UPDATE_HOST][class] = WHOLE_NS;
-        costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_BACKWARD][class] = WHOLE_NS / 4;
-    }
-    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = 0;
-    world->profile.costs = *costs;
-}
-
-/* What just suffices for all blocks on the host, and some slots. */
-static struct ah_budget budget_of(const struct world *world)
-{
-    int64_t device, host;
-    struct ah_switches low = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 6};
-    low.checkpoint = low.offload_params = low.offload_optimizer = low.layers;
-    low.embedding_on_host = low.head_on_host = true;
-    ah__layout_bytes(&device, &host, &world->fixture.partition, &low, 0);
-    return (struct ah_budget){.device_bytes = device};
-}
-
 static struct ah_plan search_many(const struct world *world, const struct ah_budget *budget,
                                   const struct ah_plan *known, int count)
 {
     struct ah_search_report report;
     struct ah_plan plan;
-    const struct ah_search_options options = {known, count};
+    const struct ah_search_options options = {.known = known, .known_count = count};
     assert_ok(ah__plan_search_with(&plan, &report, &world->predictor, budget, &options));
     assert_true(ah__plan_within(&plan, budget));
     return plan;
@@ -93,7 +67,7 @@ static void a_known_plan_wins(void **state)
     for (uint64_t seed = 1; seed <= WORLDS; seed++) {
         struct world world;
         world_of_pieces(&world, 40 + seed);
-        struct ah_budget budget = budget_of(&world);
+        struct ah_budget budget = world_budget(&world);
         struct ah_plan alone = search(&world, &budget, NULL), known = in_pieces(&world, &alone), lost = known;
         faster += known.step_ns < alone.step_ns;
         lost.step_ns = lost.device_peak_bytes = 0; /* what it was predicted elsewhere is not read */
@@ -118,7 +92,7 @@ static void more_is_never_worse_than_what_is_known(void **state)
     for (uint64_t seed = 0; seed < WORLDS; seed++) {
         struct world world;
         world_init(&world, 800 + seed, 7 + (int)seed % 6, "autohete");
-        struct ah_budget budget = budget_of(&world), more;
+        struct ah_budget budget = world_budget(&world), more;
         budget.device_bytes += budget.device_bytes * fixture_draw(&world.fixture, 0, 20) / 10;
         struct ah_plan before = search(&world, &budget, NULL);
         budget.host_bytes = before.host_peak_bytes;
@@ -149,7 +123,7 @@ static void what_cannot_run_changes_nothing(void **state)
     (void)state;
     struct world world;
     world_of_pieces(&world, 50);
-    struct ah_budget budget = budget_of(&world);
+    struct ah_budget budget = world_budget(&world);
     struct ah_plan alone = search(&world, &budget, NULL), known = in_pieces(&world, &alone), plan;
     known.switches.slots = 2 * world.fixture.partition.layers;
     known.switches.checkpoint = known.switches.selective = 0;
@@ -178,10 +152,10 @@ static void a_known_plan_of_another_step_is_refused(void **state)
     (void)state;
     struct world world;
     world_of_pieces(&world, 51);
-    struct ah_budget budget = budget_of(&world);
+    struct ah_budget budget = world_budget(&world);
     struct ah_plan known = search(&world, &budget, NULL), plan;
     known.signature++;
-    const struct ah_search_options options = {&known, 1};
+    const struct ah_search_options options = {.known = &known, .known_count = 1};
     assert_fails(ah_plan_search_with(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", &options),
                  AH_ESTALE, "known plan 1: signature: found");
     ah__predictor_fini(&world.predictor);
@@ -204,7 +178,7 @@ static void files_are_read_or_refused(void **state)
     int count, noted = 0;
     const struct ah_note told = {note, &noted};
     world_of_pieces(&world, 53);
-    struct ah_budget budget = budget_of(&world), less = {.device_bytes = budget.device_bytes / 2};
+    struct ah_budget budget = world_budget(&world), less = {.device_bytes = budget.device_bytes / 2};
     struct ah_plan plan = search(&world, &budget, NULL);
     const struct ah_partition *partition = &world.fixture.partition;
     snprintf(path, sizeof path, "%s/known.json", ah_test_folder());

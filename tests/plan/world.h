@@ -44,4 +44,30 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 
+/* A step that waits for the last update's pieces: smaller ones than the search tries are faster. */
+static inline void world_of_pieces(struct world *world, uint64_t seed)
+{
+    enum { LAYERS = 7, WHOLE_NS = 60000 };
+    world_init(world, seed, LAYERS, "autohete");
+    struct ah_costs *costs = &world->predictor.costs;
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = WHOLE_NS;
+        costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_UPDATE_HOST][class] = WHOLE_NS;
+        costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_BACKWARD][class] = WHOLE_NS / 4;
+    }
+    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = 0;
+    world->profile.costs = *costs;
+}
+
+/* What just suffices for all blocks on the host, and some slots. */
+static inline struct ah_budget world_budget(const struct world *world)
+{
+    int64_t device, host;
+    struct ah_switches low = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 6};
+    low.checkpoint = low.offload_params = low.offload_optimizer = low.layers;
+    low.embedding_on_host = low.head_on_host = true;
+    ah__layout_bytes(&device, &host, &world->fixture.partition, &low, 0);
+    return (struct ah_budget){.device_bytes = device};
+}
+
 #endif

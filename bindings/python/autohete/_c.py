@@ -256,6 +256,8 @@ class ah_search_options(Structure):
     _fields_ = [
         ("known", POINTER(ah_plan)),
         ("known_count", c_int),
+        ("cache", c_char_p),
+        ("renew", c_bool),
     ]
 
 

@@ -52,7 +52,8 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 /* "threads: 2 compute, 1 host, predicted fastest of 3 splits" */
 void ah__threads_print(FILE *to, int threads, int host_threads, int tried);
 
-/* The folder that keeps profiles and plans between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is none. */
+/* The folder that keeps profiles and plans between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
+ * none. */
 const char *ah__cache_folder(void);
 /* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);

@@ -145,7 +145,7 @@ static void plans_are_kept(void **state)
         {"simulate", "--policy zero-offload", 1},
         {"simulate", "--policy autohete-paper", 2},
         {"simulate", "--ranks 2", 3},
-        {"plan", "--batch 4", 4},
+        {"plan", "--dtype fp32", 4},
     };
     char path[512];
     static char first[1 << 16];

@@ -31,6 +31,7 @@ struct machine {
     const struct ah_partition *partition;
     double speed[PARTS]; /* of link, host optimizer and device against the profile's; memories: of the least there is */
     int64_t least_device, least_host;
+    int number; /* of those drawn: --from N --machines 1 is this one alone */
 };
 
 static uint64_t drawn;
@@ -131,11 +132,11 @@ struct tally {
     double worst[PARTS], worst_told[PARTS];
 };
 
-static void violation_print(const char *part, const struct ah_plan *before, const struct ah_plan *after,
+static void violation_print(int number, const char *part, const struct ah_plan *before, const struct ah_plan *after,
                             int64_t kept_ns, int64_t told_ns)
 {
     const struct ah_plan *plans[] = {before, after};
-    printf("%-15s", part);
+    printf("%5d %-15s", number, part);
     for (int i = 0; i < 2; i++) {
         const struct ah_switches *s = &plans[i]->switches;
         printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d slots=%d tiles=%d overtaking=%d ahead=%d spares=%d %d%d",
@@ -154,7 +155,7 @@ static void look_closer(struct tally *tally, const struct machine *more, int par
 {
     int64_t kept_ns = step_on(more, before), told_ns = planned(more, before).step_ns;
     double ratio = (double)told_ns / (double)before->step_ns - 1;
-    violation_print(parts[part], before, after, kept_ns, told_ns);
+    violation_print(more->number, parts[part], before, after, kept_ns, told_ns);
     tally->worse[part]++;
     tally->anomalies[part] += (double)kept_ns > (1 + worse_by) * (double)before->step_ns;
     tally->told[part] += ratio > worse_by;
@@ -238,6 +239,7 @@ int main(int argc, char **argv)
         if (layers == 0 || i > 0)
             subject_make(&subjects[i], path, i, seq, hardware);
     for (int i = 1; i < first + machines; i++) {
+        machine.number = i;
         machine_of(&machine, &subjects[layers ? 1 + (i - 1) / PARTS % layers : 0]);
         if (i >= first)
             compare(&tally, &machine, one ? (i - 1) % PARTS : -1, known);

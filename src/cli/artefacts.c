@@ -278,7 +278,8 @@ static int search(struct ah_artefacts *artefacts, const struct ah_artefact_input
 {
     struct ah_plan known[AH_KNOWN_PLANS];
     struct ah_search_options options;
-    int status = ah__known_load(&options, known, artefacts, &artefacts->budget, inputs, inputs->policy, artefacts->text);
+    int status =
+        ah__known_load(&options, known, artefacts, &artefacts->budget, inputs, inputs->policy, artefacts->text);
     return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
                                                  &artefacts->budget, inputs->policy, &options)
                            : status;

@@ -33,7 +33,7 @@ struct round {
  * so that bench/monotone finds little. Up to DEEP blocks less, so that planning 96 takes no longer than a person
  * notices (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind the best of
  * them. Beyond that, where 500 may take seconds, further. */
-enum { SHALLOW = 48, DEEP = 100, DEEPEST = 224 };
+enum { SHALLOW = 48, DEEP = 100, DEEPEST = 160 };
 static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
                                                     {4, {.items = 160000}},
                                                     {4, {.items = 600000, .leaps = 3200, .stream = 1}}},

@@ -135,6 +135,9 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
                     (double)report.open_bound_ns / 1e6);
     else
         fprintf(to, "        no other candidate can be faster, by its lower bound\n");
+    if (plan->step_ns < best.step_ns)
+        ah__fprintf(to, "        alone it finds %.2f ms: the chosen plan was given or known from before\n",
+                    (double)best.step_ns / 1e6);
     fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s  %-6s %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o",
             "str.", "a", "slots", "ahead", "embed.", "head", "ends", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));

@@ -164,6 +164,41 @@ static void what_is_damaged_is_forgotten(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
+static bool explanation_says_known(const struct ah_plan *plan, const struct world *world,
+                                   const struct ah_budget *budget)
+{
+    static char text[1 << 14];
+    FILE *to = fmemopen(text, sizeof text, "w");
+    assert_non_null(to);
+    assert_ok(ah_plan_explain(plan, &world->fixture.partition, &world->profile, budget, to));
+    fclose(to);
+    return strstr(text, "the chosen plan was given or known from before") != NULL;
+}
+
+/* Who asks why a plan was chosen that is faster than what a search finds is told so. */
+static void an_explanation_says_what_was_known(void **state)
+{
+    (void)state;
+    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
+    int faster = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        world_of_pieces(&world, 40 + seed);
+        ah__predictor_fini(&world.predictor); /* of the profile alone, as the explanation's is */
+        assert_ok(ah__predictor_init(&world.predictor, &world.fixture.partition, &world.profile, "autohete"));
+        struct ah_budget budget = world_budget(&world);
+        struct ah_plan alone = search(&report, &world, &budget, NULL), planted = alone;
+        planted.switches.tiles = AH_SCHED_MOST_TILES;
+        assert_ok(ah__plan_predict(&planted, &world.predictor));
+        assert_false(explanation_says_known(&alone, &world, &budget));
+        assert_int_equal(explanation_says_known(&planted, &world, &budget), planted.step_ns < alone.step_ns);
+        faster += planted.step_ns < alone.step_ns;
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(faster > 0);
+}
+
 /* The last ones asked for are kept, the newest first, each once. */
 static void old_ones_make_room(void **state)
 {
@@ -218,4 +253,6 @@ static void where_nothing_can_be_kept_nothing_is(void **state)
 
 AH_TEST_SUITE("plan/kept", cmocka_unit_test(the_same_question_has_the_same_answer),
               cmocka_unit_test(more_is_never_worse_than_what_is_kept), cmocka_unit_test(what_is_damaged_is_forgotten),
-              cmocka_unit_test(old_ones_make_room), cmocka_unit_test(where_nothing_can_be_kept_nothing_is))
+              cmocka_unit_test(old_ones_make_room),
+              cmocka_unit_test(an_explanation_says_what_was_known),
+              cmocka_unit_test(where_nothing_can_be_kept_nothing_is))

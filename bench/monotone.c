@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     bool known = false, one = false;
     struct tally tally = {.tried = {0}};
     struct machine machine = {.profile = NULL};
-    struct subject subjects[LAYERS_MOST + 1] = {{NULL}};
+    struct subject subjects[LAYERS_MOST + 1] = {{.model = NULL}};
     struct ah_hardware *hardware;
     const struct bench_option options[] = {
         {"machines", BENCH_COUNT, &machines, "drawn at random"},

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/loaded.h"
-#include "sched/switches.h"
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 

@@ -54,16 +54,6 @@ static struct ah_plan search(struct ah_search_report *report, const struct world
     return plan;
 }
 
-static void expect_same(const struct ah_plan *a, const struct ah_plan *b)
-{
-    char *text[2];
-    assert_ok(ah_plan_json(&text[0], a));
-    assert_ok(ah_plan_json(&text[1], b));
-    assert_string_equal(text[0], text[1]);
-    free(text[0]);
-    free(text[1]);
-}
-
 /* Nothing is simulated for a question that was asked before, unless what is kept is to be renewed. */
 static void the_same_question_has_the_same_answer(void **state)
 {
@@ -74,15 +64,15 @@ static void the_same_question_has_the_same_answer(void **state)
     struct ah_budget budget = world_budget(&world);
     struct ah_search_options options = {.cache = cache_of("kept-same")}, anew = options;
     struct ah_plan alone = search(&report, &world, &budget, NULL), first = search(&report, &world, &budget, &options);
-    expect_same(&first, &alone);
+    expect_same_plan(&first, &alone);
     assert_true(report.simulated > 0);
     char *text = file_text(options.cache);
     struct ah_plan again = search(&report, &world, &budget, &options);
-    expect_same(&again, &first);
+    expect_same_plan(&again, &first);
     assert_int_equal(report.simulated, 0);
     anew.renew = true;
     again = search(&report, &world, &budget, &anew);
-    expect_same(&again, &first);
+    expect_same_plan(&again, &first);
     assert_true(report.simulated > 0);
     char *after = file_text(options.cache);
     assert_string_equal(after, text);
@@ -120,7 +110,7 @@ static void more_is_never_worse_than_what_is_kept(void **state)
         faster += after.step_ns < before.step_ns;
         struct ah_plan renewed = search(&report, &world, &more,
                                         &(struct ah_search_options){.cache = options.cache, .renew = true});
-        expect_same(&renewed, &before);
+        expect_same_plan(&renewed, &before);
         ah__predictor_fini(&world.predictor);
     }
     assert_true(faster > 0); /* else this would hold without keeping anything */
@@ -152,7 +142,7 @@ static void what_is_damaged_is_forgotten(void **state)
     for (size_t i = 0; i < AH_LENGTH(damaged); i++) {
         write_over(options.cache, damaged[i]);
         struct ah_plan again = search(&report, &world, &budget, &options);
-        expect_same(&again, &first);
+        expect_same_plan(&again, &first);
         assert_true(report.simulated > 0);
         char *whole = file_text(options.cache);
         assert_string_equal(whole, text);
@@ -241,7 +231,7 @@ static void where_nothing_can_be_kept_nothing_is(void **state)
     struct ah_budget budget = world_budget(&world);
     struct ah_search_options options = {.cache = "/dev/null/nowhere"};
     struct ah_plan alone = search(&report, &world, &budget, NULL), plan = search(&report, &world, &budget, &options);
-    expect_same(&plan, &alone);
+    expect_same_plan(&plan, &alone);
     options.cache = cache_of("kept-placed");
     world.predictor.policy = &ah__policy_zero_offload;
     assert_ok(ah__kept_load(&kept, &world.predictor, &budget, &options));

@@ -25,16 +25,6 @@ static struct ah_plan search(const struct world *world, const struct ah_budget *
     return search_many(world, budget, known, known != NULL);
 }
 
-static void expect_same(const struct ah_plan *a, const struct ah_plan *b)
-{
-    char *text[2];
-    assert_ok(ah_plan_json(&text[0], a));
-    assert_ok(ah_plan_json(&text[1], b));
-    assert_string_equal(text[0], text[1]);
-    free(text[0]);
-    free(text[1]);
-}
-
 /* In more pieces than the search tries, so that it would not find such a plan by itself. */
 static struct ah_plan in_pieces(const struct world *world, const struct ah_plan *found)
 {
@@ -74,7 +64,7 @@ static void a_known_plan_wins(void **state)
         struct ah_plan told = search(&world, &budget, &lost);
         assert_true(told.step_ns <= known.step_ns && told.step_ns <= alone.step_ns + alone.step_ns / 100);
         struct ah_plan again = search(&world, &budget, &known);
-        expect_same(&told, &again);
+        expect_same_plan(&told, &again);
         if (known.step_ns < alone.step_ns)
             expect_the_fastest_of_many(&world, &budget, &alone, &known);
         ah__predictor_fini(&world.predictor);
@@ -130,7 +120,7 @@ static void what_cannot_run_changes_nothing(void **state)
     ah__plan_measure(&known, &world.predictor);
     assert_false(ah__plan_within(&known, &budget));
     plan = search(&world, &budget, &known);
-    expect_same(&plan, &alone);
+    expect_same_plan(&plan, &alone);
     const struct ah_policy *ours = world.predictor.policy;
     for (int i = 0; ah__policies[i]; i++) { /* pieces are ours alone, and published systems bring their own plans */
         struct ah_search_report report;
@@ -141,7 +131,7 @@ static void what_cannot_run_changes_nothing(void **state)
         if (status != AH_OK || (!ah__policies[i]->plain && !ah__policy_is_placed(ah__policies[i])))
             continue;
         plan = search(&world, &any, &known);
-        expect_same(&plan, &without);
+        expect_same_plan(&plan, &without);
     }
     world.predictor.policy = ours;
     ah__predictor_fini(&world.predictor);
@@ -186,7 +176,7 @@ static void files_are_read_or_refused(void **state)
     assert_ok(ah_plan_save(&plan, path));
     assert_ok(ah_plans_load(read, &count, 2, two, partition, &world.profile, &budget, "autohete", &told));
     assert_true(count == 2 && noted == 0);
-    expect_same(&read[1], &plan);
+    expect_same_plan(&read[1], &plan);
     assert_ok(ah_plans_load(read, &count, 2, two, partition, &world.profile, &less, "autohete", &told));
     assert_true(count == 0 && noted == 2 && strstr(note_line, "known.json is left out: device memory: found"));
     assert_ok(ah_plans_load(read, &count, 2, path, partition, &world.profile, &budget, "zero-offload", NULL));

@@ -2,6 +2,8 @@
 #ifndef AH_TESTS_PLAN_WORLD_H
 #define AH_TESTS_PLAN_WORLD_H
 
+#include <stdlib.h>
+
 #include "plan/fixture.h"
 #include "plan/predict.h"
 
@@ -68,6 +70,16 @@ static inline struct ah_budget world_budget(const struct world *world)
     low.embedding_on_host = low.head_on_host = true;
     ah__layout_bytes(&device, &host, &world->fixture.partition, &low, 0);
     return (struct ah_budget){.device_bytes = device};
+}
+
+static inline void expect_same_plan(const struct ah_plan *a, const struct ah_plan *b)
+{
+    char *text[2];
+    assert_ok(ah_plan_json(&text[0], a));
+    assert_ok(ah_plan_json(&text[1], b));
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
 }
 
 #endif

@@ -60,6 +60,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     if (draw(1, rarely) == 1)
         switches->overtaking = draw(0, 1) ? switches->slots : draw(0, switches->slots);
     if (draw(1, rarely) == 1)
+        switches->finishing = draw(0, switches->slots);
+    if (draw(1, rarely) == 1)
         switches->refetch_ahead = draw(1, switches->offload_optimizer + 1);
     if (draw(1, rarely) == 1 || switches->spares > switches->offload_optimizer)
         switches->spares = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
@@ -74,6 +76,7 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
     int least = ah__sched_min_slots(&config);
     switches->slots = switches->slots < least ? least : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
+    switches->finishing = switches->finishing > switches->slots ? switches->slots : switches->finishing;
     if (!switches->offload_params)
         switches->refetch_ahead = 1;
     ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, switches,
@@ -108,11 +111,11 @@ static struct ah_plan search_randomly(const struct ah_predictor *predictor, cons
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,spares=%d,"
-           "embedding=%s,head=%s%s",
+    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,finishing=%d,"
+           "spares=%d,embedding=%s,head=%s%s",
            s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
            s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
-           s->overtaking, s->spares,
+           s->overtaking, s->finishing, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
            s->share_ends ? ",ends=shared" : "");
 }

@@ -1,11 +1,12 @@
-/* What a switch of the plan gains, selective recomputation, states that stream, activations on the host or a place that
- * embedding and head share: the best plan with it against the best plan without it, everything else alike.
- * Simulated for the paper's models (which tie their embeddings; for the last switch for those of models/ that do not)
- * on a machine of public figures within several budgets of device memory:
- *     switches [--without streams|activations|sharing] [--hardware NAME] [--ranks N] [--budgets 12G,16G,24G,40G]
- *              [--batch N] [--seq N] [--model 8b]
+/* What a switch of the plan gains, selective recomputation, states that stream, activations on the host, a place that
+ * embedding and head share or gradients that are finished first: the best plan with it against the best plan without
+ * it, everything else alike. Simulated for the paper's models (which tie their embeddings; for the shared place for
+ * those of models/ that do not) or another one of models/ on a machine of public figures within several budgets of
+ * device memory:
+ *     switches [--without streams|activations|sharing|finishing] [--hardware NAME] [--ranks N] [--batch N] [--seq N]
+ *              [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without streams|activations] [--rounds N] [--steps N]
+ *     switches --trained [--without streams|activations|finishing] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -34,6 +35,7 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     policy.selective &= strcmp(without, "selective") != 0;
     policy.streams &= strcmp(without, "streams") != 0;
     policy.activations &= strcmp(without, "activations") != 0;
+    policy.finishes &= strcmp(without, "finishing") != 0;
     policy.shares_ends &= strcmp(without, "sharing") != 0;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
@@ -45,14 +47,16 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
-    char streamed[16] = "", leaving[16] = "";
+    char streamed[16] = "", leaving[16] = "", finishing[16] = "";
     const char *shares = s->share_ends ? "s" : "";
     if (s->streamed > 0)
         snprintf(streamed, sizeof streamed, "/%d", s->streamed);
     if (s->offload_activations > 0)
         snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
-    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, streamed, s->slots, shares);
+    if (s->finishing > 0)
+        snprintf(finishing, sizeof finishing, "!%d", s->finishing);
+    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
+             s->offload_optimizer, streamed, s->slots, finishing, shares);
     return text;
 }
 
@@ -104,7 +108,7 @@ static void note(const struct ah_partition *partition, const struct ah_profile *
         printf("     parameters of the embedding %.0f M, of a block %.0f M, of the head %.0f M\n",
                (double)partition->groups[0].elements / 1e6, (double)partition->groups[1].elements / 1e6,
                (double)partition->groups[partition->layers + 1].elements / 1e6);
-    else
+    else if (strcmp(without, "streams") == 0)
         printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
                (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
                (double)ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] / 1e6,
@@ -148,20 +152,20 @@ static int simulated(const struct settings *s)
                                        "14b", "16b", "18b", "20b", "22b", NULL};
     static const char *const untied[] = {"tinyllama-1.1b", "pythia-1.4b",  "mistral-7b", "qwen2.5-7b",
                                          "llama-3.1-8b",   "qwen3-8b", NULL};
-    const char *const *models = strcmp(s->without, "sharing") == 0 ? untied : tied;
+    const char *const one[] = {s->model, NULL};
+    const char *const *models = s->model ? one : strcmp(s->without, "sharing") == 0 ? untied : tied;
     static const char *const optimizers[] = {"autohete", "deepspeed", "pytorch"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, s->hardware));
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective-a,p,o/streamed,slots%s\n",
+               "c+selective-a,p,o/streamed,slots!finishing%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
-               models == untied ? ", s: shared" : "");
+               strcmp(s->without, "sharing") == 0 ? ", s: shared" : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
-            if (!s->model || strcmp(s->model, models[m]) == 0)
-                model_rows(&gains, models[m], s, hardware, optimizers[i]);
+            model_rows(&gains, models[m], s, hardware, optimizers[i]);
         size_t count = gains.count < AH_LENGTH(gains.percent) ? gains.count : AH_LENGTH(gains.percent);
         if (count)
             printf("of %zu: least %+.2f%%, median %+.2f%%, most %+.2f%%\n\n", count,
@@ -263,8 +267,8 @@ int main(int argc, char **argv)
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
-        {"model", BENCH_TEXT, &s.model, "only this one, like 4b"},
-        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations or sharing"},
+        {"model", BENCH_TEXT, &s.model, "only this one of models/, like 4b or gpt2-124m"},
+        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations, sharing or finishing"},
         {"ranks", BENCH_COUNT, &s.ranks, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
@@ -274,8 +278,10 @@ int main(int argc, char **argv)
     };
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
     if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0 &&
-        strcmp(s.without, "activations") != 0 && strcmp(s.without, "sharing") != 0) {
-        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations or sharing\n", s.without);
+        strcmp(s.without, "activations") != 0 && strcmp(s.without, "sharing") != 0 &&
+        strcmp(s.without, "finishing") != 0) {
+        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing or finishing\n",
+                s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

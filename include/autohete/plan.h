@@ -122,6 +122,7 @@ struct ah_switches {
     int tiles;              /* pieces in which a group's gradient, update and fetch follow each other; 1: whole */
     int slots;              /* block-sized device slots shared by parameters and gradients */
     int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
+    int finishing;          /* with fewer free slots than so many, a gradient of which pieces have left goes on first */
     int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
@@ -192,7 +193,7 @@ struct ah_note {
 AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
                          const struct ah_partition *partition, const struct ah_profile *profile,
                          const struct ah_budget *budget, const char *policy, const struct ah_note *note);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,spares=N,
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,finishing=N,spares=N,
  * selective=N,streamed=N,a=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file): completed,
  * checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,

@@ -19,6 +19,13 @@ struct descent {
     uint64_t stream, drawn;
 };
 
+/* Whole gradients have no pieces to go on with. */
+static void settle_finishing(struct ah_switches *switches)
+{
+    int most = switches->tiles > 1 ? switches->slots : 0;
+    switches->finishing = switches->finishing > most ? most : switches->finishing;
+}
+
 /* As many slots as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
 static bool fit(struct ah_plan *plan, const struct descent *descent)
 {
@@ -31,6 +38,7 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->slots = ah__plan_min_slots(switches, descent->predictor);
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
+    settle_finishing(switches);
     ah__plan_measure(plan, descent->predictor);
     return true;
 }
@@ -303,7 +311,7 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* Pieces, how far a ready fetch may overtake, how early parameters come back, and fewer slots: more room can make a
+/* Pieces, how far a ready fetch may overtake, when a gradient that has begun to leave goes first, how early parameters come back, and fewer slots: more room can make a
  * list schedule longer. */
 static int try_order(struct descent *descent, const struct ah_plan *from)
 {
@@ -322,6 +330,12 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         plan.switches.overtaking += more;
         if (plan.switches.overtaking >= 0)
             AH_TRY(try_plan(descent, plan));
+    }
+    bool finishes = descent->predictor->policy->finishes && from->switches.tiles > 1;
+    for (int slots = 2 * from->switches.slots; finishes && slots > 0; slots /= 2) {
+        struct ah_plan plan = *from;
+        plan.switches.finishing = slots / 2; /* always, half as often, ..., never */
+        AH_TRY(try_plan(descent, plan));
     }
     for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
         struct ah_plan plan = *from;
@@ -387,8 +401,8 @@ static struct ah_plan leap(struct descent *descent)
     return plan;
 }
 
-/* The same blocks in another order: pieces (of any number), slots, overtaking, refetches and spare sets depend on each
- * other, so that several of them at once may be faster where none alone is. */
+/* The same blocks in another order: pieces (of any number), slots, overtaking, finishing, refetches and spare sets
+ * depend on each other, so that several of them at once may be faster where none alone is. */
 static int try_reordered(struct descent *descent)
 {
     enum { MORE_SLOTS = 2, MORE_SPARES = 2 };
@@ -401,6 +415,8 @@ static int try_reordered(struct descent *descent)
         switches->slots += draw(descent, -MORE_SLOTS, MORE_SLOTS);
     if (draw(descent, 0, 1) && descent->predictor->policy->overtakes)
         overtaking = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : overtaking + draw(descent, -1, 1);
+    if (!draw(descent, 0, 2) && descent->predictor->policy->finishes)
+        switches->finishing = draw(descent, 0, switches->slots > 0 ? switches->slots : 0);
     if (!draw(descent, 0, 3) && switches->offload_params)
         switches->refetch_ahead = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
     switches->overtaking = overtaking > 0 ? overtaking : 0;

@@ -20,6 +20,7 @@ static int check_policy(const struct ah_switches *s, const struct ah_predictor *
         {"tiles", ah__tiles(s), 1, policy->plain ? 1 : AH_SCHED_MOST_TILES},
         {"slots", s->slots, least_slots, INT_MAX},
         {"overtaking", s->overtaking, 0, policy->overtakes ? s->slots : 0},
+        {"finishing", s->finishing, 0, policy->finishes ? s->slots : 0},
         {"refetch_ahead", s->refetch_ahead, 1, INT_MAX},
         {"spares", s->spares, 0, spares ? s->offload_optimizer : 0},
         {"selective", s->selective, 0, policy->selective ? s->layers - s->checkpoint : 0},

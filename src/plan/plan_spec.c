@@ -20,6 +20,7 @@ static const struct key {
     {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, {NULL}},
     {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, {NULL}},
     {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, {NULL}},
+    {"finishing", offsetof(struct ah_plan, switches.finishing), 0, AH_PLAN_GIVEN_FINISHING, {NULL}},
     {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, {NULL}},
     {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, {NULL}},
     {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
@@ -74,8 +75,8 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     if (!key)
         return ah__fail(
             AH_EINPUT,
-            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, spares, "
-            "selective, streamed, a, embedding, head, ends",
+            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, finishing, "
+            "spares, selective, streamed, a, embedding, head, ends",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

@@ -85,6 +85,8 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
     plan.switches = *switches;
     if (plan.switches.overtaking > plan.switches.slots)
         plan.switches.overtaking = plan.switches.slots;
+    if (plan.switches.finishing > plan.switches.slots)
+        plan.switches.finishing = plan.switches.slots;
     AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
     if (*kept)
         *best = plan;
@@ -123,7 +125,7 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking and the shortest refetch distance that keep the best time, and the fewest
+/* The fewest slots, the least overtaking, the least finishing and the shortest refetch distance that keep the best time, and the fewest
  * spare sets without which the step would be longer by one part of so many, or than known_ns, which `best` is not:
  * memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
@@ -135,6 +137,7 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
     AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.finishing, 0, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, longer_ns));
     return trim_by_doubling(best, trials, &tried, &tried.refetch_ahead, best->step_ns);
 }

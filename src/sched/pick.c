@@ -338,8 +338,22 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
     return *kept >= *passing;
 }
 
-/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date. It may take a slot
- * if what is left, once all that this iteration's backward holds has come back, is enough for those needed earlier. */
+/* The next piece of a block that has a slot already, which then is filled sooner. */
+static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t iteration)
+{
+    for (int i = 0; i < sched->updated.count; i++) {
+        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
+        const struct group *group = &sched->groups[step.partition];
+        if (group->pooled && !group->casts && ah__holds_slot(group, iteration) &&
+            fetch_ready(sched, next, &step, iteration, 0))
+            return true;
+    }
+    return false;
+}
+
+/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date, first one whose slot
+ * is being filled. It may take a slot if what is left, once all that this iteration's backward holds has come back, is
+ * enough for those needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
@@ -356,6 +370,8 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
         backward += LEFT_TO_BACKWARD;
     bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
     kept -= ah__sched_device_slots(&sched->config, false);
+    if (sched->slots_unfilled > 0 && filling_next(sched, next, iteration))
+        return true;
     bool blocks_need_slots = sched->slots_unfilled == 0 && sched->config.switches.ranks == 1;
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
@@ -434,8 +450,25 @@ static const struct mark *gradient_source(const struct ah_sched *sched, const st
     return sched->config.switches.ranks > 1 ? &group->reduce : &group->backward;
 }
 
+/* The first block of whose gradient pieces have left, where slots are short: it frees one soonest. -1: none. */
+static int gradient_to_finish(const struct ah_sched *sched)
+{
+    const struct ah_switches *switches = &sched->config.switches;
+    if (!sched->config.policy->finishes || switches->tiles == 1 || sched->free_slots >= switches->finishing)
+        return -1;
+    for (int i = 0; i < sched->leaving.count; i++) {
+        const struct group *group = &sched->groups[sched->leaving.groups[i]];
+        if (group->pooled && group->offloaded > 0)
+            return sched->leaving.groups[i];
+    }
+    return -1;
+}
+
 static struct choice gradient_choose(const struct ah_sched *sched)
 {
+    int begun = gradient_to_finish(sched);
+    if (begun >= 0)
+        return (struct choice){.group = begun, .arrived = true, .key = begun, .settled = true};
     struct choice best = {.group = -1};
     for (int i = 0; i < sched->leaving.count && !best.settled; i++) {
         int g = sched->leaving.groups[i];

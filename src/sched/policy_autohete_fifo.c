@@ -8,6 +8,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .finishes = false,
     .gathers_ahead = false,
     .evicts = false,
     .delay = 0,

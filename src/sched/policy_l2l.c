@@ -46,6 +46,7 @@ const struct ah_policy ah__policy_l2l = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .finishes = false,
     .gathers_ahead = true,
     .evicts = false,
     .delay = 0,

@@ -16,6 +16,7 @@ const struct ah_policy ah__policy_resident = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = false,
+    .finishes = false,
     .gathers_ahead = true,
     .evicts = false,
     .delay = 0,

@@ -14,6 +14,7 @@ static const struct ah_plan example = {
                  .ranks = 4,
                  .tiles = 2,
                  .overtaking = 3,
+                 .finishing = 4,
                  .checkpoint = 4,
                  .selective = 3,
                  .streamed = 2,
@@ -50,6 +51,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.ranks, b->switches.ranks);
     assert_int_equal(a->switches.tiles, b->switches.tiles);
     assert_int_equal(a->switches.overtaking, b->switches.overtaking);
+    assert_int_equal(a->switches.finishing, b->switches.finishing);
     assert_int_equal(a->switches.selective, b->switches.selective);
     assert_int_equal(a->switches.streamed, b->switches.streamed);
     assert_int_equal(a->switches.offload_activations, b->switches.offload_activations);
@@ -164,7 +166,8 @@ static void every_key_is_required(void **state)
 {
     (void)state;
     static const char *const younger_keys[] = {"resident_ns",         "selective",  "streamed",
-                                               "offload_activations", "share_ends", "bound_contention_ns"};
+                                               "offload_activations", "share_ends", "bound_contention_ns",
+                                               "finishing"};
     const char *path = plan_path();
     char *text;
     assert_ok(ah_plan_json(&text, &example));
@@ -183,7 +186,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 32);
+    assert_int_equal(keys, 33);
     cJSON_Delete(tree);
 }
 

@@ -140,6 +140,7 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     memcpy(world->predictor.costs.selective_ns, costs->selective_ns, sizeof costs->selective_ns);
     plan->switches.tiles = (int)fixture_draw(f, 1, 4);
     plan->switches.overtaking = (int)fixture_draw(f, 0, plan->switches.slots);
+    plan->switches.finishing = (int)fixture_draw(f, 0, plan->switches.slots);
 }
 
 /* Of no policy, the one whose updates come late included. */
@@ -439,6 +440,7 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             int least_slots = ah__sched_min_slots(&config);
             switches->slots = switches->slots < least_slots ? least_slots : switches->slots;
             switches->overtaking = (int)fixture_draw(f, 0, switches->slots);
+            switches->finishing = (int)fixture_draw(f, 0, switches->slots);
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
             if (drawn.device_peak_bytes > budget.device_bytes)
                 continue;

@@ -169,6 +169,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->streamed = config.policy->delay ? 0 : exact_draw(0, 1) * exact_draw(0, s->offload_optimizer);
     s->slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     s->overtaking = exact_draw(0, 1) * s->slots;
+    s->finishing = exact_draw(0, 1) * exact_draw(0, s->slots);
     s->refetch_ahead = exact_draw(1, s->layers + 1);
     s->offload_activations = exact_leaving(s->layers);
     exact_ends(s, partition, joint->plan.policy);

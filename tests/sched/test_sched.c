@@ -62,6 +62,7 @@ static void random_config(struct ah_sched_config *config)
     }
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
+    config->switches.finishing = draw(0, 1) * draw(0, config->switches.slots);
 }
 
 /* One of the published systems, in any of its placements. */
@@ -192,8 +193,26 @@ static bool a_piece_is_left(const struct ah_sched *sched)
     return false;
 }
 
-/* As ah__drive(); how often a piece was left when nothing could be submitted, and how often one overtook others. */
-static void drive_looking(int *left, int *overtook, struct ah_sched *sched, struct ah_dev *dev, struct ah_costs *costs)
+/* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how often
+ * a block took a slot before others that are needed earlier while a piece was there for a slot that is being filled; how
+ * often a gradient left while another block's had begun to. */
+struct looks {
+    int left, overtook, began_another, passed_over;
+};
+
+static void look_at(struct looks *looks, const struct ah_sched *sched, const struct ah_item *item)
+{
+    int next = ah__step_next(&sched->fetch)->partition, tiles = sched->config.switches.tiles;
+    bool overtakes = item->kind == AH_ITEM_PREFETCH && item->partition > next;
+    looks->overtook += overtakes && item->tile > 0;
+    looks->began_another += overtakes && item->tile == 0 && a_piece_is_left(sched);
+    for (int g = 1; g <= sched->config.switches.layers && item->kind == AH_ITEM_OFFLOAD; g++)
+        looks->passed_over +=
+            g != item->partition && sched->groups[g].offloaded > 0 && sched->groups[g].offloaded < tiles;
+}
+
+/* As ah__drive(). */
+static void drive_looking(struct looks *looks, struct ah_sched *sched, struct ah_dev *dev, struct ah_costs *costs)
 {
     struct ah_in_flight in_flight = {.count = 0};
     do {
@@ -205,25 +224,23 @@ static void drive_looking(int *left, int *overtook, struct ah_sched *sched, stru
             memcpy(work.wait, next.wait, sizeof work.wait);
             assert_ok(ah__costs_bind(&work, &next.item, costs));
             assert_ok(ah__in_flight_push(&in_flight, next.lane, &next.item));
-            *overtook += next.item.kind == AH_ITEM_PREFETCH && next.item.tile > 0 &&
-                         next.item.partition > ah__step_next(&sched->fetch)->partition;
+            look_at(looks, sched, &next.item);
             assert_ok(dev->ops->submit(dev, &work, &event));
             ah__sched_submitted(sched, &next, event);
         }
-        *left += a_piece_is_left(sched);
+        looks->left += a_piece_is_left(sched);
         assert_ok(dev->ops->wait_any(dev, &done));
         struct ah_span span = ah__in_flight_pop(&in_flight, &done);
         ah__sched_complete(sched, span.lane, &span.item);
     } while (!ah__sched_drained(sched));
 }
 
-/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need. */
-static void pieces_come_as_soon_as_they_may(void **state)
+/* Random machines, all blocks on the host, in pieces; gradients that have begun to leave go first, or not. */
+static struct looks look_at_pieces(bool finishing, int rounds)
 {
-    (void)state;
-    enum { LAYERS = 9, ITERATIONS = 4, ROUNDS = 200 };
-    int left = 0, overtook = 0;
-    for (int round = 0; round < ROUNDS; round++) {
+    enum { LAYERS = 9, ITERATIONS = 4 };
+    struct looks looks = {0};
+    for (int round = 0; round < rounds; round++) {
         struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(2, 8),
                                                       .offload_optimizer = LAYERS, .offload_params = draw(0, LAYERS),
                                                       .refetch_ahead = 1},
@@ -233,15 +250,35 @@ static void pieces_come_as_soon_as_they_may(void **state)
         struct ah_dev *dev;
         random_costs(&costs, LAYERS);
         config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 4);
+        config.switches.finishing = finishing ? config.switches.slots : 0;
         assert_ok(ah__sched_new(&sched, &config));
         assert_ok(ah__dev_sim_open(&dev, &costs.lanes));
         ah__sched_limit(sched, ITERATIONS, false);
-        drive_looking(&left, &overtook, sched, dev, &costs);
+        drive_looking(&looks, sched, dev, &costs);
         ah_dev_close(dev);
         ah__sched_free(sched);
     }
-    assert_int_equal(left, 0);
-    assert_true(overtook > ROUNDS);
+    return looks;
+}
+
+/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need, and before other
+ * blocks' that would take one. */
+static void pieces_come_as_soon_as_they_may(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 200 };
+    struct looks looks = look_at_pieces(false, ROUNDS);
+    assert_int_equal(looks.left, 0);
+    assert_int_equal(looks.began_another, 0);
+    assert_true(looks.overtook > ROUNDS);
+}
+
+static void gradients_that_have_begun_to_leave_are_finished(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 100 };
+    assert_true(look_at_pieces(false, ROUNDS).passed_over > ROUNDS);
+    assert_int_equal(look_at_pieces(true, ROUNDS).passed_over, 0);
 }
 
 /* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
@@ -368,6 +405,7 @@ static void too_few_slots_are_refused(void **state)
 
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(pieces_come_as_soon_as_they_may),
+              cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

@@ -105,7 +105,8 @@ static void fetch_again(struct ah_sched *sched, int index)
     iteration_items_done(sched, iteration, -tiles);
     group->fetched = 0;
     group->fetch = (struct mark){0};
-    sched->slots_unfilled += whole && ah__holds_slot(group, iteration) && !group->casts;
+    if (ah__holds_slot(group, iteration) && !group->casts)
+        ah__group_set_add(&sched->filling, index);
     fetch_list_back(&sched->fetch, index, iteration);
 }
 

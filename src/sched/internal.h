@@ -87,6 +87,7 @@ struct ah_sched {
      * in `held` without a spare set and before the norm is known. */
     struct group_set updating[2], held[2];
     struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
+    struct group_set filling;  /* a slot claimed by a prefetch of which not all tiles are submitted */
     /* Pieces pass the stages in turn: those begun and not ended lie in them. */
     struct piece pieces[AH_STAGES];
     struct mark stage_left[AH_STAGES];
@@ -95,7 +96,6 @@ struct ah_sched {
     int *spare_sets; /* free sets of host states */
     int spare_count;
     int free_slots; /* not claimed; their release may still be under way */
-    int slots_unfilled; /* claimed by prefetches of which not all tiles are submitted */
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
     struct step_list fetch;   /* prefetches, then refetches */

@@ -341,10 +341,9 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
 /* The next piece of a block that has a slot already, which then is filled sooner. */
 static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t iteration)
 {
-    for (int i = 0; i < sched->updated.count; i++) {
-        struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
-        const struct group *group = &sched->groups[step.partition];
-        if (group->pooled && !group->casts && ah__holds_slot(group, iteration) &&
+    for (int i = 0; i < sched->filling.count; i++) {
+        struct step step = {AH_ITEM_PREFETCH, sched->filling.groups[i], AH_PHASE_FORWARD};
+        if (ah__holds_slot(&sched->groups[step.partition], iteration) &&
             fetch_ready(sched, next, &step, iteration, 0))
             return true;
     }
@@ -360,6 +359,8 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
     int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
     if (sched->forward_only || sched->updated.count == 0 || barred(sched, iteration))
         return false;
+    if (filling_next(sched, next, iteration))
+        return true;
     int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1;
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (list->at < list->forward_count && from < ah__step_next(list)->partition)
@@ -370,16 +371,15 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
         backward += LEFT_TO_BACKWARD;
     bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
     kept -= ah__sched_device_slots(&sched->config, false);
-    if (sched->slots_unfilled > 0 && filling_next(sched, next, iteration))
-        return true;
-    bool blocks_need_slots = sched->slots_unfilled == 0 && sched->config.switches.ranks == 1;
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
-        bool needs_slot = group->pooled && !group->casts && !ah__holds_slot(group, iteration);
-        room = room && (!needs_slot || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
-        if (needs_slot && !room) {
-            if (blocks_need_slots && i < sched->updated.count - 2)
+        bool takes_slot = group->pooled && !group->casts;
+        if (takes_slot && ah__holds_slot(group, iteration))
+            continue; /* it is being filled */
+        room = room && (!takes_slot || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
+        if (takes_slot && !room) {
+            if (sched->config.switches.ranks == 1 && i < sched->updated.count - 2)
                 i = sched->updated.count - 2; /* of all that follow only the head could go */
             continue;
         }

@@ -191,6 +191,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->held[0].groups, partitions, sizeof(int)) ||
         ah__new(&sched->held[1].groups, partitions, sizeof(int)) ||
         ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
+        ah__new(&sched->filling.groups, partitions, sizeof(int)) ||
         ah__new(&sched->spare_sets, (size_t)config->switches.spares, sizeof(int))) {
         ah__sched_free(sched);
         return AH_ENOMEM;
@@ -224,6 +225,7 @@ void ah__sched_free(struct ah_sched *sched)
         ah__free(sched->held[streams].groups);
     }
     ah__free(sched->updated.groups);
+    ah__free(sched->filling.groups);
     ah__free(sched->spare_sets);
     ah__free(sched);
 }
@@ -472,12 +474,14 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
         claim(sched, &group->param_slot, item->param_slot);
         group->param_iteration = item->iteration;
         sched->param_slots[ah__sched_ring(item->iteration)]++;
-        sched->slots_unfilled += item->kind == AH_ITEM_PREFETCH;
+        if (item->kind == AH_ITEM_PREFETCH)
+            ah__group_set_add(&sched->filling, item->partition);
     }
     if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
         return;
     group->fetched = 0;
-    sched->slots_unfilled -= item->kind == AH_ITEM_PREFETCH && ah__holds_slot(group, item->iteration) && !group->casts;
+    if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
+        ah__group_set_remove(&sched->filling, item->partition);
     ah__group_set_remove(&sched->updated, item->partition);
     mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)

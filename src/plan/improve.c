@@ -311,8 +311,8 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* Pieces, how far a ready fetch may overtake, when a gradient that has begun to leave goes first, how early parameters come back, and fewer slots: more room can make a
- * list schedule longer. */
+/* Pieces, how far a ready fetch may overtake, when a gradient that has begun to leave goes first, how early parameters
+ * come back, and fewer slots: more room can make a list schedule longer. */
 static int try_order(struct descent *descent, const struct ah_plan *from)
 {
     for (int tiles = 1; tiles <= TILES_MOST && tiles <= AH_SCHED_MOST_TILES; tiles *= 2) {

@@ -125,9 +125,9 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking, the least finishing and the shortest refetch distance that keep the best time, and the fewest
- * spare sets without which the step would be longer by one part of so many, or than known_ns, which `best` is not:
- * memory that buys nothing is not taken. */
+/* The fewest slots, the least overtaking and finishing and the shortest refetch distance that keep the best time, and
+ * the fewest spare sets without which the step would be longer by one part of so many, or than known_ns, which
+ * `best` is not: memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };

@@ -1,5 +1,5 @@
-/* The scheduler's state, shared by pick.c, updates.c and activations.c (what comes next), sched.c and complete.c (what
- * happened). */
+/* The scheduler's state, shared by pick.c, fetches.c, updates.c and activations.c (what comes next), sched.c (where it
+ * begins), submitted.c and complete.c (what happened). */
 #ifndef AH_SCHED_INTERNAL_H
 #define AH_SCHED_INTERNAL_H
 
@@ -164,6 +164,14 @@ static inline bool ah__sched_idle(const struct ah_sched *sched, enum ah_lane lan
     return sched->in_flight[lane] == 0;
 }
 
+/* Of the lane's steps, how many there are in an iteration. */
+static inline int ah__list_length(const struct ah_sched *sched, const struct step_list *list)
+{
+    return sched->forward_only ? list->forward_count : list->count;
+}
+
+/* The group begins an iteration: nothing of it has been submitted. */
+void ah__marks_clear(struct group *group);
 /* A group has a tile to update, or all of them again. */
 void ah__update_due(struct ah_sched *sched, int index);
 /* Kept in order; what is in the set already is not added again. */

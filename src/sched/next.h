@@ -23,6 +23,38 @@ static inline void next_init(struct ah_next *next, enum ah_item_kind kind, enum 
     next->waits = 0;
 }
 
+/* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
+static inline int slot_choose(const struct ah_sched *sched)
+{
+    int best = -1;
+    for (int s = 0; s < sched->config.switches.slots; s++) {
+        const struct slot *slot = &sched->slots[s];
+        if (slot->claimed)
+            continue;
+        if (ah__sched_passed(sched, &slot->release))
+            return s;
+        if (best < 0 || slot->release.arrival < sched->slots[best].release.arrival)
+            best = s;
+    }
+    return best;
+}
+
+static inline bool slot_take(const struct ah_sched *sched, struct ah_next *next, int *slot)
+{
+    *slot = slot_choose(sched);
+    if (*slot < 0)
+        return false;
+    wait_for(sched, next, &sched->slots[*slot].release);
+    return true;
+}
+
+/* Iterations that may not begin yet, or at all. */
+static inline bool barred(const struct ah_sched *sched, int64_t iteration)
+{
+    bool one_at_a_time = sched->config.policy->barrier || sched->forward_only;
+    return iteration >= sched->limit || (one_at_a_time && iteration > sched->iterations_complete);
+}
+
 /* The candidates of a priority queue: what has arrived, best key first; when nothing has arrived yet, what arrives
  * first. */
 struct choice {

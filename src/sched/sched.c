@@ -230,15 +230,12 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched);
 }
 
-static int list_length(const struct ah_sched *sched, const struct step_list *list)
-{
-    return sched->forward_only ? list->forward_count : list->count;
-}
-
 int ah__sched_items(const struct ah_sched *sched)
 {
-    int listed = list_length(sched, &sched->compute) + list_length(sched, &sched->fetch) +
-                 list_length(sched, &sched->out) + list_length(sched, &sched->in) + list_length(sched, &sched->comm);
+    const struct step_list *lists[] = {&sched->compute, &sched->fetch, &sched->out, &sched->in, &sched->comm};
+    int listed = 0;
+    for (size_t i = 0; i < AH_LENGTH(lists); i++)
+        listed += ah__list_length(sched, lists[i]);
     int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
         return 2 + listed + more_tiles; /* input, loss */
@@ -247,30 +244,10 @@ int ah__sched_items(const struct ah_sched *sched)
     return 3 + evictions + listed + more_tiles + 2 * sched->config.switches.tiles * sched->fetch.forward_count;
 }
 
-/* The next step of the list was submitted; true at the end of its iteration. */
-static bool step_advance(const struct ah_sched *sched, struct step_list *list)
-{
-    if (++list->at < list_length(sched, list))
-        return false;
-    list->at = 0;
-    list->iteration++;
-    return true;
-}
-
 static void list_restart(struct step_list *list, int64_t iteration)
 {
     list->at = 0;
     list->iteration = iteration;
-}
-
-static void marks_clear(struct group *group)
-{
-    group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
-    group->reduce = group->update = group->evict = (struct mark){0};
-    group->activations_out = group->activations_in = (struct mark){0};
-    group->fetched = group->offloaded = group->updating = group->updated = 0;
-    group->void_tiles = 0;
-    group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
 /* Everything is complete, so the next iteration starts from the same state whatever ran before. */
@@ -288,13 +265,13 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     list_restart(&sched->comm, first);
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
-    sched->leaving.count = sched->evicting.count = sched->updated.count = 0;
+    sched->leaving.count = sched->evicting.count = sched->updated.count = sched->filling.count = 0;
     for (int streams = 0; streams < 2; streams++)
         sched->updating[streams].count = sched->held[streams].count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         sched->groups[g].ready_for = first;
-        marks_clear(&sched->groups[g]);
+        ah__marks_clear(&sched->groups[g]);
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
     for (int r = 0; r < ITERATION_RING; r++)
@@ -335,268 +312,4 @@ int64_t ah__sched_updates_redone(const struct ah_sched *sched)
 int ah__sched_set(const struct ah_sched *sched, int group)
 {
     return sched->groups[group].set;
-}
-
-/* ---- what was submitted ------------------------------------------------------------------------------------------ */
-
-static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event, int64_t iteration)
-{
-    *mark = (struct mark){event, true, iteration, ++sched->arrivals};
-}
-
-static void claim(struct ah_sched *sched, int *held, int slot)
-{
-    *held = slot;
-    sched->slots[slot].claimed = true;
-    sched->free_slots--;
-}
-
-/* The slot is free for others once `event` has passed. */
-static void release(struct ah_sched *sched, int *held, struct ah_event event)
-{
-    if (*held < 0)
-        return;
-    mark_set(sched, &sched->slots[*held].release, event, 0);
-    sched->slots[*held].claimed = false;
-    sched->free_slots++;
-    *held = -1;
-}
-
-/* Casts hold slots too, but only between two items of the compute lane: they are not counted. */
-static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
-{
-    if (group->param_slot >= 0 && group->on_host && !group->casts)
-        sched->param_slots[ah__sched_ring(group->param_iteration)]--;
-    release(sched, &group->param_slot, event);
-}
-
-static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->forward, event, item->iteration);
-    if (item->partition == sched->partitions - 1) {
-        mark_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
-        sched->head_iteration++;
-    }
-    if (group->refetches && ah__sched_evicts(sched) && !sched->forward_only)
-        ah__group_set_add(&sched->evicting, item->partition);
-    else if (group->refetches || group->casts || sched->forward_only)
-        release_params(sched, group, event);
-}
-
-static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->evict, event, item->iteration);
-    ah__group_set_remove(&sched->evicting, item->partition);
-    release_params(sched, group, event);
-}
-
-/* A gradient has got its slot: by the backward that writes it. */
-static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
-{
-    struct group *group = &sched->groups[item->partition];
-    if (group->pooled)
-        claim(sched, &group->grad_slot, item->grad_slot);
-    sched->lowest_gradient = item->partition;
-    if (item->partition > 0)
-        return;
-    sched->gradient_iteration++;
-    sched->lowest_gradient = sched->partitions;
-}
-
-static void backward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->backward, event, item->iteration);
-    group->fetch = group->refetch = group->reduce = group->update = (struct mark){0};
-    gradient_claimed(sched, item);
-    release_params(sched, group, event);
-    sched->lowest_backward = item->partition;
-    if (item->partition == 0 && sched->config.switches.ranks <= 1)
-        mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
-    if (group->on_host)
-        ah__group_set_add(&sched->leaving, item->partition);
-}
-
-static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    if (group->pooled)
-        claim(sched, &group->param_slot, item->param_slot);
-    mark_set(sched, &group->cast[item->phase], event, item->iteration);
-}
-
-static void update_device_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->update, event, item->iteration);
-    release(sched, &group->grad_slot, event);
-}
-
-static void iteration_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    mark_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->iteration);
-    sched->lowest_backward = sched->partitions;
-    for (int g = 0; sched->forward_only && g < sched->partitions; g++) {
-        marks_clear(&sched->groups[g]);
-        sched->groups[g].ready_for = item->iteration + 1;
-    }
-}
-
-static void compute_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    if (item->kind == AH_ITEM_FORWARD)
-        forward_submitted(sched, item, event);
-    else if (item->kind == AH_ITEM_BACKWARD)
-        backward_submitted(sched, item, event);
-    else if (item->kind == AH_ITEM_CAST)
-        cast_submitted(sched, item, event);
-    else
-        update_device_submitted(sched, item, event);
-    if (step_advance(sched, &sched->compute))
-        iteration_submitted(sched, item, event);
-}
-
-/* The list stands at a prefetch that was submitted, in its turn or having overtaken others. */
-static bool fetch_done(const struct ah_sched *sched)
-{
-    const struct step *step = ah__step_next(&sched->fetch);
-    const struct mark *fetch = &sched->groups[step->partition].fetch;
-    return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->iteration == sched->fetch.iteration;
-}
-
-static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    bool claims = group->pooled && !group->casts && item->tile == 0;
-    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_slot(group, item->iteration))) {
-        claim(sched, &group->param_slot, item->param_slot);
-        group->param_iteration = item->iteration;
-        sched->param_slots[ah__sched_ring(item->iteration)]++;
-        if (item->kind == AH_ITEM_PREFETCH)
-            ah__group_set_add(&sched->filling, item->partition);
-    }
-    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
-        return;
-    group->fetched = 0;
-    if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
-        ah__group_set_remove(&sched->filling, item->partition);
-    ah__group_set_remove(&sched->updated, item->partition);
-    mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
-    if (item->kind == AH_ITEM_REFETCH)
-        step_advance(sched, &sched->fetch);
-    while (fetch_done(sched))
-        step_advance(sched, &sched->fetch);
-}
-
-static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
-    ah__update_due(sched, item->partition);
-    if (group->offloaded < sched->config.switches.tiles)
-        return;
-    ah__group_set_remove(&sched->leaving, item->partition);
-    release(sched, &group->grad_slot, event);
-}
-
-/* A provisional update takes the spare set that was free last; its later tiles go there too. */
-static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
-{
-    struct group *group = &sched->groups[item->partition];
-    if (item->spare_set >= 0 && group->spare < 0) {
-        group->spare = sched->spare_sets[--sched->spare_count];
-        ah__group_set_remove(&sched->held[group->streams], item->partition);
-        ah__update_due(sched, item->partition);
-    }
-    if (++group->updating == sched->config.switches.tiles)
-        ah__group_set_remove(&sched->updating[group->streams], item->partition);
-}
-
-static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    struct piece *piece = &sched->pieces[sched->pieces_begun++ % AH_STAGES];
-    update_submitted(sched, item);
-    piece->item = *item;
-    piece->item.kind = AH_ITEM_UPDATE_STREAMED;
-    mark_set(sched, &piece->arrived, event, item->iteration);
-}
-
-static void streamed_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    mark_set(sched, &sched->stage_left[item->stage], event, item->iteration);
-    sched->pieces_ended++;
-}
-
-static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
-{
-    if (item->partition != 0) {
-        sched->loss_iteration++;
-        return;
-    }
-    mark_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->iteration);
-    sched->norm_iteration++;
-}
-
-void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, struct ah_event event)
-{
-    const struct ah_item *item = &next->item;
-    struct group *group = &sched->groups[item->partition];
-    if (sched->in_flight[next->lane]++ == 0)
-        sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
-    if (item->iteration > sched->begun)
-        sched->begun = item->iteration;
-    switch (item->kind) {
-    case AH_ITEM_INPUT:
-        mark_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);
-        sched->input_iteration++;
-        break;
-    case AH_ITEM_PREFETCH:
-    case AH_ITEM_REFETCH:
-        fetch_submitted(sched, item, event);
-        break;
-    case AH_ITEM_OFFLOAD:
-        offload_submitted(sched, item, event);
-        break;
-    case AH_ITEM_EVICT:
-        evict_submitted(sched, item, event);
-        break;
-    case AH_ITEM_UPDATE_HOST:
-    case AH_ITEM_UPDATE_AHEAD:
-        update_submitted(sched, item);
-        break;
-    case AH_ITEM_STATES_IN:
-        states_in_submitted(sched, item, event);
-        break;
-    case AH_ITEM_UPDATE_STREAMED:
-        streamed_submitted(sched, item, event);
-        break;
-    case AH_ITEM_ACTIVATIONS_OUT:
-        mark_set(sched, &group->activations_out, event, item->iteration);
-        step_advance(sched, &sched->out);
-        break;
-    case AH_ITEM_ACTIVATIONS_IN:
-        mark_set(sched, &group->activations_in, event, item->iteration);
-        step_advance(sched, &sched->in);
-        break;
-    case AH_ITEM_GATHER:
-        mark_set(sched, &group->gather[item->phase], event, item->iteration);
-        step_advance(sched, &sched->comm);
-        break;
-    case AH_ITEM_REDUCE:
-        mark_set(sched, &group->reduce, event, item->iteration);
-        if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
-            release(sched, &group->grad_slot, event);
-        if (item->partition == 0)
-            mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
-        step_advance(sched, &sched->comm);
-        break;
-    case AH_ITEM_RESULT:
-        result_submitted(sched, item, event);
-        break;
-    default:
-        compute_submitted(sched, item, event);
-        break;
-    }
 }

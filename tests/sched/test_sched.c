@@ -193,9 +193,9 @@ static bool a_piece_is_left(const struct ah_sched *sched)
     return false;
 }
 
-/* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how often
- * a block took a slot before others that are needed earlier while a piece was there for a slot that is being filled; how
- * often a gradient left while another block's had begun to. */
+/* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how
+ * often a block took a slot before others that are needed earlier while a piece was there for a slot that is being
+ * filled; how often a gradient left while another block's had begun to. */
 struct looks {
     int left, overtook, began_another, passed_over;
 };
@@ -261,8 +261,8 @@ static struct looks look_at_pieces(bool finishing, int rounds)
     return looks;
 }
 
-/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need, and before other
- * blocks' that would take one. */
+/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need, and before
+ * other blocks' that would take one. */
 static void pieces_come_as_soon_as_they_may(void **state)
 {
     (void)state;

@@ -217,6 +217,7 @@ class ah_switches(Structure):
         ("tiles", c_int),
         ("slots", c_int),
         ("overtaking", c_int),
+        ("finishing", c_int),
         ("refetch_ahead", c_int),
         ("spares", c_int),
         ("selective", c_int),

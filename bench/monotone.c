@@ -140,11 +140,11 @@ static void violation_print(int number, const char *part, const struct ah_plan *
     printf("%5d %-15s", number, part);
     for (int i = 0; i < 2; i++) {
         const struct ah_switches *s = &plans[i]->switches;
-        printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d slots=%d tiles=%d overtaking=%d finishing=%d ahead=%d "
-               "spares=%d %d%d",
+        printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d slots=%d tiles=%d overtaking=%d finishing=%d "
+               "order=%d ahead=%d spares=%d %d%d",
                (double)plans[i]->step_ns / 1e6, s->checkpoint, s->selective, s->offload_activations, s->offload_params,
-               s->offload_optimizer, s->streamed, s->slots, s->tiles, s->overtaking, s->finishing, s->refetch_ahead,
-               s->spares, s->embedding_on_host, s->head_on_host);
+               s->offload_optimizer, s->streamed, s->slots, s->tiles, s->overtaking, s->finishing, s->order,
+               s->refetch_ahead, s->spares, s->embedding_on_host, s->head_on_host);
     }
     printf("  %d blocks, kept %.3f ms, told %.3f ms\n", before->switches.layers, (double)kept_ns / 1e6,
            (double)told_ns / 1e6);

@@ -62,6 +62,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     if (draw(1, rarely) == 1)
         switches->finishing = draw(0, switches->slots);
     if (draw(1, rarely) == 1)
+        switches->order = draw(0, 1) * draw(1, AH_ORDER_MOST);
+    if (draw(1, rarely) == 1)
         switches->refetch_ahead = draw(1, switches->offload_optimizer + 1);
     if (draw(1, rarely) == 1 || switches->spares > switches->offload_optimizer)
         switches->spares = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
@@ -112,10 +114,10 @@ static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
     printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,finishing=%d,"
-           "spares=%d,embedding=%s,head=%s%s",
+           "order=%d,spares=%d,embedding=%s,head=%s%s",
            s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
            s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
-           s->overtaking, s->finishing, s->spares,
+           s->overtaking, s->finishing, s->order, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
            s->share_ends ? ",ends=shared" : "");
 }

@@ -1,12 +1,12 @@
 /* What a switch of the plan gains, selective recomputation, states that stream, activations on the host, a place that
- * embedding and head share or gradients that are finished first: the best plan with it against the best plan without
- * it, everything else alike. Simulated for the paper's models (which tie their embeddings; for the shared place for
- * those of models/ that do not) or another one of models/ on a machine of public figures within several budgets of
- * device memory:
- *     switches [--without streams|activations|sharing|finishing] [--hardware NAME] [--ranks N] [--batch N] [--seq N]
- *              [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
+ * embedding and head share, gradients that are finished first or an order that is drawn: the best plan with it against
+ * the best plan without it, everything else alike. Simulated for the paper's models (which tie their embeddings; for
+ * the shared place for those of models/ that do not) or another one of models/ on a machine of public figures within
+ * several budgets of device memory:
+ *     switches [--without streams|activations|sharing|finishing|order] [--hardware NAME] [--ranks N] [--batch N]
+ *              [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without streams|activations|finishing] [--rounds N] [--steps N]
+ *     switches --trained [--without streams|activations|finishing|order] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -36,6 +36,7 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     policy.streams &= strcmp(without, "streams") != 0;
     policy.activations &= strcmp(without, "activations") != 0;
     policy.finishes &= strcmp(without, "finishing") != 0;
+    policy.reorders &= strcmp(without, "order") != 0;
     policy.shares_ends &= strcmp(without, "sharing") != 0;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
@@ -48,15 +49,15 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
     char streamed[16] = "", leaving[16] = "", finishing[16] = "";
-    const char *shares = s->share_ends ? "s" : "";
+    const char *shares = s->share_ends ? "s" : "", *order = s->order ? "*" : "";
     if (s->streamed > 0)
         snprintf(streamed, sizeof streamed, "/%d", s->streamed);
     if (s->offload_activations > 0)
         snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
     if (s->finishing > 0)
         snprintf(finishing, sizeof finishing, "!%d", s->finishing);
-    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, streamed, s->slots, finishing, shares);
+    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
+             s->offload_optimizer, streamed, s->slots, finishing, order, shares);
     return text;
 }
 
@@ -160,7 +161,7 @@ static int simulated(const struct settings *s)
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective-a,p,o/streamed,slots!finishing%s\n",
+               "c+selective-a,p,o/streamed,slots!finishing, *: order%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
                strcmp(s->without, "sharing") == 0 ? ", s: shared" : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
@@ -268,7 +269,7 @@ int main(int argc, char **argv)
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one of models/, like 4b or gpt2-124m"},
-        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations, sharing or finishing"},
+        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations, sharing, finishing or order"},
         {"ranks", BENCH_COUNT, &s.ranks, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
@@ -279,9 +280,9 @@ int main(int argc, char **argv)
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
     if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0 &&
         strcmp(s.without, "activations") != 0 && strcmp(s.without, "sharing") != 0 &&
-        strcmp(s.without, "finishing") != 0) {
-        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing or finishing\n",
-                s.without);
+        strcmp(s.without, "finishing") != 0 && strcmp(s.without, "order") != 0) {
+        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing, finishing or "
+                "order\n", s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -104,6 +104,9 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
 
+/* Orders that are drawn: switches.order is at most so much. */
+enum { AH_ORDER_MOST = 1000000 };
+
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
  * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
  * which they keep. Blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
@@ -123,6 +126,7 @@ struct ah_switches {
     int slots;              /* block-sized device slots shared by parameters and gradients */
     int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
     int finishing;          /* with fewer free slots than so many, a gradient of which pieces have left goes on first */
+    int order;              /* 0: lanes take what the policy puts first; else one of AH_ORDER_MOST drawn orders */
     int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
     int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
@@ -193,7 +197,7 @@ struct ah_note {
 AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
                          const struct ah_partition *partition, const struct ah_profile *profile,
                          const struct ah_budget *budget, const char *policy, const struct ah_note *note);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,finishing=N,spares=N,
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,finishing=N,order=N,spares=N,
  * selective=N,streamed=N,a=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file): completed,
  * checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,

@@ -401,8 +401,9 @@ static struct ah_plan leap(struct descent *descent)
     return plan;
 }
 
-/* The same blocks in another order: pieces (of any number), slots, overtaking, finishing, refetches and spare sets
- * depend on each other, so that several of them at once may be faster where none alone is. */
+/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), slots, overtaking,
+ * finishing, refetches and spare sets depend on each other, so that several of them at once may be faster where none
+ * alone is. */
 static int try_reordered(struct descent *descent)
 {
     enum { MORE_SLOTS = 2, MORE_SPARES = 2 };
@@ -417,6 +418,8 @@ static int try_reordered(struct descent *descent)
         overtaking = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : overtaking + draw(descent, -1, 1);
     if (!draw(descent, 0, 2) && descent->predictor->policy->finishes)
         switches->finishing = draw(descent, 0, switches->slots > 0 ? switches->slots : 0);
+    if (draw(descent, 0, 1) && descent->predictor->policy->reorders)
+        switches->order = draw(descent, 0, 3) ? draw(descent, 1, AH_ORDER_MOST) : 0;
     if (!draw(descent, 0, 3) && switches->offload_params)
         switches->refetch_ahead = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
     switches->overtaking = overtaking > 0 ? overtaking : 0;

@@ -21,6 +21,7 @@ static int check_policy(const struct ah_switches *s, const struct ah_predictor *
         {"slots", s->slots, least_slots, INT_MAX},
         {"overtaking", s->overtaking, 0, policy->overtakes ? s->slots : 0},
         {"finishing", s->finishing, 0, policy->finishes ? s->slots : 0},
+        {"order", s->order, 0, policy->reorders ? AH_ORDER_MOST : 0},
         {"refetch_ahead", s->refetch_ahead, 1, INT_MAX},
         {"spares", s->spares, 0, spares ? s->offload_optimizer : 0},
         {"selective", s->selective, 0, policy->selective ? s->layers - s->checkpoint : 0},

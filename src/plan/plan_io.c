@@ -47,6 +47,7 @@ static const struct field {
     {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false, false},
     {"bound_contention_ns", FIELD_INT64, offsetof(struct ah_plan, bound_contention_ns), 0, COUNT_MOST, false, true},
     {"finishing", FIELD_INT, offsetof(struct ah_plan, switches.finishing), 0, SLOTS_MOST, false, true},
+    {"order", FIELD_INT, offsetof(struct ah_plan, switches.order), 0, AH_ORDER_MOST, false, true},
     {"selective", FIELD_INT, offsetof(struct ah_plan, switches.selective), 0, LAYERS_MOST, false, true},
     {"streamed", FIELD_INT, offsetof(struct ah_plan, switches.streamed), 0, LAYERS_MOST, false, true},
     {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,

@@ -21,6 +21,7 @@ static const struct key {
     {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, {NULL}},
     {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, {NULL}},
     {"finishing", offsetof(struct ah_plan, switches.finishing), 0, AH_PLAN_GIVEN_FINISHING, {NULL}},
+    {"order", offsetof(struct ah_plan, switches.order), 0, AH_PLAN_GIVEN_ORDER, {NULL}},
     {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, {NULL}},
     {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, {NULL}},
     {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
@@ -75,7 +76,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     if (!key)
         return ah__fail(
             AH_EINPUT,
-            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, finishing, "
+            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, finishing, order, "
             "spares, selective, streamed, a, embedding, head, ends",
             name_length, text);
     unsigned bit = 1U << (key - keys);

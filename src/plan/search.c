@@ -125,15 +125,19 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
     return AH_OK;
 }
 
-/* The fewest slots, the least overtaking and finishing and the shortest refetch distance that keep the best time, and
- * the fewest spare sets without which the step would be longer by one part of so many, or than known_ns, which
- * `best` is not: memory that buys nothing is not taken. */
+/* The policy's own order, the fewest slots, the least overtaking and finishing and the shortest refetch distance that
+ * keep the best time, and the fewest spare sets without which the step would be longer by one part of so many, or than
+ * known_ns, which `best` is not: memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };
     struct ah_switches tried = best->switches;
     int64_t most_ns = best->step_ns, longer_ns = most_ns + most_ns / MUST_GAIN;
     longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
+    bool kept;
+    tried.order = 0;
+    AH_TRY(keep(&kept, best, trials, &tried, most_ns));
+    tried = best->switches;
     AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));

@@ -46,7 +46,8 @@ static uint64_t key_of(const struct ah_switches *switches)
                           switches->embedding_on_host, switches->head_on_host,   switches->tiles,
                           switches->slots,             switches->overtaking,     switches->refetch_ahead,
                           switches->spares,            switches->selective,      switches->streamed,
-                          switches->offload_activations, switches->share_ends,     switches->finishing};
+                          switches->offload_activations, switches->share_ends,   switches->finishing,
+                          switches->order};
     uint64_t key = ah__hash(values, sizeof values, 0);
     return key ? key : 1;
 }

@@ -187,7 +187,12 @@ bool ah__fetch_next(const struct ah_sched *sched, struct ah_next *next)
     if (list->count == 0)
         return false;
     const struct step *step = ah__step_next(list);
+    bool overtakes = sched->config.policy->overtakes && sched->config.switches.overtaking;
+    bool others_first = overtakes && reorders(sched) &&
+                        order_draw(sched, step->kind, step->partition, sched->groups[step->partition].fetched) % 4 == 0;
+    if (others_first && overtaking_next(sched, next))
+        return true;
     if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, slots_kept(sched, step)))
         return true;
-    return sched->config.policy->overtakes && sched->config.switches.overtaking && overtaking_next(sched, next);
+    return overtakes && !others_first && overtaking_next(sched, next);
 }

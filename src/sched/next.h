@@ -2,6 +2,7 @@
 #ifndef AH_SCHED_NEXT_H
 #define AH_SCHED_NEXT_H
 
+#include "base/hash.h"
 #include "sched/internal.h"
 
 static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, const struct mark *mark)
@@ -64,14 +65,35 @@ struct choice {
     bool settled; /* groups are considered in order, and no later one can be better */
 };
 
+/* The plan has an order of its own. */
+static inline bool reorders(const struct ah_sched *sched)
+{
+    return sched->config.switches.order != 0 && sched->config.policy->reorders;
+}
+
+/* A number that this order draws for a piece of a group, one in every iteration and on every machine. */
+static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+{
+    uint64_t index = ((uint64_t)kind << 32) + (uint64_t)group * AH_SCHED_MOST_TILES + (uint64_t)tile;
+    return (unsigned)(ah__random_bits((uint64_t)sched->config.switches.order, index) >> 33);
+}
+
+/* By how many blocks the order puts a piece behind others: up to a quarter of them, and one. */
+static inline int64_t put_behind(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+{
+    return reorders(sched) ? order_draw(sched, kind, group, tile) % (2 + (unsigned)sched->config.switches.layers / 4)
+                           : 0;
+}
+
+/* `behind`: what the order adds to the key. */
 static inline void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
-                     int64_t (*key)(int group, int64_t arrival))
+                     int64_t (*key)(int group, int64_t arrival), int64_t behind)
 {
     bool arrived = ah__sched_passed(sched, arrival);
-    int64_t value = arrived ? key(group, arrival->arrival) : arrival->arrival;
+    int64_t value = arrived ? key(group, arrival->arrival) + behind : arrival->arrival;
     if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
         return;
-    *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block};
+    *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block && !reorders(sched)};
 }
 
 #endif

@@ -187,6 +187,16 @@ static bool activations_first(const struct ah_next *activations, const struct ah
            fetch->item.partition <= activations->item.partition;
 }
 
+/* The plan's order may let states come before parameters that are ready. */
+static bool states_first(const struct ah_sched *sched)
+{
+    if (sched->config.switches.streamed == 0 || !reorders(sched))
+        return false;
+    struct choice choice = ah__update_choose(sched, true);
+    return choice.arrived &&
+           order_draw(sched, AH_ITEM_STATES_IN, choice.group, sched->groups[choice.group].updating) % 2;
+}
+
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_next activations;
@@ -197,6 +207,11 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     bool fetches = ah__fetch_next(sched, next);
     if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
         *next = activations;
+        return true;
+    }
+    struct ah_next states;
+    if (fetches && states_first(sched) && ah__states_next(sched, &states)) {
+        *next = states;
         return true;
     }
     if (sched->config.switches.streamed == 0 || (fetches && next->waits == 0))
@@ -254,7 +269,8 @@ static struct choice gradient_choose(const struct ah_sched *sched)
         const struct group *group = &sched->groups[g];
         const struct mark *source = gradient_source(sched, group);
         if (source->submitted && source->iteration == group->ready_for && sched->config.policy->may_offload(sched, g))
-            consider(sched, &best, g, source, sched->config.policy->offload_key);
+            consider(sched, &best, g, source, sched->config.policy->offload_key,
+                     put_behind(sched, AH_ITEM_OFFLOAD, g, group->offloaded));
     }
     return best;
 }

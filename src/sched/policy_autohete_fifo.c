@@ -9,6 +9,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .all_at_once = false,
     .overtakes = false,
     .finishes = false,
+    .reorders = false,
     .gathers_ahead = false,
     .evicts = false,
     .delay = 0,

@@ -47,6 +47,7 @@ const struct ah_policy ah__policy_l2l = {
     .all_at_once = false,
     .overtakes = false,
     .finishes = false,
+    .reorders = false,
     .gathers_ahead = true,
     .evicts = false,
     .delay = 0,

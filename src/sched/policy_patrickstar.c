@@ -57,6 +57,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .all_at_once = false,
     .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
     .finishes = false,
+    .reorders = false,
     .gathers_ahead = true,
     .evicts = true,
     .delay = 0,

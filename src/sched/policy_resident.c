@@ -17,6 +17,7 @@ const struct ah_policy ah__policy_resident = {
     .all_at_once = false,
     .overtakes = false,
     .finishes = false,
+    .reorders = false,
     .gathers_ahead = true,
     .evicts = false,
     .delay = 0,

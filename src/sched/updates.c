@@ -32,7 +32,8 @@ static void choose_from(const struct ah_sched *sched, struct choice *best, const
         int g = set->groups[i];
         const struct group *group = &sched->groups[g];
         if (may_update(sched, g))
-            consider(sched, best, g, &group->offload[group->updating], sched->config.policy->update_key);
+            consider(sched, best, g, &group->offload[group->updating], sched->config.policy->update_key,
+                     put_behind(sched, AH_ITEM_UPDATE_HOST, g, group->updating));
     }
 }
 

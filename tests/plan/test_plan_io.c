@@ -15,6 +15,7 @@ static const struct ah_plan example = {
                  .tiles = 2,
                  .overtaking = 3,
                  .finishing = 4,
+                 .order = 5,
                  .checkpoint = 4,
                  .selective = 3,
                  .streamed = 2,
@@ -52,6 +53,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.tiles, b->switches.tiles);
     assert_int_equal(a->switches.overtaking, b->switches.overtaking);
     assert_int_equal(a->switches.finishing, b->switches.finishing);
+    assert_int_equal(a->switches.order, b->switches.order);
     assert_int_equal(a->switches.selective, b->switches.selective);
     assert_int_equal(a->switches.streamed, b->switches.streamed);
     assert_int_equal(a->switches.offload_activations, b->switches.offload_activations);
@@ -167,7 +169,7 @@ static void every_key_is_required(void **state)
     (void)state;
     static const char *const younger_keys[] = {"resident_ns",         "selective",  "streamed",
                                                "offload_activations", "share_ends", "bound_contention_ns",
-                                               "finishing"};
+                                               "finishing",           "order"};
     const char *path = plan_path();
     char *text;
     assert_ok(ah_plan_json(&text, &example));
@@ -186,7 +188,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 33);
+    assert_int_equal(keys, 34);
     cJSON_Delete(tree);
 }
 
@@ -263,6 +265,10 @@ static void specs_are_parsed(void **state)
     }
     struct ah_plan plan;
     unsigned given;
+    assert_ok(ah__plan_spec(&plan, &given, "c=0,p=0,o=2,finishing=3,order=77", 8));
+    assert_int_equal(plan.switches.finishing, 3);
+    assert_int_equal(plan.switches.order, 77);
+    assert_int_equal(given, AH_PLAN_GIVEN_FINISHING | AH_PLAN_GIVEN_ORDER);
     assert_ok(ah__plan_spec(&plan, &given, "c=5,selective=3,p=0,o=2", 8));
     assert_int_equal(plan.switches.selective, 3);
     assert_int_equal(given, AH_PLAN_GIVEN_SELECTIVE);

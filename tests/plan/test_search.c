@@ -90,7 +90,8 @@ static void expect_exhaustion(int first, int rounds)
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
         if (best.switches.tiles > 1 ||
-            (best.switches.overtaking && best.switches.overtaking < best.switches.slots)) /* exhaustion has neither */
+            (best.switches.overtaking && best.switches.overtaking < best.switches.slots) ||
+            best.switches.order) /* exhaustion has none of these */
             all = step < all ? step : all;
         if (step != all)
             print_message("round %d: search %lld, exhaustion %lld\n", round, (long long)step, (long long)all);
@@ -141,6 +142,7 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     plan->switches.tiles = (int)fixture_draw(f, 1, 4);
     plan->switches.overtaking = (int)fixture_draw(f, 0, plan->switches.slots);
     plan->switches.finishing = (int)fixture_draw(f, 0, plan->switches.slots);
+    plan->switches.order = (int)fixture_draw(f, 0, AH_ORDER_MOST);
 }
 
 /* Of no policy, the one whose updates come late included. */
@@ -441,6 +443,7 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             switches->slots = switches->slots < least_slots ? least_slots : switches->slots;
             switches->overtaking = (int)fixture_draw(f, 0, switches->slots);
             switches->finishing = (int)fixture_draw(f, 0, switches->slots);
+            switches->order = (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDER_MOST));
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
             if (drawn.device_peak_bytes > budget.device_bytes)
                 continue;

@@ -106,7 +106,7 @@ static void a_trial_knows_every_switch(void **state)
     struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
                                         .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
                                         .embedding_on_host = true, .head_on_host = true}};
-    struct ah_plan others[15];
+    struct ah_plan others[16];
     for (size_t i = 0; i < AH_LENGTH(others); i++)
         others[i] = plan;
     others[0].switches.checkpoint++;
@@ -124,6 +124,7 @@ static void a_trial_knows_every_switch(void **state)
     others[12].switches.share_ends = true;
     others[13].switches.streamed++;
     others[14].switches.finishing++;
+    others[15].switches.order++;
     bool below;
     int64_t step_ns;
     assert_ok(ah__trial(&below, &step_ns, &trials, &plan, INT64_MAX));

@@ -63,6 +63,7 @@ static void random_config(struct ah_sched_config *config)
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
     config->switches.finishing = draw(0, 1) * draw(0, config->switches.slots);
+    config->switches.order = draw(0, 1) * draw(1, AH_ORDER_MOST);
 }
 
 /* One of the published systems, in any of its placements. */
@@ -281,6 +282,53 @@ static void gradients_that_have_begun_to_leave_are_finished(void **state)
     assert_int_equal(look_at_pieces(true, ROUNDS).passed_over, 0);
 }
 
+/* Of the items in the order in which they are submitted. */
+static uint64_t hash_of_items(const struct ah_sched_config *config, struct ah_costs *costs)
+{
+    enum { ITERATIONS = 3 };
+    struct ah_timeline *timeline;
+    uint64_t hash = 0;
+    assert_ok(ah__timeline_new(&timeline, config->switches.layers, config->switches.tiles, ITERATIONS));
+    simulate(config, costs, timeline, ITERATIONS, false);
+    check_timeline(timeline, config);
+    for (size_t i = 0; i < timeline->span_count; i++) {
+        const struct ah_item *item = &timeline->spans[i].item;
+        const int64_t what[] = {item->kind, item->partition, item->tile, item->iteration};
+        hash = ah__hash(what, sizeof what, hash);
+    }
+    ah_timeline_free(timeline);
+    return hash;
+}
+
+/* The same number gives the same order, other numbers others; a policy that knows no such thing keeps its own. */
+static void a_drawn_order_is_one_of_many(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9, ROUNDS = 20, ORDERS = 5 };
+    int others = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct ah_costs costs;
+        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 3,
+                                                      .offload_optimizer = LAYERS, .streamed = draw(0, LAYERS),
+                                                      .refetch_ahead = 1},
+                                         .policy = &ah__policy_autohete};
+        random_costs(&costs, LAYERS);
+        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + 4;
+        uint64_t own = hash_of_items(&config, &costs);
+        for (config.switches.order = 1; config.switches.order <= ORDERS; config.switches.order++) {
+            uint64_t drawn = hash_of_items(&config, &costs);
+            assert_true(drawn == hash_of_items(&config, &costs));
+            others += drawn != own;
+        }
+        config.policy = &ah__policy_autohete_paper;
+        config.switches.streamed = 0;
+        uint64_t with = hash_of_items(&config, &costs);
+        config.switches.order = 0;
+        assert_true(with == hash_of_items(&config, &costs));
+    }
+    assert_true(others > ROUNDS * ORDERS * 3 / 4);
+}
+
 /* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
 static void parameters_are_fetched_ahead_of_the_norms(void **state)
 {
@@ -406,6 +454,7 @@ static void too_few_slots_are_refused(void **state)
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
+              cmocka_unit_test(a_drawn_order_is_one_of_many),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

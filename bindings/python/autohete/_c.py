@@ -33,6 +33,7 @@ AH_LANE_HOST = 3
 AH_LANE_COMM = 4
 AH_LANE_COUNT = 5
 AH_THREADS_AUTO = -1
+AH_ORDER_MOST = 1000000
 AH_MEMORY_LAYOUT = 0
 AH_MEMORY_PUBLISHED = 1
 AH_MICRO_BATCH_WHOLE = 0
@@ -218,6 +219,7 @@ class ah_switches(Structure):
         ("slots", c_int),
         ("overtaking", c_int),
         ("finishing", c_int),
+        ("order", c_int),
         ("refetch_ahead", c_int),
         ("spares", c_int),
         ("selective", c_int),

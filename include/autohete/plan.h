@@ -169,8 +169,8 @@ AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partit
                           const struct ah_budget *budget, const char *policy);
 /* What a search is told. */
 struct ah_search_options {
-    /* Plans of this partition that were made before, or for another machine or budget; borrowed. Only their switches
-     * and signatures are read. What comes out is never slower, as predicted for this profile, than any of these that
+    /* Plans of this partition that were made before, or for another machine or budget; borrowed. Their switches and
+     * signatures are read, and step_ns, where they were made (0: not known), as what may be reached. What comes out is never slower, as predicted for this profile, than any of these that
      * is within the budget and that the policy can make; a published system's policy makes none but its own. */
     const struct ah_plan *known;
     int known_count;

@@ -52,14 +52,18 @@ int ah__known_check(struct ah_plan *plan, const struct ah_predictor *predictor, 
 }
 
 /* Stable; of too many the last one is left out. */
-static void insert(struct ah_known *known, const struct ah_plan *plan, int number)
+static void insert(struct ah_known *known, const struct ah_plan *plan, int64_t promised_ns, int number)
 {
     int at = known->count < AH_KNOWN_MOST ? known->count++ : AH_KNOWN_MOST;
     for (; at > 0 && known->plans[at - 1].step_ns > plan->step_ns; at--)
-        if (at < AH_KNOWN_MOST)
+        if (at < AH_KNOWN_MOST) {
             known->plans[at] = known->plans[at - 1];
-    if (at < AH_KNOWN_MOST)
+            known->promised_ns[at] = known->promised_ns[at - 1];
+        }
+    if (at < AH_KNOWN_MOST) {
         known->plans[at] = *plan;
+        known->promised_ns[at] = promised_ns;
+    }
     known->fastest = at == 0 ? number : known->fastest;
 }
 
@@ -75,7 +79,7 @@ int ah__known_find(struct ah_known *out, struct ah_trials *trials, const struct 
         if (status != AH_OK)
             continue;
         AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan, INT64_MAX));
-        insert(out, &plan, i);
+        insert(out, &plan, options->known[i].step_ns, i);
     }
     return AH_OK;
 }

@@ -8,6 +8,7 @@
 enum { AH_KNOWN_MOST = 16 };
 struct ah_known {
     struct ah_plan plans[AH_KNOWN_MOST]; /* the fastest first; of more that can run the slower ones are left out */
+    int64_t promised_ns[AH_KNOWN_MOST];  /* their steps where they were made; 0: not told */
     int count;
     int fastest; /* which of the options' plans plans[0] is */
 };

@@ -61,6 +61,23 @@ static inline void world_of_pieces(struct world *world, uint64_t seed)
     world->profile.costs = *costs;
 }
 
+/* In more pieces than a search tries, in the best of many orders: such a plan it would not find by itself. */
+static inline struct ah_plan world_in_pieces(const struct world *world, const struct ah_plan *found)
+{
+    enum { ORDERS = 1000 };
+    struct ah_plan fastest = *found, plan = *found;
+    plan.switches.tiles = AH_SCHED_MOST_TILES;
+    for (int i = 0; i <= ORDERS; i++) {
+        plan.switches.order = i;
+        plan.switches.overtaking = plan.switches.slots - i % (plan.switches.slots + 1);
+        plan.switches.finishing = i / 4 % (plan.switches.slots + 1);
+        assert_ok(ah__plan_predict(&plan, &world->predictor));
+        if (i == 0 || plan.step_ns < fastest.step_ns)
+            fastest = plan;
+    }
+    return fastest;
+}
+
 /* What just suffices for all blocks on the host, and some slots. */
 static inline struct ah_budget world_budget(const struct world *world)
 {

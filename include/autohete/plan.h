@@ -170,8 +170,10 @@ AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partit
 /* What a search is told. */
 struct ah_search_options {
     /* Plans of this partition that were made before, or for another machine or budget; borrowed. Their switches and
-     * signatures are read, and step_ns, where they were made (0: not known), as what may be reached. What comes out is never slower, as predicted for this profile, than any of these that
-     * is within the budget and that the policy can make; a published system's policy makes none but its own. */
+     * signatures are read, and step_ns, what they took where they were made (0: not known): where the search stays a
+     * little behind that, it goes further. What comes out is never slower, as predicted for this profile, than any of
+     * these that is within the budget and that the policy can make; a published system's policy makes none but its
+     * own. */
     const struct ah_plan *known;
     int known_count;
     /* A folder that keeps plans between programs, made when needed; null: none. What it has of the same partition,

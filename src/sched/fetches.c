@@ -142,9 +142,9 @@ static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int
     return false;
 }
 
-/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date, first one whose slot
- * is being filled. It may take a slot if what is left, once all that this iteration's backward holds has come back, is
- * enough for those needed earlier. */
+/* The prefetch next in order cannot go, or the plan's order puts others first: another of that iteration whose
+ * parameters are up to date, first one whose slot is being filled. It may take a slot if what is left, once all that
+ * this iteration's backward holds has come back, is enough for those needed earlier. */
 static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;

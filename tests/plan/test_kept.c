@@ -100,9 +100,8 @@ static void more_is_never_worse_than_what_is_kept(void **state)
         struct ah_budget budget = world_budget(&world), more = budget;
         more.device_bytes += more.device_bytes / 100;
         const struct ah_search_options options = {.cache = cache_of(name)};
-        struct ah_plan before = search(&report, &world, &more, &options), planted = before;
-        planted.switches.tiles = AH_SCHED_MOST_TILES; /* more pieces than a search tries */
-        planted.switches.slots = ah__plan_min_slots(&planted.switches, &world.predictor);
+        struct ah_plan before = search(&report, &world, &more, &options);
+        struct ah_plan alone = search(&report, &world, &budget, NULL), planted = world_in_pieces(&world, &alone);
         planted = search(&report, &world, &budget,
                          &(struct ah_search_options){.known = &planted, .known_count = 1, .cache = options.cache});
         struct ah_plan after = search(&report, &world, &more, &options);

@@ -5,7 +5,8 @@
  * fast as it was, the search has missed it; where it is slower too, its schedule has an anomaly. Wherever the search
  * was slower it searches once more, and is told that plan: then anomalies alone may be left. With --known the search
  * on the better machine knows that plan from the start, as it does where plans are kept; since it ends with none that
- * is slower, it only takes place where that plan is.
+ * is slower, it only takes place where that plan is. With more memory of either kind it never is, as no time changes:
+ * such machines are passed over then.
  *     monotone [--machines N] [--from N] [--known] [--one] [--model FILE | --layers N] [--seq N] */
 #include "bench.h"
 
@@ -15,7 +16,7 @@
 #include "plan/config.h"
 #include "plan/search.h"
 
-enum { PARTS = 5, BATCH = 4, MACHINES_MOST = 10000, LAYERS_MOST = 48 };
+enum { PARTS = 5, MEMORIES = 2, BATCH = 4, MACHINES_MOST = 10000, LAYERS_MOST = 48 };
 static const char *const parts[PARTS] = {"device memory", "host memory", "link", "host optimizer", "device"};
 static const double worse_by = 0.001;
 
@@ -49,7 +50,7 @@ static void draw_machine(struct machine *machine)
     const double memory_most = 4, speed_most = 10;
     for (int part = 0; part < PARTS; part++)
         machine->speed[part] =
-            part < 2 ? exp(draw_unit() * log(memory_most)) : exp((2 * draw_unit() - 1) * log(speed_most));
+            part < MEMORIES ? exp(draw_unit() * log(memory_most)) : exp((2 * draw_unit() - 1) * log(speed_most));
 }
 
 static void scale(int64_t ns[AH_CLASS_COUNT], double speed)
@@ -169,13 +170,20 @@ static void look_closer(struct tally *tally, const struct machine *more, int par
     tally->worst_told[part] = ratio > tally->worst_told[part] ? ratio : tally->worst_told[part];
 }
 
+static bool has_case(int part, int only, bool known)
+{
+    return (only < 0 || part == only) && !(known && part < MEMORIES);
+}
+
 /* With a tenth more of each part, or only of one of them (-1: of each). */
 static void compare(struct tally *tally, struct machine *machine, int only, bool known)
 {
+    if (only >= 0 && !has_case(only, only, known))
+        return;
     struct ah_plan before = planned(machine, NULL);
     for (int part = 0; part < PARTS && before.step_ns > 0; part++) {
         struct machine more = *machine;
-        if (only >= 0 && part != only)
+        if (!has_case(part, only, known))
             continue;
         more.speed[part] *= 1.1;
         tally->tried[part]++;
@@ -235,7 +243,7 @@ int main(int argc, char **argv)
     const struct bench_option options[] = {
         {"machines", BENCH_COUNT, &machines, "drawn at random"},
         {"from", BENCH_COUNT, &first, "the first of them: so many, less one, are drawn and not tried"},
-        {"known", BENCH_FLAG, &known, "the search knows the plan of the lesser machine"},
+        {"known", BENCH_FLAG, &known, "the search knows the plan of the lesser machine; speeds alone"},
         {"one", BENCH_FLAG, &one, "more of one thing for each machine, of each in turn"},
         {"model", BENCH_TEXT, &path, "its shape"},
         {"layers", BENCH_COUNT, &layers, "instead models of 1 to so many blocks, in turn"},
@@ -260,7 +268,7 @@ int main(int argc, char **argv)
         printf("%s", path);
     printf(", batch %d of %d tokens, clipping; %sa tenth more of:\n", BATCH, seq,
            known ? "the plan of the lesser machine is known; " : "");
-    for (int part = 0; part < PARTS; part++)
+    for (int part = known ? MEMORIES : 0; part < PARTS; part++)
         printf("%-15s %5d machines, %4d searched, slower by more than 0.1%%: %4d, %d of them anomalies, at most "
                "%+.2f%%; of these told: %d, at most %+.2f%%\n", parts[part], tally.tried[part], tally.searched[part],
                tally.worse[part], tally.anomalies[part], 100 * tally.worst[part], tally.told[part],

@@ -196,14 +196,20 @@ static bool a_piece_is_left(const struct ah_sched *sched)
 
 /* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how
  * often a block took a slot before others that are needed earlier while a piece was there for a slot that is being
- * filled; how often a gradient left while another block's had begun to. */
+ * filled; how often a gradient left while another block's had begun to. And the items, as they were submitted. */
 struct looks {
     int left, overtook, began_another, passed_over;
+    struct ah_item *items; /* null: none are kept; of at most most_items, owned by the caller */
+    int count, most_items;
 };
 
 static void look_at(struct looks *looks, const struct ah_sched *sched, const struct ah_item *item)
 {
     int next = ah__step_next(&sched->fetch)->partition, tiles = sched->config.switches.tiles;
+    if (looks->items) {
+        assert_true(looks->count < looks->most_items);
+        looks->items[looks->count++] = *item;
+    }
     bool overtakes = item->kind == AH_ITEM_PREFETCH && item->partition > next;
     looks->overtook += overtakes && item->tile > 0;
     looks->began_another += overtakes && item->tile == 0 && a_piece_is_left(sched);
@@ -236,10 +242,23 @@ static void drive_looking(struct looks *looks, struct ah_sched *sched, struct ah
     } while (!ah__sched_drained(sched));
 }
 
+static void look_at_plan(struct looks *looks, const struct ah_sched_config *config, struct ah_costs *costs)
+{
+    enum { ITERATIONS = 4 };
+    struct ah_sched *sched;
+    struct ah_dev *dev;
+    assert_ok(ah__sched_new(&sched, config));
+    assert_ok(ah__dev_sim_open(&dev, &costs->lanes));
+    ah__sched_limit(sched, ITERATIONS, false);
+    drive_looking(looks, sched, dev, costs);
+    ah_dev_close(dev);
+    ah__sched_free(sched);
+}
+
 /* Random machines, all blocks on the host, in pieces; gradients that have begun to leave go first, or not. */
 static struct looks look_at_pieces(bool finishing, int rounds)
 {
-    enum { LAYERS = 9, ITERATIONS = 4 };
+    enum { LAYERS = 9 };
     struct looks looks = {0};
     for (int round = 0; round < rounds; round++) {
         struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(2, 8),
@@ -247,17 +266,10 @@ static struct looks look_at_pieces(bool finishing, int rounds)
                                                       .refetch_ahead = 1},
                                          .policy = &ah__policy_autohete};
         struct ah_costs costs;
-        struct ah_sched *sched;
-        struct ah_dev *dev;
         random_costs(&costs, LAYERS);
         config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 4);
         config.switches.finishing = finishing ? config.switches.slots : 0;
-        assert_ok(ah__sched_new(&sched, &config));
-        assert_ok(ah__dev_sim_open(&dev, &costs.lanes));
-        ah__sched_limit(sched, ITERATIONS, false);
-        drive_looking(&looks, sched, dev, &costs);
-        ah_dev_close(dev);
-        ah__sched_free(sched);
+        look_at_plan(&looks, &config, &costs);
     }
     return looks;
 }
@@ -327,6 +339,89 @@ static void a_drawn_order_is_one_of_many(void **state)
         assert_true(with == hash_of_items(&config, &costs));
     }
     assert_true(others > ROUNDS * ORDERS * 3 / 4);
+}
+
+static bool is_fetch(const struct ah_item *item)
+{
+    return item->kind == AH_ITEM_PREFETCH || item->kind == AH_ITEM_REFETCH;
+}
+
+static bool is_host_update(const struct ah_item *item)
+{
+    return item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_AHEAD;
+}
+
+/* By what a drawn order first differs: until then all is the same, so that it is one rule that made the difference. */
+struct differences {
+    int offloads, updates, fetches, states, streams, others;
+};
+
+static void differences_count(struct differences *differences, const struct looks *own, const struct looks *drawn)
+{
+    int at = 0;
+    while (at < own->count && at < drawn->count && !memcmp(&own->items[at], &drawn->items[at], sizeof *own->items))
+        at++;
+    if (at == own->count || at == drawn->count)
+        return;
+    const struct ah_item *before = &own->items[at], *after = &drawn->items[at];
+    if (before->kind == AH_ITEM_OFFLOAD && after->kind == AH_ITEM_OFFLOAD)
+        differences->offloads++;
+    else if (is_host_update(before) && is_host_update(after))
+        differences->updates++;
+    else if (before->kind == AH_ITEM_STATES_IN && after->kind == AH_ITEM_STATES_IN)
+        differences->streams++;
+    else if (is_fetch(before) && after->kind == AH_ITEM_STATES_IN)
+        differences->states++;
+    else if (is_fetch(before) && is_fetch(after))
+        differences->fetches++;
+    else
+        differences->others++;
+}
+
+/* Where only one kind of item takes long, only what waits for that lane has an order. */
+static void slow_down(struct ah_costs *costs, enum ah_item_kind slow)
+{
+    enum { TIMES = 100, BACKWARD_NS = 100 };
+    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+        costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
+        costs->ns[AH_ITEM_UPDATE_HOST][class] = 1;
+        costs->ns[AH_ITEM_BACKWARD][class] = BACKWARD_NS;
+        costs->ns[slow][class] = TIMES * BACKWARD_NS;
+    }
+    memset(costs->lanes.launch_ns, 0, sizeof costs->lanes.launch_ns);
+    costs->lanes.notify_ns = 0;
+}
+
+/* A drawn order is one of gradients that leave, of updates, on the host and of states that stream, of parameters that
+ * come, and of states among those. */
+static void a_drawn_order_is_of_four_kinds(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9, ROUNDS = 60, ORDERS = 5, ITEMS = 4096, LEAST = 5, KINDS = 4 };
+    static const enum ah_item_kind slow[KINDS] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH,
+                                                  AH_ITEM_STATES_IN};
+    static struct ah_item own_items[ITEMS], drawn_items[ITEMS];
+    struct differences differences = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        struct ah_costs costs;
+        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(1, 4),
+                                                      .offload_optimizer = LAYERS, .refetch_ahead = 1},
+                                         .policy = &ah__policy_autohete};
+        struct looks own = {.items = own_items, .most_items = ITEMS};
+        random_costs(&costs, LAYERS);
+        slow_down(&costs, slow[round % KINDS]);
+        config.switches.streamed = slow[round % KINDS] == AH_ITEM_STATES_IN ? draw(1, LAYERS) : 0;
+        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 8);
+        look_at_plan(&own, &config, &costs);
+        for (config.switches.order = 1; config.switches.order <= ORDERS; config.switches.order++) {
+            struct looks drawn = {.items = drawn_items, .most_items = ITEMS};
+            look_at_plan(&drawn, &config, &costs);
+            differences_count(&differences, &own, &drawn);
+        }
+    }
+    assert_true(differences.offloads >= LEAST && differences.updates >= LEAST && differences.fetches >= LEAST);
+    assert_true(differences.states >= LEAST && differences.streams >= LEAST);
+    assert_int_equal(differences.others, 0);
 }
 
 /* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
@@ -455,6 +550,7 @@ AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
               cmocka_unit_test(a_drawn_order_is_one_of_many),
+              cmocka_unit_test(a_drawn_order_is_of_four_kinds),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "plan/config.h"
+#include "plan/fit.h"
 #include "plan/search.h"
 #include "sched/switches.h"
 
@@ -52,6 +53,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     if (draw(1, rarely) == 1)
         switches->head_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
+        switches->share_ends = draw(0, 1);
+    if (draw(1, rarely) == 1)
         switches->tiles = 1 << draw(0, 3);
     if (draw(1, rarely) == 1)
         switches->slots = 1 << draw(0, 7);
@@ -74,6 +77,7 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
 {
     struct ah_switches *switches = &plan->switches;
     struct ah_sched_config config;
+    switches->share_ends = switches->share_ends && ah__plan_shares_ends(predictor) && ah__may_share_ends(switches);
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
     int least = ah__sched_min_slots(&config);
     switches->slots = switches->slots < least ? least : switches->slots;

@@ -6,8 +6,9 @@
  * was slower it searches once more, and is told that plan: then anomalies alone may be left. With --known the search
  * on the better machine knows that plan from the start, as it does where plans are kept; since it ends with none that
  * is slower, it only takes place where that plan is. With more memory of either kind it never is, as no time changes:
- * such machines are passed over then.
- *     monotone [--machines N] [--from N] [--known] [--one] [--model FILE | --layers N] [--seq N] */
+ * such machines are passed over then. With --seconds a
+ * random search that begins with the lesser machine's plan looks for one on the better machine that the planner missed.
+ *     monotone [--machines N] [--from N] [--known] [--one] [--seconds S] [--model FILE | --layers N] [--seq N] */
 #include "bench.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@
 #include "base/hash.h"
 #include "plan/config.h"
 #include "plan/search.h"
+#include "random_plans.h"
 
 enum { PARTS = 5, MEMORIES = 2, BATCH = 4, MACHINES_MOST = 10000, LAYERS_MOST = 48 };
 static const char *const parts[PARTS] = {"device memory", "host memory", "link", "host optimizer", "device"};
@@ -116,6 +118,21 @@ static struct ah_plan planned(const struct machine *machine, const struct ah_pla
     return plan;
 }
 
+/* What a random search of so many seconds finds that begins with a plan which fits. */
+static int64_t drawn_ns(const struct machine *machine, const struct ah_plan *from, double seconds)
+{
+    struct ah_profile profile = *machine->profile;
+    struct machine copy = *machine;
+    struct ah_predictor predictor;
+    struct ah_budget budget = {0};
+    int64_t count;
+    copy.profile = &profile;
+    machine_make(&predictor, &budget, &copy);
+    struct ah_plan best = random_plans_search(&predictor, &budget, from, seconds, &count);
+    ah__predictor_fini(&predictor);
+    return best.step_ns;
+}
+
 /* What the smallest plan takes of either memory. */
 static void least_find(struct machine *machine)
 {
@@ -135,7 +152,7 @@ struct tally {
 };
 
 static void violation_print(int number, const char *part, const struct ah_plan *before, const struct ah_plan *after,
-                            int64_t kept_ns, int64_t told_ns)
+                            int64_t kept_ns, int64_t told_ns, int64_t random_ns)
 {
     const struct ah_plan *plans[] = {before, after};
     printf("%5d %-15s", number, part);
@@ -147,8 +164,11 @@ static void violation_print(int number, const char *part, const struct ah_plan *
                s->offload_optimizer, s->streamed, s->slots, s->tiles, s->overtaking, s->finishing, s->order,
                s->refetch_ahead, s->spares, s->embedding_on_host, s->head_on_host);
     }
-    printf("  %d blocks, kept %.3f ms, told %.3f ms\n", before->switches.layers, (double)kept_ns / 1e6,
+    printf("  %d blocks, kept %.3f ms, told %.3f ms", before->switches.layers, (double)kept_ns / 1e6,
            (double)told_ns / 1e6);
+    if (random_ns)
+        printf(", drawn %.3f ms", (double)random_ns / 1e6);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -159,11 +179,12 @@ static double slower(int64_t step_ns, const struct ah_plan *than)
 
 /* The search on the better machine was slower. */
 static void look_closer(struct tally *tally, const struct machine *more, int part, const struct ah_plan *before,
-                        const struct ah_plan *after)
+                        const struct ah_plan *after, int seconds)
 {
     int64_t kept_ns = step_on(more, before), told_ns = planned(more, before).step_ns;
     double ratio = slower(told_ns, before);
-    violation_print(more->number, parts[part], before, after, kept_ns, told_ns);
+    int64_t random_ns = seconds ? drawn_ns(more, before, seconds) : 0;
+    violation_print(more->number, parts[part], before, after, kept_ns, told_ns, random_ns);
     tally->worse[part]++;
     tally->anomalies[part] += slower(kept_ns, before) > worse_by;
     tally->told[part] += ratio > worse_by;
@@ -176,7 +197,7 @@ static bool has_case(int part, int only, bool known)
 }
 
 /* With a tenth more of each part, or only of one of them (-1: of each). */
-static void compare(struct tally *tally, struct machine *machine, int only, bool known)
+static void compare(struct tally *tally, struct machine *machine, int only, bool known, int seconds)
 {
     if (only >= 0 && !has_case(only, only, known))
         return;
@@ -192,7 +213,7 @@ static void compare(struct tally *tally, struct machine *machine, int only, bool
         struct ah_plan after = planned(&more, known ? &before : NULL);
         double ratio = slower(after.step_ns, &before);
         if (ratio > worse_by)
-            look_closer(tally, &more, part, &before, &after);
+            look_closer(tally, &more, part, &before, &after, seconds);
         tally->searched[part]++;
         tally->worst[part] = ratio > tally->worst[part] ? ratio : tally->worst[part];
     }
@@ -234,7 +255,7 @@ static void machine_of(struct machine *machine, const struct subject *subject)
 int main(int argc, char **argv)
 {
     const char *path = "models/gpt2-124m.json";
-    int machines = 100, first = 1, seq = 512, layers = 0;
+    int machines = 100, first = 1, seq = 512, layers = 0, seconds = 0;
     bool known = false, one = false;
     struct tally tally = {.tried = {0}};
     struct machine machine = {.profile = NULL};
@@ -245,6 +266,7 @@ int main(int argc, char **argv)
         {"from", BENCH_COUNT, &first, "the first of them: so many, less one, are drawn and not tried"},
         {"known", BENCH_FLAG, &known, "the search knows the plan of the lesser machine; speeds alone"},
         {"one", BENCH_FLAG, &one, "more of one thing for each machine, of each in turn"},
+        {"seconds", BENCH_COUNT, &seconds, "of random search where the better machine is slower"},
         {"model", BENCH_TEXT, &path, "its shape"},
         {"layers", BENCH_COUNT, &layers, "instead models of 1 to so many blocks, in turn"},
         {"seq", BENCH_COUNT, &seq, "tokens in a sequence"},
@@ -260,7 +282,7 @@ int main(int argc, char **argv)
         machine.number = i;
         machine_of(&machine, &subjects[layers ? 1 + (i - 1) / PARTS % layers : 0]);
         if (i >= first)
-            compare(&tally, &machine, one ? (i - 1) % PARTS : -1, known);
+            compare(&tally, &machine, one ? (i - 1) % PARTS : -1, known, seconds);
     }
     if (layers)
         printf("1 to %d blocks of width 768", layers);

@@ -180,16 +180,21 @@ static int next_of(int at, int most, int many)
     return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
 }
 
-/* All (c, selective) that matter of one (p, o, a, embedding, head), and parts of those o blocks that stream: in many
- * pieces, and where activations leave, for which the link is needed, too, also in few. */
-static int candidates_streamed(struct ah_candidates *candidates, struct ah_plan plan,
-                               const struct ah_predictor *predictor, const struct ah_budget *budget)
+/* All (c, selective) that matter of one (p, o, a, embedding, head): in whole blocks, unless all of those are known; in
+ * many pieces, which may be far faster where the embedding is on the host, with none or parts of those o blocks
+ * streaming; and where activations leave, for which the link is needed, too, parts that stream also in few. */
+static int candidates_cut(struct ah_candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
+                          const struct ah_budget *budget, bool known)
 {
     enum { PARTS = 4, PIECES = 8 };
     struct ah_switches *switches = &plan.switches;
     int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    if (!known)
+        AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
+    if (switches->offload_optimizer == 0 || predictor->policy->plain)
+        return AH_OK;
     for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
-        switches->tiles = switches->streamed ? PIECES : 1;
+        switches->tiles = PIECES;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
         if (switches->streamed == 0 || switches->offload_activations == 0)
             continue;
@@ -234,8 +239,9 @@ static int candidates_placed_so(void *context, int places, struct ah_trials *tri
             switches->share_ends = places & 4;
             if (!ah__switches_valid(switches))
                 continue;
-            AH_TRY(whole ? candidates_exhausted(found, plan, predictor, spread->budget)
-                         : candidates_streamed(found, plan, predictor, spread->budget));
+            if (whole)
+                AH_TRY(candidates_exhausted(found, plan, predictor, spread->budget));
+            AH_TRY(candidates_cut(found, plan, predictor, spread->budget, whole));
         }
     return AH_OK;
 }

@@ -1,11 +1,12 @@
 /* Plans that a search looks at first: of every placement that matters those that fit a budget, with what no schedule of
  * them can beat. Simulates nothing.
  *
- * Of models of few layers all (c, selective, p, o, streamed, a, slots, refetch distance). Of deeper ones (p, o) evenly
- * spread where there are many, of which nothing, parts, or all streams in many pieces, of fewer (p, o) also with
- * activations of parts of the blocks on the host, and then in few pieces, too; of equal switches only the most slots
- * that fit and the longest refetch distance, of equal (p, o, slots) only the least that is recomputed: nothing, then
- * selectively one block after the other, then more and more blocks whole. */
+ * Of models of few layers all (c, selective, p, o, streamed, a, slots, refetch distance) in whole blocks. Of these and
+ * of deeper ones (p, o), evenly spread where there are many, in whole blocks and in many pieces, of which nothing,
+ * parts, or all streams in many pieces; of deeper ones fewer (p, o) also with activations of parts of the blocks on the
+ * host, and then in few pieces, too; of equal switches only the most slots that fit and the longest refetch distance,
+ * of equal (p, o, slots) only the least that is recomputed: nothing, then selectively one block after the other, then
+ * more and more blocks whole. */
 #ifndef AH_PLAN_CANDIDATES_H
 #define AH_PLAN_CANDIDATES_H
 

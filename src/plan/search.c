@@ -30,13 +30,14 @@ struct round {
     struct ah_effort effort;
 };
 /* Up to SHALLOW blocks: as few from the start as with which bench/search finds what it found with more, and many leaps,
- * so that bench/monotone finds little. Up to DEEP blocks less, so that planning 96 takes no longer than a person
- * notices (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind the best of
- * them. Beyond that, where 500 may take seconds, further. */
+ * so that bench/monotone finds little, of as many items as the deepest need for them: with a third of those one of the
+ * 66 cases of bench/results/search-60s.txt was 1.8% behind. Up to DEEP blocks less, so that planning 96 takes no longer
+ * than a person notices (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind
+ * the best of them. Beyond that, where 500 may take seconds, further. */
 enum { SHALLOW = 48, DEEP = 100, DEEPEST = 160 };
 static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
                                                     {4, {.items = 160000}},
-                                                    {4, {.items = 600000, .leaps = 3200, .stream = 1}}},
+                                                    {4, {.items = 1800000, .leaps = 3200, .stream = 1}}},
                           rounds[ROUNDS] = {{6, {.items = 20000}},
                                             {2, {.items = 100000}},
                                             {2, {.items = 250000, .leaps = 1600, .stream = 1}}},

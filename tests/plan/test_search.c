@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plan/candidates.h"
 #include "plan/config.h"
 #include "plan/fit.h"
 #include "plan/search.h"
@@ -333,6 +334,44 @@ static void states_stream_where_the_host_is_slow(void **state)
     gains(&(struct gain){500, 3, streaming, favour_streams, forbid_streams});
 }
 
+static void count_in_pieces(int *whole, int *streaming, const struct world *world, const struct ah_budget *budget)
+{
+    struct ah_candidates candidates = {0};
+    assert_ok(ah__candidates_list(&candidates, &world->predictor, budget));
+    *whole = *streaming = 0;
+    for (size_t i = 0; i < candidates.count; i++) {
+        const struct ah_switches *switches = &candidates.list[i].plan.switches;
+        *whole += switches->tiles > 1 && switches->streamed == 0 && switches->embedding_on_host;
+        *streaming += switches->tiles > 1 && switches->streamed > 0;
+    }
+    ah__free(candidates.list);
+}
+
+/* An embedding on the host is slow in one piece, and whole blocks on their way through the device take room, so that
+ * what is looked at first must come in pieces, too, of models of any depth. */
+static void candidates_come_in_pieces_too(void **state)
+{
+    (void)state;
+    for (int layers = AH_CANDIDATES_WHOLE_LAYERS - 1; layers <= AH_CANDIDATES_WHOLE_LAYERS + 1; layers++) {
+        struct world world;
+        struct ah_policy plain = ah__policy_autohete;
+        int64_t least, most;
+        int whole, streaming;
+        world_init(&world, 600, layers, "autohete");
+        favour_streams(&world);
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = least + (most - least) / 2};
+        count_in_pieces(&whole, &streaming, &world, &budget);
+        assert_true(whole > 0 && streaming > 0);
+        plain.plain = true;
+        plain.streams = false;
+        world.predictor.policy = &plain;
+        count_in_pieces(&whole, &streaming, &world, &budget);
+        assert_true(whole == 0 && streaming == 0);
+        ah__predictor_fini(&world.predictor);
+    }
+}
+
 static void the_smallest_budget_named_works(void **state)
 {
     (void)state;
@@ -518,5 +557,6 @@ AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(activations_leave_where_memory_is_short),
               cmocka_unit_test(ends_share_a_place_where_memory_is_short),
               cmocka_unit_test(states_stream_where_the_host_is_slow),
+              cmocka_unit_test(candidates_come_in_pieces_too),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
               cmocka_unit_test(stale_and_unknown_are_refused))

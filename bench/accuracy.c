@@ -23,10 +23,10 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     struct bench_steps steps;
     char text[64];
     int64_t count = RUN_NS / plan->step_ns;
+    if (tally->count == MOST_RUNS)
+        bench_check(ah__fail(AH_EINTERNAL, "more than %d runs", MOST_RUNS), "accuracy");
     bench_run(&steps, bench, plan, count < 13 ? 13 : count > 400 ? 400 : count, false);
     size_t i = tally->count++;
-    if (i >= MOST_RUNS)
-        bench_check(AH_EINTERNAL, "more runs than there is room for");
     bool peaks = steps.device_used_bytes == plan->device_peak_bytes && steps.host_used_bytes == plan->host_peak_bytes;
     tally->peaks_wrong += !peaks;
     tally->predicted[i] = (double)plan->step_ns / 1e6;

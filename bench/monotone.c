@@ -6,8 +6,8 @@
  * was slower it searches once more, and is told that plan: then anomalies alone may be left. With --known the search
  * on the better machine knows that plan from the start, as it does where plans are kept; since it ends with none that
  * is slower, it only takes place where that plan is. With more memory of either kind it never is, as no time changes:
- * such machines are passed over then. With --seconds a
- * random search that begins with the lesser machine's plan looks for one on the better machine that the planner missed.
+ * such machines are passed over then. With --seconds a random search that begins with the lesser machine's plan looks
+ * for one on the better machine that the planner missed.
  *     monotone [--machines N] [--from N] [--known] [--one] [--seconds S] [--model FILE | --layers N] [--seq N] */
 #include "bench.h"
 
@@ -61,14 +61,23 @@ static void scale(int64_t ns[AH_CLASS_COUNT], double speed)
         ns[class] = ns[class] ? 1 + (int64_t)((double)ns[class] / speed) : 0;
 }
 
-static void machine_make(struct ah_predictor *predictor, struct ah_budget *budget, const struct machine *machine)
+/* A machine that can be planned for. */
+struct ready {
+    struct ah_profile profile;
+    struct ah_predictor predictor;
+    struct ah_budget budget;
+};
+
+/* In place, as the predictor borrows the profile; ah__predictor_fini() afterwards. */
+static void ready_make(struct ready *ready, const struct machine *machine)
 {
     static const enum ah_item_kind of_link[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_EVICT,
                                                 AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED};
     static const enum ah_item_kind of_host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_AHEAD};
     static const enum ah_item_kind of_device[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
                                                   AH_ITEM_CAST};
-    struct ah_costs *costs = &machine->profile->costs;
+    struct ah_costs *costs = &ready->profile.costs;
+    ready->profile = *machine->profile;
     for (size_t i = 0; i < AH_LENGTH(of_link); i++)
         scale(costs->ns[of_link[i]], machine->speed[2]);
     for (size_t i = 0; i < AH_LENGTH(of_host); i++)
@@ -77,23 +86,21 @@ static void machine_make(struct ah_predictor *predictor, struct ah_budget *budge
         scale(costs->ns[of_device[i]], machine->speed[4]);
     scale(costs->recompute_ns, machine->speed[4]);
     scale(costs->selective_ns, machine->speed[4]);
-    BENCH(ah__predictor_init(predictor, machine->partition, machine->profile, "autohete"));
-    budget->device_bytes = (int64_t)((double)machine->least_device * machine->speed[0]);
-    budget->host_bytes = (int64_t)((double)machine->least_host * machine->speed[1]);
+    BENCH(ah__predictor_init(&ready->predictor, machine->partition, &ready->profile, "autohete"));
+    ready->budget = (struct ah_budget){
+        .device_bytes = (int64_t)((double)machine->least_device * machine->speed[0]),
+        .host_bytes = (int64_t)((double)machine->least_host * machine->speed[1]),
+    };
 }
 
 /* What a plan takes on another machine. */
 static int64_t step_on(const struct machine *machine, const struct ah_plan *plan)
 {
-    struct ah_profile profile = *machine->profile;
-    struct machine copy = *machine;
-    struct ah_predictor predictor;
-    struct ah_budget budget = {0};
+    struct ready ready;
     struct ah_plan again = *plan;
-    copy.profile = &profile;
-    machine_make(&predictor, &budget, &copy);
-    BENCH(ah__plan_predict(&again, &predictor));
-    ah__predictor_fini(&predictor);
+    ready_make(&ready, machine);
+    BENCH(ah__plan_predict(&again, &ready.predictor));
+    ah__predictor_fini(&ready.predictor);
     return again.step_ns;
 }
 
@@ -101,35 +108,27 @@ static int64_t step_on(const struct machine *machine, const struct ah_plan *plan
 static struct ah_plan planned(const struct machine *machine, const struct ah_plan *known)
 {
     const struct ah_search_options options = {.known = known, .known_count = known != NULL};
-    struct ah_profile profile = *machine->profile;
-    struct machine copy = *machine;
-    struct ah_predictor predictor;
-    struct ah_budget budget = {0};
+    struct ready ready;
     struct ah_search_report report;
     struct ah_plan plan = {.step_ns = 0};
-    copy.profile = &profile;
-    machine_make(&predictor, &budget, &copy);
-    int status = ah__plan_search_with(&plan, &report, &predictor, &budget, &options);
+    ready_make(&ready, machine);
+    int status = ah__plan_search_with(&plan, &report, &ready.predictor, &ready.budget, &options);
     if (status != AH_EBUDGET)
         bench_check(status, "planning");
-    ah__predictor_fini(&predictor);
+    ah__predictor_fini(&ready.predictor);
     if (status != AH_OK)
         plan.step_ns = 0;
     return plan;
 }
 
 /* What a random search of so many seconds finds that begins with a plan which fits. */
-static int64_t drawn_ns(const struct machine *machine, const struct ah_plan *from, double seconds)
+static int64_t drawn_ns(const struct machine *machine, const struct ah_plan *from, int seconds)
 {
-    struct ah_profile profile = *machine->profile;
-    struct machine copy = *machine;
-    struct ah_predictor predictor;
-    struct ah_budget budget = {0};
+    struct ready ready;
     int64_t count;
-    copy.profile = &profile;
-    machine_make(&predictor, &budget, &copy);
-    struct ah_plan best = random_plans_search(&predictor, &budget, from, seconds, &count);
-    ah__predictor_fini(&predictor);
+    ready_make(&ready, machine);
+    struct ah_plan best = random_plans_search(&ready.predictor, &ready.budget, from, seconds, &count);
+    ah__predictor_fini(&ready.predictor);
     return best.step_ns;
 }
 
@@ -191,21 +190,16 @@ static void look_closer(struct tally *tally, const struct machine *more, int par
     tally->worst_told[part] = ratio > tally->worst_told[part] ? ratio : tally->worst_told[part];
 }
 
-static bool has_case(int part, int only, bool known)
-{
-    return (only < 0 || part == only) && !(known && part < MEMORIES);
-}
-
 /* With a tenth more of each part, or only of one of them (-1: of each). */
 static void compare(struct tally *tally, struct machine *machine, int only, bool known, int seconds)
 {
-    if (only >= 0 && !has_case(only, only, known))
+    int part = only < 0 ? 0 : only, end = only < 0 ? PARTS : only + 1;
+    part = known && part < MEMORIES ? MEMORIES : part;
+    if (part >= end)
         return;
     struct ah_plan before = planned(machine, NULL);
-    for (int part = 0; part < PARTS && before.step_ns > 0; part++) {
+    for (; part < end && before.step_ns > 0; part++) {
         struct machine more = *machine;
-        if (!has_case(part, only, known))
-            continue;
         more.speed[part] *= 1.1;
         tally->tried[part]++;
         if (known && slower(step_on(&more, &before), &before) <= worse_by)

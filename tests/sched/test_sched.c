@@ -351,6 +351,11 @@ static bool is_host_update(const struct ah_item *item)
     return item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_AHEAD;
 }
 
+static bool same_item(const struct ah_item *a, const struct ah_item *b)
+{
+    return a->kind == b->kind && a->partition == b->partition && a->tile == b->tile && a->iteration == b->iteration;
+}
+
 /* By what a drawn order first differs: until then all is the same, so that it is one rule that made the difference. */
 struct differences {
     int offloads, updates, fetches, states, streams, others;
@@ -359,7 +364,7 @@ struct differences {
 static void differences_count(struct differences *differences, const struct looks *own, const struct looks *drawn)
 {
     int at = 0;
-    while (at < own->count && at < drawn->count && !memcmp(&own->items[at], &drawn->items[at], sizeof *own->items))
+    while (at < own->count && at < drawn->count && same_item(&own->items[at], &drawn->items[at]))
         at++;
     if (at == own->count || at == drawn->count)
         return;

@@ -2,7 +2,7 @@
 
 #include "profile/workload.h"
 
-enum { RECORDS = 512, REPEATS_MOST = 5, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33 };
+enum { RECORDS = 512, REPEATS_MOST = 5, LEAST_TOGETHER = 3, LEAST_ALONE = 2, KINDS = 2, PINGS = 33, PROBE = 8 };
 static const int64_t together_ns = 24000000, alone_ns = 10000000, pair_ns = 150000000, ahead_ns = 6000000;
 /* Two lanes cannot hold each other up more than this: what is seen beyond it is some other program on the machine. A
  * collective, which passes from rank to rank, may wait for a turn on a busy core at each hand-over. */
@@ -118,22 +118,13 @@ static int stream_start(struct stream *stream, enum ah_lane lane)
     return AH_OK;
 }
 
-/* Collectives that last as long as is looked at, and as `least` items of the other lanes and one more. */
-static int together_of(const struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
-{
-    int64_t each_ns = item_ns(stream, AH_LANE_COMM);
-    for (int i = 0; i < count; i++)
-        least_ns = later(least_ns, (least + 1) * item_ns(stream, lanes[i]));
-    return (int)earlier(later(least, least_ns / each_ns), RECORDS);
-}
-
-/* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed. */
+/* Keeps the given lanes fed until each has done `least` items and `least_ns` have passed; the comm lane until it has
+ * done stream->together. */
 static int stream_run(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
     struct ah_dev *dev = stream->workload->dev;
     memset(stream->fed, 0, sizeof stream->fed);
     memset(stream->lane, 0, sizeof stream->lane);
-    stream->together = together_of(stream, lanes, count, least, least_ns);
     int64_t start_ns = dev->ops->now_ns(dev);
     for (int i = 0; i < count; i++)
         AH_TRY(stream_start(stream, lanes[i]));
@@ -149,9 +140,30 @@ static int stream_run(struct stream *stream, const enum ah_lane *lanes, int coun
     return AH_OK;
 }
 
+/* Decides, on all ranks alike, how many collectives last as long as is looked at, and as `least` items of the other
+ * lanes and one more. A few are tried beside the same lanes first: where ranks and other programs share cores, one may
+ * take hundreds of times what it took alone, and hundreds of them would take minutes. */
+static int together_decide(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
+{
+    struct ah_comm *comm = stream->workload->comm;
+    const struct lane_record *record = &stream->lane[AH_LANE_COMM];
+    stream->together = PROBE;
+    AH_TRY(ah__workload_agree(stream->workload, stream_run(stream, lanes, count, least, 0)));
+    int64_t each_ns = (record->end_ns[PROBE - 1] - record->start_ns[0]) / PROBE;
+    AH_TRY(comm->ops->move(comm, &each_ns, sizeof each_ns, 0, AH_ALL_RANKS));
+    each_ns = later(each_ns, item_ns(stream, AH_LANE_COMM));
+    for (int i = 0; i < count; i++)
+        least_ns = later(least_ns, (least + 1) * item_ns(stream, lanes[i]));
+    stream->together = (int)earlier(later(least, least_ns / each_ns), RECORDS);
+    return AH_OK;
+}
+
 /* All ranks end it before the next begins. */
 static int stream_in_step(struct stream *stream, const enum ah_lane *lanes, int count, int least, int64_t least_ns)
 {
+    for (int i = 0; i < count; i++)
+        if (lanes[i] == AH_LANE_COMM)
+            AH_TRY(together_decide(stream, lanes, count, least, least_ns));
     return ah__workload_agree(stream->workload, stream_run(stream, lanes, count, least, least_ns));
 }
 

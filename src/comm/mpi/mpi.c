@@ -77,13 +77,18 @@ static int pieces_start(enum ah_channel channel, int set, const struct ah_transf
     return started;
 }
 
+/* The first error of a message, which MPI_Testall would only say that there is. */
 static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
 {
-    int all = 0;
+    int error = MPI_SUCCESS;
+    *done = true;
     ah__mpi_lock();
-    int error = MPI_Testall(count, mpi.requests[channel][set], &all, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < count && error == MPI_SUCCESS; i++) {
+        int there = 0; /* of a request that is no more: true */
+        error = MPI_Test(&mpi.requests[channel][set][i], &there, MPI_STATUS_IGNORE);
+        *done = *done && there;
+    }
     ah__mpi_unlock();
-    *done = all;
     return error;
 }
 
@@ -259,6 +264,7 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
     else if (refused(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), "start", why))
         return NULL;
     mpi.started = !running;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* of calls that name no communicator, too */
     if (level < MPI_THREAD_SERIALIZED) {
         snprintf(why, AH_TRANSPORT_WHY, "MPI lets only its first thread call it, expected any");
         return NULL;

@@ -1,6 +1,7 @@
 /* Ranks, as threads, that are profiled together: in step, and as one. */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "profile/profile.h"
 #include "run/joint.h"
@@ -63,6 +64,67 @@ static void ranks_measure_together(void **state)
     assert_true(disturbed > 0);
 }
 
+/* A rank's group, whose collectives take far longer from when streams are measured than they took in rounds, as they do
+ * where several ranks and other programs share cores. */
+struct crowded {
+    struct ah_comm comm;
+    struct ah_comm *group;
+    bool slow;
+    int collectives; /* slow ones */
+};
+
+struct crowd {
+    const struct joint *joint;
+    struct crowded rank[RANKS];
+};
+
+static int crowded_collective(struct ah_comm *comm, enum ah_collective kind, void *buffer, int64_t part_count,
+                              enum ah_dtype dtype)
+{
+    static const struct timespec turn = {.tv_nsec = 10000000};
+    struct crowded *crowded = (struct crowded *)comm;
+    bool of_lane = kind == AH_ALL_GATHER || kind == AH_REDUCE_SCATTER;
+    if (crowded->slow && of_lane && ++crowded->collectives)
+        nanosleep(&turn, NULL);
+    return crowded->group->ops->collective(crowded->group, kind, buffer, part_count, dtype);
+}
+
+static int crowded_move(struct ah_comm *comm, void *buffer, int64_t bytes, int from, int to)
+{
+    struct crowded *crowded = (struct crowded *)comm;
+    crowded->slow |= bytes == (int64_t)sizeof(struct ah_costs); /* with which the measuring of streams begins */
+    return crowded->group->ops->move(crowded->group, buffer, bytes, from, to);
+}
+
+static void profile_crowded(int rank, void *context)
+{
+    static const struct ah_comm_ops ops = {.collective = crowded_collective, .move = crowded_move};
+    struct crowd *crowd = context;
+    struct crowded *own = &crowd->rank[rank];
+    struct profiled alone = {.joint = crowd->joint};
+    *own = (struct crowded){.comm = *ah__comm(), .group = ah__comm()};
+    own->comm.ops = &ops;
+    ah__comm_of_thread(&own->comm);
+    profile_one(rank, &alone);
+    ah__comm_of_thread(own->group);
+}
+
+/* Else a training that begins on a busy machine would begin minutes later. */
+static void slow_collectives_are_few(void **state)
+{
+    (void)state;
+    struct joint joint = {.config = tiny_tied, .dtype = AH_F32, .ranks = RANKS, .micro_batches = 1, .batch = 1,
+                          .options = {.threads = 1}};
+    struct crowd crowd = {.joint = &joint};
+    joint_config(tiny_tied);
+    threads_run(RANKS, profile_crowded, &crowd);
+    for (int rank = 0; rank < RANKS; rank++) {
+        assert_true(crowd.rank[rank].slow);
+        assert_in_range(crowd.rank[rank].collectives, 1, 1000); /* of thousands, were they as many as fast ones */
+        assert_int_equal(crowd.rank[rank].collectives, crowd.rank[0].collectives);
+    }
+}
+
 /* Rank 1's device is in use, or one of its programs is not what it should be. */
 struct failing {
     struct joint joint;
@@ -107,4 +169,5 @@ static void one_ranks_failure_ends_all(void **state)
     }
 }
 
-AH_TEST_SUITE("profile/ranks", cmocka_unit_test(ranks_measure_together), cmocka_unit_test(one_ranks_failure_ends_all))
+AH_TEST_SUITE("profile/ranks", cmocka_unit_test(ranks_measure_together), cmocka_unit_test(slow_collectives_are_few),
+              cmocka_unit_test(one_ranks_failure_ends_all))

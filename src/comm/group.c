@@ -1,5 +1,6 @@
 /* Collectives over a transport. Every rank sends each other rank what that one needs and adds up what it got, in order
  * of ranks; pieces pass through scratch of a fixed size, so that nothing is allocated while steps run. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,7 +8,7 @@
 #include "comm/comm.h"
 #include "op/bf16.h"
 
-enum { PIECE_BYTES = 512 << 10, SUM_FLOATS = 512, LAST_WORDS = 512 };
+enum { PIECE_BYTES = 512 << 10, SUM_FLOATS = 512, LAST_WORDS = 512, RANK_NAME = 24 };
 
 /* What a rank says when it ends. */
 struct last_word {
@@ -22,7 +23,7 @@ struct group {
     struct ah_transfer *transfers; /* two for each other rank */
     char *scratch;                 /* PIECE_BYTES from each rank */
     struct last_word *last;        /* of each rank */
-    bool lost;                     /* the transport failed */
+    bool lost;                     /* the transport failed, for another rank has */
 };
 
 static struct group *group_of(struct ah_comm *comm)
@@ -38,10 +39,12 @@ static int lose(struct group *group, const char *why)
 
 static int exchange(struct group *group, int count)
 {
-    char why[AH_TRANSPORT_WHY] = "";
+    char why[AH_TRANSPORT_WHY] = "", other[AH_TRANSPORT_WHY] = "";
     const struct ah_transport *transport = group->transport;
     if (transport->exchange(transport->context, AH_CHANNEL_WORK, group->transfers, count, 0, why))
         return AH_OK;
+    if (transport->look(transport->context, other)) /* no other rank is to blame */
+        return ah__fail(AH_EDEVICE, "%s", why);
     return lose(group, why);
 }
 
@@ -224,7 +227,11 @@ static int group_end(struct ah_comm *comm, int status, bool *together)
     word->message[LAST_WORDS - 1] = 0;
     if (status != AH_OK && strcmp(word->message, own->message) == 0)
         return status;
-    return ah__fail(word->status, "rank %d: %s", failed, word->message);
+    char name[RANK_NAME];
+    int length = snprintf(name, sizeof name, "rank %d", failed);
+    bool named = strncmp(word->message, name, (size_t)length) == 0; /* it comes from all ranks, or says who it is */
+    return named ? ah__fail(word->status, "%s", word->message)
+                 : ah__fail(word->status, "%s: %s", name, word->message);
 }
 
 static void group_close(struct ah_comm *comm)

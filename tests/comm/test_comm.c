@@ -170,6 +170,31 @@ static void one_failure_is_everybodys(void **state)
     }
 }
 
+/* What one rank's transport refuses ends the others, too, which would wait for it; its reason is told, not theirs. */
+static void refuse_one(int rank, void *context)
+{
+    enum { REFUSED = 2 };
+    struct ah_comm *comm = ah__comm();
+    double value = rank;
+    bool together = false;
+    (void)context;
+    assert_ok(ah__comm_sum(comm, &value, 1));
+    if (rank == REFUSED)
+        threads_refuse("out of descriptors");
+    int status = ah__comm_sum(comm, &value, 1);
+    assert_int_equal(status, AH_EDEVICE);
+    assert_int_equal(comm->ops->end(comm, status, &together), AH_EDEVICE);
+    assert_true(together);
+    assert_string_equal(ah_error(), rank == REFUSED ? "out of descriptors" : "rank 2: out of descriptors");
+}
+
+static void a_refusal_is_everybodys(void **state)
+{
+    (void)state;
+    threads_run(3, refuse_one, NULL);
+    threads_run(4, refuse_one, NULL);
+}
+
 /* The others never say that they end: this rank does not wait for ever. */
 static void leave_one(int rank, void *context)
 {
@@ -208,4 +233,5 @@ static void bytes_move_between_ranks(void **state)
 AH_TEST_SUITE("comm/comm", cmocka_unit_test(parts_are_gathered),
               cmocka_unit_test(gradients_are_summed_in_order_of_ranks),
               cmocka_unit_test(small_values_are_summed_alike_on_all), cmocka_unit_test(one_failure_is_everybodys),
-              cmocka_unit_test(a_rank_alone_ends_by_itself), cmocka_unit_test(bytes_move_between_ranks))
+              cmocka_unit_test(a_refusal_is_everybodys), cmocka_unit_test(a_rank_alone_ends_by_itself),
+              cmocka_unit_test(bytes_move_between_ranks))

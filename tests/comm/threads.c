@@ -28,10 +28,30 @@ struct member {
     pthread_t thread;
 };
 
-/* False: for so long nothing changed. */
-static bool changed(struct team *team, double patience_s)
+static _Thread_local const char *refusal;
+
+void threads_refuse(const char *why)
 {
+    refusal = why;
+}
+
+/* A rank that has raised the alarm, or -1. */
+static int alarming(const struct member *member)
+{
+    int failed = -1;
+    for (int from = 0; from < member->team->ranks; from++)
+        if (member->team->box[AH_CHANNEL_END][from][member->transport.rank].alarms)
+            failed = from;
+    return failed;
+}
+
+/* False: for so long nothing changed, or it is of no use to wait for work. */
+static bool changed(struct member *member, enum ah_channel channel, double patience_s)
+{
+    struct team *team = member->team;
     struct timespec until;
+    if (channel == AH_CHANNEL_WORK && alarming(member) >= 0)
+        return false;
     if (patience_s <= 0)
         return pthread_cond_wait(&team->changed, &team->mutex) == 0;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -47,7 +67,7 @@ static bool send_all(struct member *member, enum ah_channel channel, const struc
         if (t[i].receives)
             continue;
         while (box->data)
-            if (!changed(member->team, patience_s))
+            if (!changed(member, channel, patience_s))
                 return false;
         *box = (struct message){t[i].buffer, t[i].bytes, t[i].alarms};
     }
@@ -62,7 +82,7 @@ static bool receive_all(struct member *member, enum ah_channel channel, const st
         if (!t[i].receives)
             continue;
         while (!box->data)
-            if (!changed(member->team, patience_s))
+            if (!changed(member, channel, patience_s))
                 return false;
         assert_int_equal(box->bytes, t[i].bytes);
         memcpy(t[i].buffer, box->data, (size_t)t[i].bytes);
@@ -77,7 +97,7 @@ static bool taken_all(struct member *member, enum ah_channel channel, const stru
 {
     for (int i = 0; i < count; i++)
         while (!t[i].receives && member->team->box[channel][member->transport.rank][t[i].peer].data)
-            if (!changed(member->team, patience_s))
+            if (!changed(member, channel, patience_s))
                 return false;
     return true;
 }
@@ -86,6 +106,11 @@ static bool exchange(void *context, enum ah_channel channel, const struct ah_tra
                      double patience_s, char why[AH_TRANSPORT_WHY])
 {
     struct member *member = context;
+    if (refusal && channel == AH_CHANNEL_WORK) {
+        snprintf(why, AH_TRANSPORT_WHY, "%s", refusal);
+        refusal = NULL;
+        return false;
+    }
     pthread_mutex_lock(&member->team->mutex);
     bool done = send_all(member, channel, transfers, count, patience_s);
     pthread_cond_broadcast(&member->team->changed);
@@ -100,11 +125,8 @@ static bool exchange(void *context, enum ah_channel channel, const struct ah_tra
 static bool look(void *context, char why[AH_TRANSPORT_WHY])
 {
     struct member *member = context;
-    int failed = -1;
     pthread_mutex_lock(&member->team->mutex);
-    for (int from = 0; from < member->team->ranks; from++)
-        if (member->team->box[AH_CHANNEL_END][from][member->transport.rank].alarms)
-            failed = from;
+    int failed = alarming(member);
     pthread_mutex_unlock(&member->team->mutex);
     if (failed >= 0)
         snprintf(why, AH_TRANSPORT_WHY, "rank %d has failed", failed);

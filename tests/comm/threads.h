@@ -10,5 +10,7 @@ enum { THREADS_MOST = 8 };
 /* Runs work(rank, context) on `ranks` threads at once, each of which has its group as ah__comm(), and waits for all.
  * `work` may assert. */
 void threads_run(int ranks, void (*work)(int rank, void *context), void *context);
+/* The calling rank's next exchange of work fails, for this reason. */
+void threads_refuse(const char *why);
 
 #endif

@@ -21,9 +21,10 @@ enum { PIECE_BYTES = 1 << 30, FAR_BYTES = 1 << 20, FAR_LEAST_BYTES = 256 << 10, 
 static struct {
     struct ah_transport transport;
     MPI_Comm channel[AH_CHANNEL_COUNT];
-    MPI_Request *requests[AH_CHANNEL_COUNT][SETS]; /* two for each rank; of the pieces that are under way and next */
-    int64_t piece_bytes;                           /* the same on all ranks */
-    bool started;                                  /* MPI by us */
+    /* Of the pieces that are under way and next: each transfer's, or none; two transfers for each rank. */
+    MPI_Request *requests[AH_CHANNEL_COUNT][SETS];
+    int64_t piece_bytes; /* the same on all ranks */
+    bool started;        /* MPI by us */
 } mpi;
 
 static double now_s(void)
@@ -49,7 +50,10 @@ static bool refused(int error, const char *what, char why[AH_TRANSPORT_WHY])
 static int pieces_start_locked(enum ah_channel channel, int set, const struct ah_transfer *transfers, int count,
                                int64_t first, char why[AH_TRANSPORT_WHY])
 {
+    MPI_Request *requests = mpi.requests[channel][set];
     int started = 0;
+    for (int i = 0; i < count; i++)
+        requests[i] = MPI_REQUEST_NULL;
     for (int i = 0; i < count; i++) {
         const struct ah_transfer *t = &transfers[i];
         int64_t left = t->bytes - first;
@@ -57,12 +61,12 @@ static int pieces_start_locked(enum ah_channel channel, int set, const struct ah
             continue;
         int bytes = (int)(left < mpi.piece_bytes ? left : mpi.piece_bytes);
         char *at = (char *)t->buffer + first;
-        MPI_Request *request = &mpi.requests[channel][set][started++];
         int tag = t->receives ? MPI_ANY_TAG : t->alarms ? ALARM : 0;
-        int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request)
-                                : MPI_Isend(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], request);
+        int error = t->receives ? MPI_Irecv(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], &requests[i])
+                                : MPI_Isend(at, bytes, MPI_BYTE, t->peer, tag, mpi.channel[channel], &requests[i]);
         if (refused(error, t->receives ? "receive" : "send", why))
             return -1;
+        started++;
     }
     return started;
 }
@@ -84,7 +88,7 @@ static int pieces_test(bool *done, enum ah_channel channel, int set, int count)
     *done = true;
     ah__mpi_lock();
     for (int i = 0; i < count && error == MPI_SUCCESS; i++) {
-        int there = 0; /* of a request that is no more: true */
+        int there = 0; /* of no request: true */
         error = MPI_Test(&mpi.requests[channel][set][i], &there, MPI_STATUS_IGNORE);
         *done = *done && there;
     }
@@ -143,22 +147,55 @@ static bool pieces_wait(enum ah_channel channel, int set, int count, double unti
     }
 }
 
-static bool mpi_exchange(void *context, enum ah_channel channel, const struct ah_transfer *transfers, int count,
-                         double patience_s, char why[AH_TRANSPORT_WHY])
+/* Gives up: what the others may still send is not written where this rank has other things by then. */
+static void pieces_abandon(enum ah_channel channel, const struct ah_transfer *transfers, int count)
 {
-    (void)context;
+    const double patience_s = 0.1; /* for a message that is arriving */
+    double until_s = now_s() + patience_s;
+    bool left = true;
+    for (bool first = true; left && now_s() < until_s; first = false) {
+        left = false;
+        ah__mpi_lock();
+        for (int i = 0; i < SETS * count; i++) {
+            MPI_Request *request = &mpi.requests[channel][i / count][i % count];
+            int done = 1;
+            if (!transfers[i % count].receives || *request == MPI_REQUEST_NULL)
+                continue;
+            if (first)
+                MPI_Cancel(request);
+            left |= MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;
+        }
+        ah__mpi_unlock();
+        sched_yield();
+    }
+}
+
+/* False: gave up, or was refused. */
+static bool pieces_exchange(enum ah_channel channel, const struct ah_transfer *transfers, int count, double patience_s,
+                            char why[AH_TRANSPORT_WHY])
+{
     double until_s = patience_s > 0 ? now_s() + patience_s : 0;
     int64_t first = 0;
     int set = 0, under_way = pieces_start(channel, set, transfers, count, first, why);
     while (under_way > 0) {
         first += mpi.piece_bytes;
         int next = pieces_start(channel, !set, transfers, count, first, why);
-        if (next < 0 || !pieces_wait(channel, set, under_way, until_s, why))
+        if (next < 0 || !pieces_wait(channel, set, count, until_s, why))
             return false;
         under_way = next;
         set = !set;
     }
     return under_way == 0;
+}
+
+static bool mpi_exchange(void *context, enum ah_channel channel, const struct ah_transfer *transfers, int count,
+                         double patience_s, char why[AH_TRANSPORT_WHY])
+{
+    (void)context;
+    if (pieces_exchange(channel, transfers, count, patience_s, why))
+        return true;
+    pieces_abandon(channel, transfers, count);
+    return false;
 }
 
 static volatile sig_atomic_t exit_status;
@@ -242,6 +279,8 @@ static bool channels_open(const struct ah_transport *transport)
             mpi.requests[i][set] = calloc(2 * (size_t)transport->ranks, sizeof *mpi.requests[i][set]);
             if (!mpi.requests[i][set])
                 return false;
+            for (int n = 0; n < 2 * transport->ranks; n++)
+                mpi.requests[i][set][n] = MPI_REQUEST_NULL;
         }
         if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi.channel[i]) != MPI_SUCCESS)
             return false;

@@ -31,7 +31,8 @@ struct ah_transport {
     int share, shares; /* of those as many may run on the same cores as this one; which of them it is */
     void *context;
     /* Does all of them and returns when they are done. Messages between two ranks on one channel arrive in the order in
-     * which they are given. `patience_s`: gives up after so long; 0: never. False: why not, one line. */
+     * which they are given. `patience_s`: gives up after so long; 0: never. False: why not, one line; buffers are
+     * not written any more. */
     bool (*exchange)(void *context, enum ah_channel channel, const struct ah_transfer *transfers, int count,
                      double patience_s, char why[AH_TRANSPORT_WHY]);
     /* Waits for nothing. False: exchange would be hopeless, for a rank has failed or is silent; why, one line. */

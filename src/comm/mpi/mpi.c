@@ -303,7 +303,8 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
     else if (refused(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level), "start", why))
         return NULL;
     mpi.started = !running;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* of calls that name no communicator, too */
+    if (mpi.started) /* else it is the program's; calls that name no communicator use it */
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (level < MPI_THREAD_SERIALIZED) {
         snprintf(why, AH_TRANSPORT_WHY, "MPI lets only its first thread call it, expected any");
         return NULL;

@@ -93,7 +93,12 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         next->item.param_slot = group->param_slot;
         return true;
     }
-    return sched->free_slots - 1 >= kept && slot_take(sched, next, &next->item.param_slot);
+    int others = next->waits;
+    if (sched->free_slots - 1 < kept || !slot_take(sched, next, &next->item.param_slot))
+        return false;
+    /* With no slot free it comes again when something has completed, rather than go to the lane and wait there for one
+     * that others may be left before. */
+    return next->waits == others || !sched->config.policy->waits_off_lane;
 }
 
 /* What the rest of the backward before `iteration` needs at once beside the parameters it holds: a gradient; and its

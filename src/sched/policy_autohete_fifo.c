@@ -8,6 +8,7 @@ const struct ah_policy ah__policy_autohete_fifo = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .waits_off_lane = true,
     .finishes = false,
     .reorders = false,
     .gathers_ahead = false,

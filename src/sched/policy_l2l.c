@@ -46,6 +46,7 @@ const struct ah_policy ah__policy_l2l = {
     .barrier = true,
     .all_at_once = false,
     .overtakes = false,
+    .waits_off_lane = false,
     .finishes = false,
     .reorders = false,
     .gathers_ahead = true,

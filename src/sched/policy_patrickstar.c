@@ -56,6 +56,7 @@ const struct ah_policy ah__policy_patrickstar = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = true, /* what stays returns right after its update, before what was evicted is fetched */
+    .waits_off_lane = false,
     .finishes = false,
     .reorders = false,
     .gathers_ahead = true,

@@ -16,6 +16,7 @@ const struct ah_policy ah__policy_resident = {
     .barrier = false,
     .all_at_once = false,
     .overtakes = false,
+    .waits_off_lane = false,
     .finishes = false,
     .reorders = false,
     .gathers_ahead = true,

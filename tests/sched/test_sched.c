@@ -383,6 +383,51 @@ static void differences_count(struct differences *differences, const struct look
         differences->others++;
 }
 
+/* The last piece of it. */
+static const struct ah_span *block_span(const struct ah_timeline *timeline, enum ah_item_kind kind, int block)
+{
+    size_t i = timeline->span_count;
+    while (i > 0 && (timeline->spans[i - 1].item.kind != kind || timeline->spans[i - 1].item.partition != block))
+        i--;
+    assert_true(i > 0);
+    return &timeline->spans[i - 1];
+}
+
+/* Three slots for three blocks that give up their parameters, and gradients leave in two pieces. When block 1's
+ * parameters are due for backward, one slot waits for block 2's gradient. Of the others one is left when block 2's
+ * backward is over, and one as soon as block 3's gradient has gone home, whose second piece is not on its lane yet. Who
+ * queues behind a slot takes the former. */
+static void a_fetch_takes_the_slot_that_is_left_first(void **state)
+{
+    (void)state;
+    enum { LAYERS = 3, BACKWARD_NS = 1000, LINK_NS = 100 };
+    struct ah_policy queues = ah__policy_autohete;
+    queues.waits_off_lane = false;
+    for (int off_lane = 0; off_lane < 2; off_lane++) {
+        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 2, .slots = 3,
+                                                      .offload_optimizer = LAYERS, .offload_params = LAYERS,
+                                                      .refetch_ahead = LAYERS},
+                                         .policy = off_lane ? &ah__policy_autohete : &queues};
+        struct ah_costs costs = {.layers = LAYERS};
+        struct ah_timeline *timeline;
+        for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+            for (int class = 0; class < AH_CLASS_COUNT; class++)
+                costs.ns[kind][class] = kind == AH_ITEM_BACKWARD ? BACKWARD_NS : LINK_NS;
+        for (int a = 0; a < AH_LANE_COUNT; a++)
+            for (int b = 0; b < AH_LANE_COUNT; b++)
+                costs.lanes.slowdown[a][b] = 1;
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.tiles, 1));
+        simulate(&config, &costs, timeline, 1, false);
+        check_timeline(timeline, &config);
+        enum ah_item_kind left_by = off_lane ? AH_ITEM_OFFLOAD : AH_ITEM_BACKWARD;
+        assert_int_equal(block_span(timeline, AH_ITEM_REFETCH, 1)->start_ns,
+                         block_span(timeline, left_by, off_lane ? 3 : 2)->end_ns);
+        assert_int_equal(block_span(timeline, AH_ITEM_BACKWARD, 1)->start_ns,
+                         block_span(timeline, AH_ITEM_BACKWARD, 2)->end_ns + (off_lane ? 0 : LINK_NS));
+        ah_timeline_free(timeline);
+    }
+}
+
 /* Where only one kind of item takes long, only what waits for that lane has an order. */
 static void slow_down(struct ah_costs *costs, enum ah_item_kind slow)
 {
@@ -554,6 +599,7 @@ static void too_few_slots_are_refused(void **state)
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
+              cmocka_unit_test(a_fetch_takes_the_slot_that_is_left_first),
               cmocka_unit_test(a_drawn_order_is_one_of_many),
               cmocka_unit_test(a_drawn_order_is_of_four_kinds),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),

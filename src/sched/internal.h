@@ -111,6 +111,7 @@ struct ah_sched {
     int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
 
     struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
+    struct mark computing; /* what the compute lane was given last */
     struct mark last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
     int64_t norms_known;          /* the host knows the norms of all iterations below */
     bool clipped[ITERATION_RING]; /* of those it knows: the factor is not one */

@@ -227,6 +227,8 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
     struct group *group = &sched->groups[item->partition];
     if (sched->in_flight[next->lane]++ == 0)
         sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
+    if (next->lane == AH_LANE_COMPUTE)
+        mark_set(sched, &sched->computing, event, item->iteration);
     if (item->iteration > sched->begun)
         sched->begun = item->iteration;
     switch (item->kind) {

@@ -196,15 +196,17 @@ static bool a_piece_is_left(const struct ah_sched *sched)
 
 /* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how
  * often a block took a slot before others that are needed earlier while a piece was there for a slot that is being
- * filled; how often a gradient left while another block's had begun to. And the items, as they were submitted. */
+ * filled; how often a gradient left while another block's had begun to; how often the host waited for the compute lane.
+ * And the items, as they were submitted. */
 struct looks {
-    int left, overtook, began_another, passed_over;
+    int left, overtook, began_another, passed_over, lingered;
     struct ah_item *items; /* null: none are kept; of at most most_items, owned by the caller */
     int count, most_items;
 };
 
-static void look_at(struct looks *looks, const struct ah_sched *sched, const struct ah_item *item)
+static void look_at(struct looks *looks, const struct ah_sched *sched, const struct ah_next *given)
 {
+    const struct ah_item *item = &given->item;
     int next = ah__step_next(&sched->fetch)->partition, tiles = sched->config.switches.tiles;
     if (looks->items) {
         assert_true(looks->count < looks->most_items);
@@ -216,6 +218,8 @@ static void look_at(struct looks *looks, const struct ah_sched *sched, const str
     for (int g = 1; g <= sched->config.switches.layers && item->kind == AH_ITEM_OFFLOAD; g++)
         looks->passed_over +=
             g != item->partition && sched->groups[g].offloaded > 0 && sched->groups[g].offloaded < tiles;
+    for (int w = 0; w < given->waits && given->lane == AH_LANE_HOST; w++)
+        looks->lingered += given->wait[w].lane == AH_LANE_COMPUTE;
 }
 
 /* As ah__drive(). */
@@ -231,7 +235,7 @@ static void drive_looking(struct looks *looks, struct ah_sched *sched, struct ah
             memcpy(work.wait, next.wait, sizeof work.wait);
             assert_ok(ah__costs_bind(&work, &next.item, costs));
             assert_ok(ah__in_flight_push(&in_flight, next.lane, &next.item));
-            look_at(looks, sched, &next.item);
+            look_at(looks, sched, &next);
             assert_ok(dev->ops->submit(dev, &work, &event));
             ah__sched_submitted(sched, &next, event);
         }
@@ -447,7 +451,7 @@ static void slow_down(struct ah_costs *costs, enum ah_item_kind slow)
 static void a_drawn_order_is_of_four_kinds(void **state)
 {
     (void)state;
-    enum { LAYERS = 9, ROUNDS = 60, ORDERS = 5, ITEMS = 4096, LEAST = 5, KINDS = 4 };
+    enum { LAYERS = 9, ROUNDS = 60, ORDERS = 5, LINGERS = 4, ITEMS = 4096, LEAST = 5, KINDS = 4 };
     static const enum ah_item_kind slow[KINDS] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH,
                                                   AH_ITEM_STATES_IN};
     static struct ah_item own_items[ITEMS], drawn_items[ITEMS];
@@ -465,6 +469,8 @@ static void a_drawn_order_is_of_four_kinds(void **state)
         look_at_plan(&own, &config, &costs);
         for (config.switches.order = 1; config.switches.order <= ORDERS; config.switches.order++) {
             struct looks drawn = {.items = drawn_items, .most_items = ITEMS};
+            if (config.switches.order == LINGERS)
+                continue; /* what waits longer moves everything else */
             look_at_plan(&drawn, &config, &costs);
             differences_count(&differences, &own, &drawn);
         }
@@ -472,6 +478,28 @@ static void a_drawn_order_is_of_four_kinds(void **state)
     assert_true(differences.offloads >= LEAST && differences.updates >= LEAST && differences.fetches >= LEAST);
     assert_true(differences.states >= LEAST && differences.streams >= LEAST);
     assert_int_equal(differences.others, 0);
+}
+
+/* In every fourth order some updates on the host, which need nothing of the compute lane, wait for it. */
+static void every_fourth_order_lingers(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9, ORDERS = 40, FOURTH = 4 };
+    int lingered = 0;
+    for (int order = 0; order <= ORDERS; order++) {
+        struct ah_costs costs;
+        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 4, .order = order,
+                                                      .offload_optimizer = LAYERS, .refetch_ahead = 1},
+                                         .policy = &ah__policy_autohete};
+        struct looks looks = {0};
+        random_costs(&costs, LAYERS);
+        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config);
+        look_at_plan(&looks, &config, &costs);
+        if (order == 0 || order % FOURTH)
+            assert_int_equal(looks.lingered, 0);
+        lingered += looks.lingered;
+    }
+    assert_true(lingered > ORDERS);
 }
 
 /* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
@@ -602,6 +630,7 @@ AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(a_fetch_takes_the_slot_that_is_left_first),
               cmocka_unit_test(a_drawn_order_is_one_of_many),
               cmocka_unit_test(a_drawn_order_is_of_four_kinds),
+              cmocka_unit_test(every_fourth_order_lingers),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
               cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))

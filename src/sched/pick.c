@@ -399,28 +399,27 @@ static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
     return step->kind == AH_ITEM_GATHER ? gather_ready(sched, next, step) : reduce_ready(sched, next, step);
 }
 
-/* In every fourth of the drawn orders one piece in eight waits for what the compute lane has been given, too. Lanes that
- * slow each other down may be faster one after the other; and a list of work without idle time in it can be longer on a
- * faster machine (Graham, Bounds on Multiprocessing Timing Anomalies, 1969). True, for the pickers' sake. */
-static bool linger(const struct ah_sched *sched, struct ah_next *next)
+/* In every fourth of the drawn orders one piece in eight of what is copied or updated on the host also waits for what
+ * the compute lane has been given. Lanes that slow each other down may be faster one after the other; and a list of work
+ * that leaves no lane idle can be longer on a faster machine (Graham, Bounds on Multiprocessing Timing Anomalies,
+ * 1969). */
+static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
 {
     const struct ah_item *item = &next->item;
-    bool awaited = item->kind == AH_ITEM_INPUT || item->kind == AH_ITEM_RESULT; /* and quick */
-    if (reorders(sched) && sched->config.switches.order % 4 == 0 && !awaited &&
-        (order_draw(sched, item->kind, item->partition, item->tile) >> 16) % 8 == 0)
-        wait_for(sched, next, &sched->computing);
-    return true;
+    bool somebody_waits = next->lane == AH_LANE_COMPUTE || next->lane == AH_LANE_COMM ||
+                          item->kind == AH_ITEM_INPUT || item->kind == AH_ITEM_RESULT;
+    return reorders(sched) && sched->config.switches.order % 4 == 0 && !somebody_waits &&
+           (order_draw(sched, item->kind, item->partition, item->tile) >> 16) % 8 == 0;
 }
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->unsettled)
         ah__sched_settle(sched);
-    if (compute_next(sched, next))
-        return true;
-    if (h2d_next(sched, next))
-        return linger(sched, next);
-    if (comm_next(sched, next))
-        return true;
-    return (d2h_next(sched, next) || host_next(sched, next)) && linger(sched, next);
+    if (!compute_next(sched, next) && !h2d_next(sched, next) && !comm_next(sched, next) && !d2h_next(sched, next) &&
+        !host_next(sched, next))
+        return false;
+    if (lingers(sched, next))
+        wait_for(sched, next, &sched->computing);
+    return true;
 }

@@ -400,8 +400,8 @@ static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
 }
 
 /* In every fourth of the drawn orders one piece in eight of what is copied or updated on the host also waits for what
- * the compute lane has been given. Lanes that slow each other down may be faster one after the other; and a list of work
- * that leaves no lane idle can be longer on a faster machine (Graham, Bounds on Multiprocessing Timing Anomalies,
+ * the compute lane has been given. Lanes that slow each other down may be faster one after the other; and a list of
+ * work that leaves no lane idle can be longer on a faster machine (Graham, Bounds on Multiprocessing Timing Anomalies,
  * 1969). */
 static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
 {

@@ -55,7 +55,7 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     if (draw(1, rarely) == 1)
         switches->finishing = draw(0, switches->slots);
     if (draw(1, rarely) == 1)
-        switches->order = draw(0, 1) * draw(1, AH_ORDER_MOST);
+        switches->order = draw(0, 1) * draw(1, AH_ORDERS - 1) + (draw(0, 2) ? 0 : AH_ORDERS * draw(1, AH_ORDERS - 1));
     if (draw(1, rarely) == 1)
         switches->refetch_ahead = draw(1, switches->offload_optimizer + 1);
     if (draw(1, rarely) == 1 || switches->spares > switches->offload_optimizer)

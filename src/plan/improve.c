@@ -401,6 +401,13 @@ static struct ah_plan leap(struct descent *descent)
     return plan;
 }
 
+/* What goes first, or which pieces linger, as another number has it; or none. */
+static int other_order(struct descent *descent, int order)
+{
+    int other = draw(descent, 0, 3) ? draw(descent, 1, AH_ORDERS - 1) : 0;
+    return draw(descent, 0, 1) ? order - order % AH_ORDERS + other : order % AH_ORDERS + AH_ORDERS * other;
+}
+
 /* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), slots, overtaking,
  * finishing, refetches and spare sets depend on each other, so that several of them at once may be faster where none
  * alone is. */
@@ -419,7 +426,7 @@ static int try_reordered(struct descent *descent)
     if (!draw(descent, 0, 2) && descent->predictor->policy->finishes)
         switches->finishing = draw(descent, 0, switches->slots > 0 ? switches->slots : 0);
     if (draw(descent, 0, 1) && descent->predictor->policy->reorders)
-        switches->order = draw(descent, 0, 3) ? draw(descent, 1, AH_ORDER_MOST) : 0;
+        switches->order = other_order(descent, switches->order);
     if (!draw(descent, 0, 3) && switches->offload_params)
         switches->refetch_ahead = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
     switches->overtaking = overtaking > 0 ? overtaking : 0;

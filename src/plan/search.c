@@ -136,9 +136,12 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
     int64_t most_ns = best->step_ns, longer_ns = most_ns + most_ns / MUST_GAIN;
     longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
     bool kept;
-    tried.order = 0;
-    AH_TRY(keep(&kept, best, trials, &tried, most_ns));
-    tried = best->switches;
+    const int simpler[] = {0, tried.order % AH_ORDERS, tried.order - tried.order % AH_ORDERS};
+    for (size_t i = 0; i < AH_LENGTH(simpler) && best->switches.order; i++) {
+        tried.order = simpler[i];
+        AH_TRY(keep(&kept, best, trials, &tried, most_ns));
+        tried = best->switches;
+    }
     AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));

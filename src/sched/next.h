@@ -65,17 +65,23 @@ struct choice {
     bool settled; /* groups are considered in order, and no later one can be better */
 };
 
-/* The plan has an order of its own. */
+/* The plan has an order of its own of what goes first. */
 static inline bool reorders(const struct ah_sched *sched)
 {
-    return sched->config.switches.order != 0 && sched->config.policy->reorders;
+    return sched->config.switches.order % AH_ORDERS != 0 && sched->config.policy->reorders;
 }
 
-/* A number that this order draws for a piece of a group, one in every iteration and on every machine. */
-static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+/* A number that is drawn for a piece of a group, one in every iteration and on every machine. */
+static inline unsigned piece_draw(int seed, enum ah_item_kind kind, int group, int tile)
 {
     uint64_t index = ((uint64_t)kind << 32) + (uint64_t)group * AH_SCHED_MOST_TILES + (uint64_t)tile;
-    return (unsigned)(ah__random_bits((uint64_t)sched->config.switches.order, index) >> 33);
+    return (unsigned)(ah__random_bits((uint64_t)seed, index) >> 33);
+}
+
+/* The plan's order draws it. */
+static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+{
+    return piece_draw(sched->config.switches.order % AH_ORDERS, kind, group, tile);
 }
 
 /* By how many blocks the order puts a piece behind others: up to a quarter of them, and one. */

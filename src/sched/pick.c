@@ -399,17 +399,20 @@ static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
     return step->kind == AH_ITEM_GATHER ? gather_ready(sched, next, step) : reduce_ready(sched, next, step);
 }
 
-/* In every fourth of the drawn orders one piece in eight of what is copied or updated on the host also waits for what
- * the compute lane has been given. Lanes that slow each other down may be faster one after the other; and a list of
+/* The plan may draw pieces of what is copied or updated on the host that wait for what the compute lane has been given,
+ * too: one in 8, 16, 32, 64 or 128. Lanes that slow each other down may be faster one after the other; and a list of
  * work that leaves no lane idle can be longer on a faster machine (Graham, Bounds on Multiprocessing Timing Anomalies,
  * 1969). */
 static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
 {
+    enum { MOST = 8, RARITIES = 5 };
     const struct ah_item *item = &next->item;
+    int drawn = sched->config.switches.order / AH_ORDERS;
     bool somebody_waits = next->lane == AH_LANE_COMPUTE || next->lane == AH_LANE_COMM ||
                           item->kind == AH_ITEM_INPUT || item->kind == AH_ITEM_RESULT;
-    return reorders(sched) && sched->config.switches.order % 4 == 0 && !somebody_waits &&
-           (order_draw(sched, item->kind, item->partition, item->tile) >> 16) % 8 == 0;
+    if (drawn == 0 || !sched->config.policy->reorders || somebody_waits)
+        return false;
+    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->tile) % (MOST << drawn % RARITIES) == 0;
 }
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)

@@ -53,7 +53,7 @@ static void a_known_plan_wins(void **state)
     int faster = 0;
     for (uint64_t seed = 1; seed <= WORLDS; seed++) {
         struct world world;
-        world_of_pieces(&world, 40 + seed);
+        world_of_pieces(&world, 55 + seed);
         struct ah_budget budget = world_budget(&world);
         struct ah_plan alone = search(&world, &budget, NULL), known = world_in_pieces(&world, &alone), lost = known;
         faster += known.step_ns < alone.step_ns;

@@ -47,7 +47,7 @@ struct ah_policy {
     bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     bool waits_off_lane; /* a fetch without a free slot is not queued behind one, but takes what becomes free first */
-    bool reorders;  /* a plan's `order` may shake what comes first */
+    bool reorders;  /* a plan's `order` may shake what comes first, and let pieces linger */
     bool finishes;  /* where slots are short, a gradient of which pieces have left goes on before others */
     bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
     bool streams;         /* and states visit the device to be updated */

@@ -482,7 +482,8 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             switches->slots = switches->slots < least_slots ? least_slots : switches->slots;
             switches->overtaking = (int)fixture_draw(f, 0, switches->slots);
             switches->finishing = (int)fixture_draw(f, 0, switches->slots);
-            switches->order = (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDER_MOST));
+            switches->order = (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
+            switches->order += AH_ORDERS * (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
             if (drawn.device_peak_bytes > budget.device_bytes)
                 continue;

@@ -127,7 +127,8 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     plan.switches.slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     plan.switches.overtaking = exact_draw(0, 1) * plan.switches.slots;
     plan.switches.finishing = exact_draw(0, 1) * exact_draw(0, plan.switches.slots);
-    plan.switches.order = exact_draw(0, 1) * exact_draw(1, AH_ORDER_MOST);
+    plan.switches.order = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+    plan.switches.order += AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
     plan.switches.refetch_ahead = exact_draw(1, plan.switches.layers + 1);
     plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     if (ah__policy_find(policy)->delay == 0)

@@ -39,7 +39,7 @@ static void random_config(struct ah_sched_config *config)
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
     config->switches.finishing = draw(0, 1) * draw(0, config->switches.slots);
-    config->switches.order = draw(0, 1) * draw(1, AH_ORDER_MOST);
+    config->switches.order = draw(0, 1) * draw(1, AH_ORDERS - 1) + AH_ORDERS * draw(0, 1) * draw(1, AH_ORDERS - 1);
 }
 
 /* One of the published systems, in any of its placements. */

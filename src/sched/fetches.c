@@ -166,7 +166,8 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
         backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     if (!ah__sched_params_final(sched, iteration))
         backward += LEFT_TO_BACKWARD;
-    bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward;
+    bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward &&
+                (!sched->config.policy->waits_off_lane || slot_is_left(sched));
     kept -= ah__sched_device_slots(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};

@@ -40,6 +40,13 @@ static inline int slot_choose(const struct ah_sched *sched)
     return best;
 }
 
+/* Whether one is free that nobody still reads. */
+static inline bool slot_is_left(const struct ah_sched *sched)
+{
+    int best = sched->free_slots > 0 ? slot_choose(sched) : -1;
+    return best >= 0 && ah__sched_passed(sched, &sched->slots[best].release);
+}
+
 static inline bool slot_take(const struct ah_sched *sched, struct ah_next *next, int *slot)
 {
     *slot = slot_choose(sched);

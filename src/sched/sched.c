@@ -274,6 +274,7 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
         ah__marks_clear(&sched->groups[g]);
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
+    sched->computing = (struct mark){0};
     for (int r = 0; r < ITERATION_RING; r++)
         sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = sched->last_gradient[r] =
             (struct mark){0};

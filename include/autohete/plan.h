@@ -106,7 +106,7 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 
 /* Orders that are drawn: switches.order is at most AH_ORDER_MOST. Its remainder by AH_ORDERS says what goes first among
  * pieces that are ready (0: what the policy says), the rest which pieces linger (0: none). */
-enum { AH_ORDERS = 1000, AH_ORDER_MOST = AH_ORDERS * AH_ORDERS - 1 };
+enum { AH_ORDERS = 1000, AH_ORDER_MOST = 999999 };
 
 /* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
  * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,

@@ -95,6 +95,12 @@ int exact_leaving(int layers)
     return exact_draw(0, 1) * (layers > AH_ACTIVATION_STAGES ? exact_draw(0, layers - AH_ACTIVATION_STAGES) : 0);
 }
 
+int exact_order(void)
+{
+    int first = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+    return first + AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+}
+
 void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy)
 {
     switches->embedding_on_host = exact_draw(0, 1);
@@ -127,8 +133,7 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     plan.switches.slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     plan.switches.overtaking = exact_draw(0, 1) * plan.switches.slots;
     plan.switches.finishing = exact_draw(0, 1) * exact_draw(0, plan.switches.slots);
-    plan.switches.order = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
-    plan.switches.order += AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+    plan.switches.order = exact_order();
     plan.switches.refetch_ahead = exact_draw(1, plan.switches.layers + 1);
     plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     if (ah__policy_find(policy)->delay == 0)

@@ -27,5 +27,7 @@ int exact_draw(int from, int to);
 void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy);
 /* Of so many blocks, those whose activations go to the host: none, or any number that may. */
 int exact_leaving(int layers);
+/* Any order, the policy's own included; half of them let pieces linger. */
+int exact_order(void);
 
 #endif

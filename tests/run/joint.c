@@ -170,8 +170,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
     s->overtaking = exact_draw(0, 1) * s->slots;
     s->finishing = exact_draw(0, 1) * exact_draw(0, s->slots);
-    s->order = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
-    s->order += AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+    s->order = exact_order();
     s->refetch_ahead = exact_draw(1, s->layers + 1);
     s->offload_activations = exact_leaving(s->layers);
     exact_ends(s, partition, joint->plan.policy);

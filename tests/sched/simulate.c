@@ -29,7 +29,7 @@ void random_costs(struct ah_costs *costs, int layers)
 static int64_t complete_before;
 
 /* Nothing completes of an iteration that was complete. Also clips a third of the iterations. */
-int count_slots(const struct ah_span *span, void *context)
+static int count_slots(const struct ah_span *span, void *context)
 {
     struct ah_drive *drive = context;
     assert_true(span->item.iteration >= complete_before);

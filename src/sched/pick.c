@@ -412,7 +412,8 @@ static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
                           item->kind == AH_ITEM_INPUT || item->kind == AH_ITEM_RESULT;
     if (drawn == 0 || !sched->config.policy->reorders || somebody_waits)
         return false;
-    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->tile) % (MOST << drawn % RARITIES) == 0;
+    uint64_t one_in = (uint64_t)MOST << drawn % RARITIES;
+    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->tile) % one_in == 0;
 }
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)

@@ -1,13 +1,19 @@
 #include "sched/item.h"
 
 const char *const ah__item_names[AH_ITEM_COUNT] = {
-#define AH_ITEM_NAME(id, lane, name) [AH_ITEM_##id] = name,
+#define AH_ITEM_NAME(id, lane, name, short_name) [AH_ITEM_##id] = name,
     AH_ITEM_TABLE(AH_ITEM_NAME)
 #undef AH_ITEM_NAME
 };
 
+const char *const ah__item_short_names[AH_ITEM_COUNT] = {
+#define AH_ITEM_SHORT_NAME(id, lane, name, short_name) [AH_ITEM_##id] = short_name,
+    AH_ITEM_TABLE(AH_ITEM_SHORT_NAME)
+#undef AH_ITEM_SHORT_NAME
+};
+
 const enum ah_lane ah__item_lanes[AH_ITEM_COUNT] = {
-#define AH_ITEM_LANE(id, lane, name) [AH_ITEM_##id] = lane,
+#define AH_ITEM_LANE(id, lane, name, short_name) [AH_ITEM_##id] = lane,
     AH_ITEM_TABLE(AH_ITEM_LANE)
 #undef AH_ITEM_LANE
 };

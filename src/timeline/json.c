@@ -1,40 +1,44 @@
 /* A timeline as a Chrome trace: one row per lane, a memory counter, arrows for dependencies. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "timeline/timeline.h"
 
-/* Short names for rows, where dozens of them must fit. */
-static const char *const short_names[AH_ITEM_COUNT] = {
-    [AH_ITEM_INPUT] = "input",       [AH_ITEM_FORWARD] = "F",         [AH_ITEM_BACKWARD] = "B",
-    [AH_ITEM_UPDATE_DEVICE] = "update", [AH_ITEM_CAST] = "cast",      [AH_ITEM_PREFETCH] = "fetch",
-    [AH_ITEM_REFETCH] = "refetch",   [AH_ITEM_OFFLOAD] = "offload",   [AH_ITEM_RESULT] = "result",
-    [AH_ITEM_EVICT] = "evict",       [AH_ITEM_ACTIVATIONS_OUT] = "acts", [AH_ITEM_ACTIVATIONS_IN] = "acts",
-    [AH_ITEM_UPDATE_HOST] = "update", [AH_ITEM_STATES_IN] = "states", [AH_ITEM_UPDATE_STREAMED] = "update",
-};
-
-/* Which item hands data to which, for one partition or group. What crosses from one iteration into the next is joined
- * by time. */
+/* Which item hands what to which, for one partition or group; what crosses from one iteration into the next is joined by
+ * time. It is handed on once: a gradient that is summed over ranks goes to the host from there. */
 static const struct edge {
     enum ah_item_kind from, to;
     bool crosses;
     const char *what;
 } edges[] = {
     {AH_ITEM_INPUT, AH_ITEM_FORWARD, false, "tokens"},
+    {AH_ITEM_BACKWARD, AH_ITEM_REDUCE, false, "gradient"},
     {AH_ITEM_BACKWARD, AH_ITEM_OFFLOAD, false, "gradient"},
+    {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
+    {AH_ITEM_REDUCE, AH_ITEM_OFFLOAD, false, "gradient"},
+    {AH_ITEM_REDUCE, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
     {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, false, "gradient"},
+    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, false, "gradient"},
     {AH_ITEM_OFFLOAD, AH_ITEM_STATES_IN, false, "gradient"},
     {AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED, false, "states"},
+    {AH_ITEM_UPDATE_AHEAD, AH_ITEM_UPDATE_HOST, false, "parameters"},
+    {AH_ITEM_UPDATE_AHEAD, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_UPDATE_STREAMED, AH_ITEM_PREFETCH, true, "parameters"},
-    {AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
     {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, true, "parameters"},
+    {AH_ITEM_UPDATE_DEVICE, AH_ITEM_GATHER, true, "parameters"},
     {AH_ITEM_UPDATE_DEVICE, AH_ITEM_FORWARD, true, "parameters"},
+    {AH_ITEM_CAST, AH_ITEM_GATHER, false, "parameters"},
     {AH_ITEM_CAST, AH_ITEM_FORWARD, true, "parameters"},
+    {AH_ITEM_PREFETCH, AH_ITEM_GATHER, false, "parameters"},
     {AH_ITEM_PREFETCH, AH_ITEM_FORWARD, true, "parameters"},
-    {AH_ITEM_FORWARD, AH_ITEM_REFETCH, false, "released"},
+    {AH_ITEM_REFETCH, AH_ITEM_GATHER, false, "parameters"},
     {AH_ITEM_REFETCH, AH_ITEM_BACKWARD, false, "parameters"},
+    {AH_ITEM_GATHER, AH_ITEM_FORWARD, false, "parameters"},
+    {AH_ITEM_GATHER, AH_ITEM_BACKWARD, false, "parameters"},
+    {AH_ITEM_FORWARD, AH_ITEM_REFETCH, false, "released"},
     {AH_ITEM_FORWARD, AH_ITEM_ACTIVATIONS_OUT, false, "activations"},
     {AH_ITEM_ACTIVATIONS_OUT, AH_ITEM_ACTIVATIONS_IN, false, "activations"},
     {AH_ITEM_ACTIVATIONS_IN, AH_ITEM_BACKWARD, false, "activations"},
@@ -109,7 +113,7 @@ static void rows(struct ah_buf *buf, const struct part *part)
 
 static void span_name(char name[32], const struct ah_timeline *timeline, const struct ah_item *item)
 {
-    const char *kind = short_names[item->kind];
+    const char *kind = ah__item_short_names[item->kind];
     if (item->partition == 0)
         snprintf(name, 32, "%s embedding", kind);
     else if (item->partition == timeline->layers + 1)
@@ -186,6 +190,16 @@ static size_t *tail_of(size_t *latest, const struct ah_timeline *timeline, size_
     return &latest[(edge * ((size_t)timeline->layers + 2) + (size_t)item->partition) * 2 + parity];
 }
 
+/* What span `tail - 1` had to hand on it has no more. */
+static void hand_on(size_t *latest, const struct ah_timeline *timeline, const struct edge *edge, size_t tail)
+{
+    for (size_t e = 0; e < AH_LENGTH(edges); e++) {
+        size_t *other = tail_of(latest, timeline, e, &timeline->spans[tail - 1].item);
+        if (edges[e].from == edge->from && strcmp(edges[e].what, edge->what) == 0 && *other == tail)
+            *other = 0;
+    }
+}
+
 /* Walks the spans by start; `latest` holds the newest possible tails that have ended and have no arrow yet. */
 static void arrows(struct ah_buf *buf, const struct part *part, const struct order *starts, const struct order *ends,
                    size_t *latest, int *id)
@@ -205,7 +219,7 @@ static void arrows(struct ah_buf *buf, const struct part *part, const struct ord
             if (edges[e].to != to->item.kind || *tail == 0)
                 continue;
             arrow(buf, part, &edges[e], &timeline->spans[*tail - 1], to, (*id)++);
-            *tail = 0;
+            hand_on(latest, timeline, &edges[e], *tail);
         }
     }
 }

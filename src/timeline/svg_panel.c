@@ -24,6 +24,7 @@ static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
     [AH_ITEM_EVICT] = AH_SVG_AGAIN,        [AH_ITEM_ACTIVATIONS_OUT] = AH_SVG_GREY,
     [AH_ITEM_ACTIVATIONS_IN] = AH_SVG_GREY,
     [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,   [AH_ITEM_STATES_IN] = AH_SVG_DARK, [AH_ITEM_UPDATE_STREAMED] = AH_SVG_DARK,
+    [AH_ITEM_UPDATE_AHEAD] = AH_SVG_DARK,  [AH_ITEM_GATHER] = AH_SVG_LIGHT,   [AH_ITEM_REDUCE] = AH_SVG_SOLID,
 };
 
 /* The tops of what a panel consists of; rows[lane] < 0: nothing ever ran there. */

@@ -182,6 +182,92 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     ah_timeline_free(timeline);
 }
 
+/* One block's items, one after the other, each on its lane. The caller frees it with ah_timeline_free. */
+static struct ah_timeline *of_kinds(const enum ah_item_kind *kinds, int count)
+{
+    struct ah_timeline *timeline;
+    assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
+    for (int i = 0; i < count; i++) {
+        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1}, .lane = ah__item_lanes[kinds[i]],
+                               .start_ns = i * 10, .end_ns = i * 10 + 10};
+        ah__timeline_span(timeline, &span);
+    }
+    return timeline;
+}
+
+/* As a viewer shows them: "F 1". */
+static void every_kind_has_a_name(void **state)
+{
+    (void)state;
+    enum ah_item_kind kinds[AH_ITEM_COUNT];
+    for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+        kinds[kind] = (enum ah_item_kind)kind;
+    struct ah_timeline *timeline = of_kinds(kinds, AH_ITEM_COUNT);
+    cJSON *tree = trace(timeline);
+    const cJSON *event;
+    int slices = 0;
+    cJSON_ArrayForEach(event, cJSON_GetObjectItem(tree, "traceEvents"))
+    {
+        if (strcmp(string(event, "ph"), "X") != 0)
+            continue;
+        const char *name = string(event, "name");
+        size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzFB");
+        if (letters == 0 || strcmp(name + letters, " 1") != 0)
+            fail_msg("%s: found '%s', expected a name and the block", string(event, "cat"), name);
+        slices++;
+    }
+    assert_int_equal(slices, AH_ITEM_COUNT);
+    cJSON_Delete(tree);
+    ah_timeline_free(timeline);
+}
+
+/* The arrows of some items, as "from>to from>to". */
+static void expect_arrows(const enum ah_item_kind *kinds, int count, const char *expected)
+{
+    struct ah_timeline *timeline = of_kinds(kinds, count);
+    cJSON *tree = trace(timeline);
+    const cJSON *events = cJSON_GetObjectItem(tree, "traceEvents"), *tail;
+    char found[400] = "";
+    size_t length = 0;
+    cJSON_ArrayForEach(tail, events)
+    {
+        if (strcmp(string(tail, "ph"), "s") != 0)
+            continue;
+        const cJSON *from = slice_at(events, number(tail, "tid"), number(tail, "ts"), false);
+        const cJSON *to = slice_at(events, number(tail->next, "tid"), number(tail->next, "ts"), true);
+        length += (size_t)snprintf(found + length, sizeof found - length, "%s%s>%s", length ? ", " : "",
+                                   string(from, "cat"), string(to, "cat"));
+        assert_true(length < sizeof found);
+    }
+    assert_string_equal(found, expected);
+    cJSON_Delete(tree);
+    ah_timeline_free(timeline);
+}
+
+/* Between ranks a gradient is summed on its way, and parameters are gathered on theirs; what has been updated before the
+ * norm was known may be updated again. No arrow goes past where it went through. */
+static void arrows_pass_through_every_hand(void **state)
+{
+    (void)state;
+    static const enum ah_item_kind ranks[] = {AH_ITEM_BACKWARD,    AH_ITEM_REDUCE,   AH_ITEM_OFFLOAD,
+                                              AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_GATHER,
+                                              AH_ITEM_FORWARD,     AH_ITEM_REFETCH,  AH_ITEM_GATHER,
+                                              AH_ITEM_BACKWARD};
+    expect_arrows(ranks, AH_LENGTH(ranks),
+                  "backward>reduce-scatter, reduce-scatter>offload, offload>host update, host update>prefetch, "
+                  "prefetch>all-gather, all-gather>forward, forward>refetch, refetch>all-gather, all-gather>backward");
+    static const enum ah_item_kind on_device[] = {AH_ITEM_BACKWARD, AH_ITEM_REDUCE, AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST,
+                                                  AH_ITEM_GATHER,   AH_ITEM_FORWARD};
+    expect_arrows(on_device, AH_LENGTH(on_device),
+                  "backward>reduce-scatter, reduce-scatter>update, update>cast, cast>all-gather, all-gather>forward");
+    static const enum ah_item_kind kept[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, AH_ITEM_PREFETCH};
+    expect_arrows(kept, AH_LENGTH(kept), "offload>provisional update, provisional update>prefetch");
+    static const enum ah_item_kind clipped[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, AH_ITEM_UPDATE_HOST,
+                                                AH_ITEM_PREFETCH};
+    expect_arrows(clipped, AH_LENGTH(clipped),
+                  "offload>provisional update, provisional update>host update, host update>prefetch");
+}
+
 static void failing_allocations(void **state)
 {
     (void)state;
@@ -201,4 +287,5 @@ static void failing_allocations(void **state)
 
 AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows),
               cmocka_unit_test(times_keep_their_nanoseconds), cmocka_unit_test(arrows_join_cause_and_effect),
-              cmocka_unit_test(a_cause_has_one_arrow_of_a_kind), cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(a_cause_has_one_arrow_of_a_kind), cmocka_unit_test(every_kind_has_a_name),
+              cmocka_unit_test(arrows_pass_through_every_hand), cmocka_unit_test(failing_allocations))

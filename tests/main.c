@@ -48,6 +48,11 @@ bool ah_test_soaks(void)
     return getenv("AUTOHETE_SOAK") != NULL;
 }
 
+int ah_test_rounds(int sampled, int usual, int whole)
+{
+    return ah_test_soaks() ? whole : AH_TEST_SAMPLED ? sampled : usual;
+}
+
 const char *ah_test_folder(void)
 {
     static int made;

@@ -46,6 +46,8 @@ enum { AH_TEST_SAMPLED = 0 };
 
 /* The environment variable AUTOHETE_SOAK asks for the longest loops whole; without it they take a sample everywhere. */
 bool ah_test_soaks(void);
+/* How many rounds a loop is run: with AUTOHETE_SOAK all there are, else some, and under a sanitizer few. */
+int ah_test_rounds(int sampled, int usual, int whole);
 
 /* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
 const char *ah_test_folder(void);

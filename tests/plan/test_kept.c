@@ -89,9 +89,8 @@ static void the_same_question_has_the_same_answer(void **state)
 static void more_is_never_worse_than_what_is_kept(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
-    int faster = 0;
-    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+    int faster = 0, worlds = ah_test_rounds(2, 3, 6);
+    for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
         char name[32];
         struct world world;
         struct ah_search_report report;
@@ -168,9 +167,8 @@ static bool explanation_says_known(const struct ah_plan *plan, const struct worl
 static void an_explanation_says_what_was_known(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 6 };
-    int faster = 0;
-    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+    int faster = 0, worlds = ah_test_rounds(2, 3, 6);
+    for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
         struct world world;
         struct ah_search_report report;
         world_of_pieces(&world, 40 + seed);

@@ -74,9 +74,8 @@ static void a_known_plan_wins(void **state)
 static void more_is_never_worse_than_what_is_known(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 12 };
-    int missed = 0;
-    for (uint64_t seed = 0; seed < WORLDS; seed++) {
+    int missed = 0, worlds = ah_test_rounds(2, 4, 12);
+    for (uint64_t seed = 0; seed < (uint64_t)worlds; seed++) {
         struct world world;
         world_init(&world, 800 + seed, 7 + (int)seed % 6, "autohete");
         struct ah_budget budget = world_budget(&world), more;

@@ -103,24 +103,22 @@ static void expect_exhaustion(int first, int rounds)
 }
 
 /* In parts, each within a test's time on a machine with other work. */
-enum { EXHAUSTED = AH_TEST_SAMPLED ? 4 : 20 };
-
 static void search_equals_exhaustion(void **state)
 {
     (void)state;
-    expect_exhaustion(0, EXHAUSTED);
+    expect_exhaustion(0, ah_test_rounds(4, 8, 20));
 }
 
 static void search_equals_exhaustion_again(void **state)
 {
     (void)state;
-    expect_exhaustion(EXHAUSTED, EXHAUSTED);
+    expect_exhaustion(20, ah_test_rounds(4, 8, 20));
 }
 
 static void search_equals_exhaustion_once_more(void **state)
 {
     (void)state;
-    expect_exhaustion(2 * EXHAUSTED, EXHAUSTED);
+    expect_exhaustion(40, ah_test_rounds(4, 8, 20));
 }
 
 /* Every item of every class as dear or cheap as it comes, and tiles. */
@@ -188,9 +186,8 @@ struct gain {
 /* In half of the worlds the switch is used and gains, and nowhere is it slower than none; no other policy uses it. */
 static void gains(const struct gain *gain)
 {
-    enum { WORLDS = AH_TEST_SAMPLED ? 2 : 8 };
-    int gained = 0;
-    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+    int gained = 0, worlds = ah_test_rounds(2, 4, 8);
+    for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
         struct world world;
         struct ah_search_report report;
         struct ah_plan plan, other;
@@ -218,7 +215,7 @@ static void gains(const struct gain *gain)
             fail_msg("seed %d: with %lld, without %lld", (int)seed, (long long)plan.step_ns, (long long)other.step_ns);
         ah__predictor_fini(&world.predictor);
     }
-    assert_true(gained >= WORLDS / 2);
+    assert_true(gained >= worlds / 2);
 }
 
 static int selective(const struct ah_switches *switches)
@@ -524,9 +521,9 @@ static void speed_up(struct world *world, enum ah_lane lane)
 static void more_is_hardly_ever_worse(void **state)
 {
     (void)state;
-    enum { WORLDS = AH_TEST_SAMPLED ? 3 : 24 };
     static const enum ah_lane lanes[] = {AH_LANE_H2D, AH_LANE_HOST, AH_LANE_COMPUTE};
-    for (uint64_t seed = 0; seed < WORLDS; seed++) {
+    uint64_t worlds = (uint64_t)ah_test_rounds(3, 8, 24);
+    for (uint64_t seed = 0; seed < worlds; seed++) {
         struct world world;
         int64_t least, most;
         world_init(&world, 800 + seed, 7 + (int)seed % 6, "autohete");

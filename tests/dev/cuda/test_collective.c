@@ -442,14 +442,14 @@ static void two_ranks_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
-               "autohete", ah_test_soaks() ? 2 : AH_TEST_SAMPLED ? 75 : 19);
+               "autohete", ah_test_rounds(75, 19, 2));
 }
 
 static void three_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
     every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 2, .batch = 1},
-               "autohete", ah_test_soaks() ? 3 : AH_TEST_SAMPLED ? 75 : 40);
+               "autohete", ah_test_rounds(75, 40, 3));
 }
 
 static void nearly(double found, double expected, double bound)

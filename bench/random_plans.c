@@ -39,6 +39,8 @@ static void draw_switches(struct ah_switches *switches, int rarely)
     if (draw(1, rarely) == 1 && layers > AH_ACTIVATION_STAGES)
         switches->offload_activations = draw(0, 1) ? 0 : draw(0, layers - AH_ACTIVATION_STAGES);
     if (draw(1, rarely) == 1)
+        switches->whole = draw(0, 2) ? layers : draw(0, layers); /* as far as there is room */
+    if (draw(1, rarely) == 1)
         switches->embedding_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
         switches->head_on_host = draw(0, 1);
@@ -75,8 +77,14 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
     switches->finishing = switches->finishing > switches->slots ? switches->slots : switches->finishing;
     if (!switches->offload_params)
         switches->refetch_ahead = 1;
-    ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, predictor->partition, switches,
-                     plan->workspace_bytes);
+    int whole = switches->whole, most = ah__plan_most_whole(switches, predictor);
+    switches->whole = 0;
+    ah__plan_measure(plan, predictor);
+    int64_t room = (budget->device_bytes - plan->device_peak_bytes) /
+                   ah__layout_slot_bytes(predictor->partition, switches);
+    switches->whole = room < whole ? (int)room : whole;
+    switches->whole = switches->whole > most ? most : switches->whole < 0 ? 0 : switches->whole;
+    ah__plan_measure(plan, predictor);
     return plan->device_peak_bytes <= budget->device_bytes && plan->host_peak_bytes <= budget->host_bytes;
 }
 

@@ -23,6 +23,8 @@ static void print_switches(const struct ah_plan *plan)
            s->overtaking, s->finishing, s->order, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
            s->share_ends ? ",ends=shared" : "");
+    if (s->whole > 0)
+        printf(",whole=%d", s->whole);
 }
 
 struct losses {

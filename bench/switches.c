@@ -3,10 +3,10 @@
  * the best plan without it, everything else alike. Simulated for the paper's models (which tie their embeddings; for
  * the shared place for those of models/ that do not) or another one of models/ on a machine of public figures within
  * several budgets of device memory:
- *     switches [--without streams|activations|sharing|finishing|order] [--hardware NAME] [--ranks N] [--batch N]
+ *     switches [--without streams|activations|sharing|finishing|order|whole] [--hardware NAME] [--ranks N] [--batch N]
  *              [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without streams|activations|finishing|order] [--rounds N] [--steps N]
+ *     switches --trained [--without streams|activations|finishing|order|whole] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -24,6 +24,17 @@ struct settings {
     bool trained;
 };
 
+/* What the planner can do without. */
+static const struct {
+    const char *name;
+    size_t member; /* of the policy */
+} known[] = {
+    {"selective", offsetof(struct ah_policy, selective)}, {"streams", offsetof(struct ah_policy, streams)},
+    {"activations", offsetof(struct ah_policy, activations)}, {"sharing", offsetof(struct ah_policy, shares_ends)},
+    {"finishing", offsetof(struct ah_policy, finishes)}, {"order", offsetof(struct ah_policy, reorders)},
+    {"whole", offsetof(struct ah_policy, whole)},
+};
+
 /* The planner as it is, or without the switch. False: nothing fits. */
 static bool search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                    const struct ah_budget *budget, const char *without)
@@ -32,12 +43,9 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     struct ah_search_report report;
     struct ah_predictor predictor;
     BENCH(ah__predictor_init(&predictor, partition, profile, policy.name));
-    policy.selective &= strcmp(without, "selective") != 0;
-    policy.streams &= strcmp(without, "streams") != 0;
-    policy.activations &= strcmp(without, "activations") != 0;
-    policy.finishes &= strcmp(without, "finishing") != 0;
-    policy.reorders &= strcmp(without, "order") != 0;
-    policy.shares_ends &= strcmp(without, "sharing") != 0;
+    for (size_t i = 0; i < AH_LENGTH(known); i++)
+        if (strcmp(without, known[i].name) == 0)
+            *(bool *)((char *)&policy + known[i].member) = false;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
     if (status != AH_EBUDGET)
@@ -48,7 +56,7 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
-    char streamed[16] = "", leaving[16] = "", finishing[16] = "";
+    char streamed[16] = "", leaving[16] = "", finishing[16] = "", whole[16] = "";
     const char *shares = s->share_ends ? "s" : "", *order = s->order ? "*" : "";
     if (s->streamed > 0)
         snprintf(streamed, sizeof streamed, "/%d", s->streamed);
@@ -56,8 +64,10 @@ static const char *switches_text(char *text, size_t size, const struct ah_switch
         snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
     if (s->finishing > 0)
         snprintf(finishing, sizeof finishing, "!%d", s->finishing);
-    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, streamed, s->slots, finishing, order, shares);
+    if (s->whole > 0)
+        snprintf(whole, sizeof whole, ",w%d", s->whole);
+    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
+             s->offload_optimizer, streamed, s->slots, finishing, order, shares, whole);
     return text;
 }
 
@@ -163,7 +173,7 @@ static int simulated(const struct settings *s)
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
                "c+selective-a,p,o/streamed,slots!finishing, *: order%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
-               strcmp(s->without, "sharing") == 0 ? ", s: shared" : "");
+               strcmp(s->without, "sharing") == 0 ? ", s: shared" : strcmp(s->without, "whole") == 0 ? ", w: whole" : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
             model_rows(&gains, models[m], s, hardware, optimizers[i]);
@@ -269,7 +279,8 @@ int main(int argc, char **argv)
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one of models/, like 4b or gpt2-124m"},
-        {"without", BENCH_TEXT, &s.without, "the switch: selective, streams, activations, sharing, finishing or order"},
+        {"without", BENCH_TEXT, &s.without,
+         "the switch: selective, streams, activations, sharing, finishing, order or whole"},
         {"ranks", BENCH_COUNT, &s.ranks, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
@@ -278,11 +289,12 @@ int main(int argc, char **argv)
         {"steps", BENCH_COUNT, &s.steps, "of a training, of which the first three do not count"},
     };
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
-    if (strcmp(s.without, "selective") != 0 && strcmp(s.without, "streams") != 0 &&
-        strcmp(s.without, "activations") != 0 && strcmp(s.without, "sharing") != 0 &&
-        strcmp(s.without, "finishing") != 0 && strcmp(s.without, "order") != 0) {
-        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing, finishing or "
-                "order\n", s.without);
+    size_t without = 0;
+    while (without < AH_LENGTH(known) && strcmp(s.without, known[without].name) != 0)
+        without++;
+    if (without == AH_LENGTH(known)) {
+        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing, finishing, order "
+                "or whole\n", s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -130,11 +130,11 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     ah__out_string(to, evaluation->reason);
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
-            "\"streamed\": %d, \"a\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
+            "\"streamed\": %d, \"a\": %d, \"whole\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
             "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_ends\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.streamed,
-            plan->switches.offload_activations, plan->switches.slots, plan->switches.refetch_ahead,
+            plan->switches.offload_activations, plan->switches.whole, plan->switches.slots, plan->switches.refetch_ahead,
             plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false", plan->switches.share_ends ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);

@@ -8,16 +8,16 @@
 
 struct row {
     const char *what;
-    int c, p, o, slots, spares, ahead, selective, streamed, a;
+    int c, p, o, slots, spares, ahead, selective, streamed, a, whole;
     bool embedding, head, ends;
 };
 
 static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
-    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d  %-6s %-6s %-6s", what, switches->checkpoint,
+    fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d %5d  %-6s %-6s %-6s", what, switches->checkpoint,
             switches->selective, switches->offload_params, switches->offload_optimizer, switches->streamed,
-            switches->offload_activations, switches->slots, switches->refetch_ahead,
+            switches->offload_activations, switches->whole, switches->slots, switches->refetch_ahead,
             switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device",
             switches->share_ends ? "shared" : "apart");
 }
@@ -27,7 +27,7 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
     bool shares = !switches->share_ends || ah__plan_shares_ends(predictor);
-    return ah__switches_valid(switches) && shares && switches->refetch_ahead >= 1 &&
+    return ah__switches_valid(switches) && shares && switches->whole <= ah__plan_most_whole(switches, predictor) && switches->refetch_ahead >= 1 &&
            switches->slots >= ah__sched_min_slots(&config);
 }
 
@@ -62,6 +62,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
         {.what = "one more streamed", .streamed = 1},   {.what = "one fewer streamed", .streamed = -1},
         {.what = "one more waits there", .a = 1},       {.what = "one fewer waits there", .a = -1},
+        {.what = "one more whole", .whole = 1},         {.what = "one fewer whole", .whole = -1},
         {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
         {.what = "one more spare set", .spares = 1},    {.what = "one spare set fewer", .spares = -1},
         {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
@@ -79,12 +80,15 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
         plan.switches.offload_optimizer += move->o;
         plan.switches.streamed += move->streamed;
         plan.switches.offload_activations += move->a;
+        plan.switches.whole += move->whole;
         plan.switches.slots += move->slots;
         plan.switches.spares += move->spares;
         plan.switches.refetch_ahead += move->ahead;
         plan.switches.embedding_on_host ^= move->embedding;
         plan.switches.head_on_host ^= move->head;
         plan.switches.share_ends ^= move->ends;
+        if (move->o > 0 && plan.switches.whole > plan.switches.layers - plan.switches.offload_optimizer)
+            plan.switches.whole--;
         if ((move->p || move->o) && possible(&plan.switches, predictor))
             ah__plan_fit(&plan, predictor, budget);
         if (possible(&plan.switches, predictor))
@@ -114,6 +118,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.embedding_on_host = plan.switches.head_on_host = plan.switches.share_ends = false;
     plan.switches.refetch_ahead = 1;
     ah__plan_fit(&plan, predictor, budget);
+    plan.switches.whole = 0;
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     ah__fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
             ah__cost_device_bytes(&model, cpo) / (1 << 20));
@@ -138,8 +143,8 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
     if (plan->step_ns < best.step_ns)
         ah__fprintf(to, "        alone it finds %.2f ms: the chosen plan was given or known from before\n",
                     (double)best.step_ns / 1e6);
-    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s  %-6s %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o",
-            "str.", "a", "slots", "ahead", "embed.", "head", "ends", "step");
+    fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s %5s  %-6s %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o",
+            "str.", "a", "whole", "slots", "ahead", "embed.", "head", "ends", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

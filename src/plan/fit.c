@@ -27,6 +27,13 @@ int ah__plan_most_leaving(const struct ah_predictor *predictor)
     return may && most > 0 ? most : 0;
 }
 
+int ah__plan_most_whole(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    bool used_as_they_are = predictor->partition->compute == AH_F32 && ah__ranks(switches) == 1;
+    bool may = predictor->policy->whole && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
+    return may && !used_as_they_are ? switches->layers - switches->offload_optimizer : 0;
+}
+
 bool ah__plan_shares_ends(const struct ah_predictor *predictor)
 {
     return predictor->policy->shares_ends && predictor->rule == AH_MEMORY_LAYOUT &&
@@ -80,13 +87,32 @@ static void spares_fit(struct ah_plan *plan, const struct ah_partition *partitio
     plan->host_peak_bytes += spares * set_bytes;
 }
 
+/* The plan has been measured, without whole blocks. */
+static void whole_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    int64_t bytes = ah__layout_slot_bytes(predictor->partition, &plan->switches);
+    int64_t whole = ah__plan_most_whole(&plan->switches, predictor);
+    int64_t room = (budget->device_bytes - plan->device_peak_bytes) / bytes;
+    if (budget->device_bytes && whole > room)
+        whole = room > 0 ? room : 0;
+    plan->switches.whole = (int)whole;
+    plan->device_peak_bytes += whole * bytes;
+}
+
+void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    plan->switches.whole = 0;
+    ah__plan_measure(plan, predictor);
+    whole_fit(plan, predictor, budget);
+}
+
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
     int most = ah__plan_max_slots(switches, predictor);
     switches->slots = ah__plan_min_slots(switches, predictor);
-    switches->spares = 0;
+    switches->spares = switches->whole = 0;
     ah__plan_measure(plan, predictor);
     if (!ah__plan_within(plan, budget))
         return false;
@@ -97,5 +123,6 @@ bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, co
         more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
     switches->slots += (int)more;
     plan->device_peak_bytes += more * slot_bytes;
+    whole_fit(plan, predictor, budget);
     return true;
 }

@@ -17,12 +17,18 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 /* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
 int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
 
-/* Gives plan (its switches set) the most useful slots that fit and both peaks; false, with the peaks at the fewest
+/* Gives plan (its switches set) the most useful slots that fit, then whole blocks, and both peaks; false, with the peaks at the fewest
  * slots, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
+
+/* The most blocks that the policy lets stay whole; 0 where the masters are what is used. */
+int ah__plan_most_whole(const struct ah_switches *switches, const struct ah_predictor *predictor);
+
+/* Both peaks, with as many whole blocks as the budget then has room for. */
+void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* Whether the policy lets embedding and head of this model share a place, with switches that allow it. */
 bool ah__plan_shares_ends(const struct ah_predictor *predictor);

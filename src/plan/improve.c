@@ -31,7 +31,7 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
 {
     struct ah_switches *switches = &plan->switches;
     int wanted = switches->slots;
-    switches->spares = 0; /* fitting gives what there is room for */
+    switches->spares = switches->whole = 0; /* fitting gives what there is room for */
     if (!ah__switches_valid(switches) || !ah__plan_fit(plan, descent->predictor, descent->budget))
         return false;
     int most = switches->slots;
@@ -39,7 +39,7 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
     switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
     settle_finishing(switches);
-    ah__plan_measure(plan, descent->predictor);
+    ah__plan_fill(plan, descent->predictor, descent->budget);
     return true;
 }
 
@@ -49,7 +49,7 @@ static int least_recomputation(struct ah_plan *plan, const struct descent *desce
 {
     struct ah_switches *switches = &plan->switches;
     int low = 0, high = levels->last, least = ah__plan_min_slots(switches, descent->predictor);
-    switches->spares = 0;
+    switches->spares = switches->whole = 0;
     switches->slots = slots > least ? slots : least;
     while (low < high) {
         int step = (low + high) / 2;
@@ -146,7 +146,7 @@ static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
     settle_streamed(switches, descent);
     settle_activations(switches, descent);
     settle_ends(switches);
-    switches->spares = 0;
+    switches->spares = switches->whole = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
     int level = least_recomputation(&plan, descent, &descent->levels, slots);

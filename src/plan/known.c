@@ -27,6 +27,7 @@ static int check_policy(const struct ah_switches *s, const struct ah_predictor *
         {"selective", s->selective, 0, policy->selective ? s->layers - s->checkpoint : 0},
         {"streamed", s->streamed, 0, ah__predictor_streams(predictor) ? s->offload_optimizer : 0},
         {"offload_activations", s->offload_activations, 0, ah__plan_most_leaving(predictor)},
+        {"whole", s->whole, 0, ah__plan_most_whole(s, predictor)},
         {"embedding_on_host", s->embedding_on_host, 0, !policy->plain},
         {"head_on_host", s->head_on_host, 0, !policy->plain},
         {"share_ends", s->share_ends, 0, shares},

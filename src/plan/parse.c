@@ -27,6 +27,9 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
         fitted.switches.slots = plan->switches.slots;
     if (given & AH_PLAN_GIVEN_SPARES)
         fitted.switches.spares = plan->switches.spares;
+    ah__plan_fill(&fitted, predictor, budget);
+    if (given & AH_PLAN_GIVEN_WHOLE)
+        fitted.switches.whole = plan->switches.whole;
     *plan = fitted;
     return AH_OK;
 }
@@ -50,6 +53,9 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (plan->switches.streamed > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
         return ah__fail(AH_EINPUT, "--plan: streamed=%d: found a profile without times of '%s', expected one of this "
                         "version", plan->switches.streamed, ah__item_names[AH_ITEM_STATES_IN]);
+    if (plan->switches.whole > 0 && predictor->partition->compute == AH_F32 && ah__ranks(&plan->switches) == 1)
+        return ah__fail(AH_EINPUT, "--plan: whole=%d: found fp32 on one rank, where all parameters are whole, expected "
+                        "whole=0", plan->switches.whole);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     if (plan->switches.slots < ah__sched_min_slots(&config))

@@ -52,6 +52,7 @@ static const struct field {
     {"streamed", FIELD_INT, offsetof(struct ah_plan, switches.streamed), 0, LAYERS_MOST, false, true},
     {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,
      true},
+    {"whole", FIELD_INT, offsetof(struct ah_plan, switches.whole), 0, LAYERS_MOST, false, true},
     {"share_ends", FIELD_BOOL, offsetof(struct ah_plan, switches.share_ends), 0, 0, false, true},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
@@ -73,6 +74,8 @@ int ah__plan_switches(const struct ah_plan *plan)
     AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
     AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
     AH_TRY(check_most("spares", plan->switches.spares, plan->switches.offload_optimizer, "o"));
+    AH_TRY(check_most("whole", plan->switches.whole, plan->switches.layers - plan->switches.offload_optimizer,
+                      "layers-o"));
     AH_TRY(check_most("streamed", plan->switches.streamed, plan->switches.offload_optimizer, "o"));
     AH_TRY(check_most("selective", plan->switches.selective, plan->switches.layers - plan->switches.checkpoint,
                       "layers-c"));

@@ -6,7 +6,7 @@
 
 /* What a table line says of one partition. */
 struct line {
-    bool block, recompute, selective, on_host, released;
+    bool block, recompute, selective, on_host, released, whole;
 };
 
 /* Blocks whose activations pass the stages are shown as their neighbours are: a line below the table speaks of them. */
@@ -28,13 +28,14 @@ static struct line line_of(const struct ah_switches *switches, int partition)
         .selective = ah__recomputes_selectively(switches, shown_as(switches, partition)),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
+        .whole = ah__stays_whole(switches, partition),
     };
 }
 
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released;
+           a.released == b.released && a.whole == b.whole;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
@@ -43,7 +44,10 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
                              : line.recompute ? "recompute"
                              : line.selective ? "selective"
                                               : "keep";
-    const char *parameters = line.released ? "fetched twice" : line.on_host ? "fetched once" : "on device";
+    const char *parameters = line.released  ? "fetched twice"
+                             : line.on_host ? "fetched once"
+                             : line.whole   ? "whole"
+                                            : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
                    line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
 }
@@ -168,6 +172,10 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
+    if (switches->whole > 0 && switches->ranks > 1)
+        ah__buf_printf(buf, "  whole: parameters stay as they are used, gathered once in a step, not twice\n");
+    else if (switches->whole > 0)
+        ah__buf_printf(buf, "  whole: parameters stay as they are used, too, not made of the masters twice\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }

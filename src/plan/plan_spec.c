@@ -26,6 +26,7 @@ static const struct key {
     {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, {NULL}},
     {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
     {"a", offsetof(struct ah_plan, switches.offload_activations), 0, AH_PLAN_GIVEN_ACTIVATIONS, {NULL}},
+    {"whole", offsetof(struct ah_plan, switches.whole), 0, AH_PLAN_GIVEN_WHOLE, {NULL}},
     {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, {"device", "host"}},
     {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, {"device", "host"}},
     {"ends", offsetof(struct ah_plan, switches.share_ends), 0, AH_PLAN_GIVEN_ENDS, {"apart", "shared"}},
@@ -77,7 +78,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
         return ah__fail(
             AH_EINPUT,
             "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, finishing, order, "
-            "spares, selective, streamed, a, embedding, head, ends",
+            "spares, selective, streamed, a, whole, embedding, head, ends",
             name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)

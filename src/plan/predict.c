@@ -103,7 +103,7 @@ static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
 }
 
 /* Each block optimized on the device, with several ranks each whose part stays there, is cast for forward and for
- * backward; embedding and head optimized there once where they share a place. */
+ * backward unless it stays whole; embedding and head optimized there once where they share a place. */
 static int64_t casts_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple cast = times(predictor, AH_ITEM_CAST);
@@ -111,8 +111,9 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
     if (switches->share_ends)
         ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
     if (ah__ranks(switches) > 1)
-        return 2 * (switches->layers - switches->offload_params) * cast.b + ends;
-    return predictor->partition->compute != AH_F32 ? 2 * (switches->layers - switches->offload_optimizer) * cast.b : 0;
+        return 2 * (switches->layers - switches->offload_params - switches->whole) * cast.b + ends;
+    int cast_blocks = switches->layers - switches->offload_optimizer - switches->whole;
+    return predictor->partition->compute != AH_F32 ? 2 * cast_blocks * cast.b : 0;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
@@ -120,7 +121,8 @@ static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predi
     struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
     if (ah__ranks(switches) == 1)
         return 0;
-    return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b);
+    return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b) -
+           switches->whole * gather.b;
 }
 
 /* What blocks from `first` on recompute. */
@@ -275,7 +277,7 @@ static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_p
     if (ah__ranks(switches) == 1 || ah__gathers_ahead(switches))
         return 0;
     return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
-           2 * (switches->layers - switches->offload_params) * times(predictor, AH_ITEM_GATHER).b;
+           2 * (switches->layers - switches->offload_params - switches->whole) * times(predictor, AH_ITEM_GATHER).b;
 }
 
 /* The longest of the cycles that updates on the host make, and stages. */
@@ -432,7 +434,7 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
     timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
     const struct ah_switches *switches = &plan->switches;
-    char selective[32] = "", streamed[32] = "", activations[32] = "";
+    char selective[32] = "", streamed[32] = "", activations[32] = "", whole[32] = "";
     const char *ends = switches->share_ends ? " ends=shared" : "";
     if (switches->selective > 0)
         ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
@@ -440,9 +442,11 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
         ah__snprintf(streamed, sizeof streamed, " streamed=%d", switches->streamed);
     if (switches->offload_activations > 0)
         ah__snprintf(activations, sizeof activations, " a=%d", switches->offload_activations);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s, %d slots", plan->policy,
+    if (switches->whole > 0)
+        ah__snprintf(whole, sizeof whole, " whole=%d", switches->whole);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s%s, %d slots", plan->policy,
                  switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, streamed,
-                 activations, ends, switches->slots);
+                 activations, whole, ends, switches->slots);
 }
 
 /* Who knows the model's and the machine's names says more. */

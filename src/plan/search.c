@@ -126,6 +126,18 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
     return AH_OK;
 }
 
+/* Slots that are given back are room for more whole blocks, as far as those make the step shorter. */
+static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried)
+{
+    struct ah_plan plan = *best;
+    bool kept;
+    ah__plan_fill(&plan, trials->predictor, trials->budget);
+    if (plan.switches.whole > best->switches.whole)
+        AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
+    *tried = best->switches;
+    return trim_switch(best, trials, tried, &tried->whole, 0, best->step_ns);
+}
+
 /* The policy's own order, the fewest slots, the least overtaking and finishing and the shortest refetch distance that
  * keep the best time, and the fewest spare sets without which the step would be longer by one part of so many, or than
  * known_ns, which `best` is not: memory that buys nothing is not taken. */
@@ -133,8 +145,7 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
 {
     enum { MUST_GAIN = 5000 };
     struct ah_switches tried = best->switches;
-    int64_t most_ns = best->step_ns, longer_ns = most_ns + most_ns / MUST_GAIN;
-    longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
+    int64_t most_ns = best->step_ns;
     bool kept;
     const int simpler[] = {0, tried.order % AH_ORDERS, tried.order - tried.order % AH_ORDERS};
     for (size_t i = 0; i < AH_LENGTH(simpler) && best->switches.order; i++) {
@@ -144,6 +155,10 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
     }
     AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
                        most_ns));
+    AH_TRY(trim_whole(best, trials, &tried));
+    most_ns = best->step_ns;
+    int64_t longer_ns = most_ns + most_ns / MUST_GAIN;
+    longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.finishing, 0, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, longer_ns));

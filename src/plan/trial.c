@@ -47,7 +47,7 @@ static uint64_t key_of(const struct ah_switches *switches)
                           switches->slots,             switches->overtaking,     switches->refetch_ahead,
                           switches->spares,            switches->selective,      switches->streamed,
                           switches->offload_activations, switches->share_ends,   switches->finishing,
-                          switches->order};
+                          switches->order,             switches->whole};
     uint64_t key = ah__hash(values, sizeof values, 0);
     return key ? key : 1;
 }

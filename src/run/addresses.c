@@ -133,11 +133,12 @@ static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int
 }
 
 /* On the host what travels is made of the gradient where that arrived, or beside the spare states; on the device
- * blocks, and embedding and head where they share a place, are cast when they are used. */
+ * blocks that do not stay whole, and embedding and head where they share a place, are cast when they are used. */
 static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
-    bool kept = place->param_offset >= 0 && !run->plan.switches.share_ends;
+    bool shares = run->plan.switches.share_ends && !ah__is_block(&run->plan.switches, group);
+    bool kept = place->param_offset >= 0 && !shares;
     if (run->partition->compute == AH_F32) { /* several ranks: all parameters lie apart from this rank's masters */
         if (run->comm->ranks > 1 && !place->on_host && kept)
             at->update_half = run->device + place->param_offset;

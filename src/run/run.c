@@ -243,7 +243,7 @@ static int completed(const struct ah_span *span, void *context)
 }
 
 /* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
- * the embedding's and the head's own on the device. Blocks on the device have none. */
+ * on the device the embedding's, the head's and that of whole blocks. The other blocks there have none. */
 static int refresh(struct ah_run *run, int group)
 {
     struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};

@@ -26,6 +26,7 @@ struct group {
     bool streams;    /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
     bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
+    bool whole;      /* a block: its parameters have a place of their own, where updates put them */
     bool casts_once; /* not a block: they are put into the place that embedding and head share, where they stay */
     enum ah_keeping keeping; /* a block: of its activations */
     bool leaves;     /* its activations wait for backward on the host */

@@ -21,7 +21,8 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
         mark = again ? &group->refetch : &group->fetch;
     else
         return true; /* where the master lies, or cast by this lane */
-    if (!mark->submitted || mark->iteration != next->item.iteration || (group->pooled && group->param_slot < 0))
+    bool in_slot = group->pooled && !group->whole;
+    if (!mark->submitted || mark->iteration != next->item.iteration || (in_slot && group->param_slot < 0))
         return false;
     wait_for(sched, next, mark);
     return true;
@@ -350,7 +351,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */
 
-/* What a gather reads: this rank's part, fetched, cast, or (embedding and head on the device) updated. */
+/* What a gather reads: this rank's part, fetched, cast, or (whole blocks; embedding and head on the device) updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts || group->casts_once)

@@ -20,6 +20,7 @@ const struct ah_policy ah__policy_autohete = {
     .selective = true,
     .streams = true,
     .activations = true,
+    .whole = true,
     .shares_ends = true,
     .gathers_ahead = false,
     .evicts = false,

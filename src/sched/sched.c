@@ -64,7 +64,8 @@ static void groups_init(struct ah_sched *sched)
         group->on_host = ah__on_host(switches, g);
         group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
-        group->casts = group->pooled && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        group->whole = ah__stays_whole(switches, g);
+        group->casts = group->pooled && !group->whole && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
         group->casts_once = !group->pooled && switches->share_ends && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
@@ -169,6 +170,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     if (config->switches.share_ends &&
         (!ah__may_share_ends(&config->switches) || config->shared_embedding || !config->policy->shares_ends))
         return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
+    if (config->switches.whole > 0 && !config->casts && config->switches.ranks == 1)
+        return ah__fail(AH_EINTERNAL, "plan: the masters are used as they are, no block has others");
     if (config->switches.tiles < 1 || config->switches.tiles > AH_SCHED_MOST_TILES)
         return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles,
                         AH_SCHED_MOST_TILES);

@@ -37,8 +37,8 @@ enum { AH_SCHED_MOST_TILES = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required but `selective`, `streams`, `activations` and `shares_ends`. Gates may hold back
- * an item only until something that is in flight or may start has completed, else they deadlock. */
+ * policy_*.c; every member is required but `selective`, `streams`, `activations`, `whole` and `shares_ends`. Gates may
+ * hold back an item only until something that is in flight or may start has completed, else they deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;
@@ -52,6 +52,7 @@ struct ah_policy {
     bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
     bool streams;         /* and states visit the device to be updated */
     bool activations;     /* and activations wait for backward on the host */
+    bool whole;           /* and blocks optimized on the device keep their parameters as they are used */
     bool shares_ends;     /* and embedding and head have one place on the device, which takes a step's order as it is */
     bool gathers_ahead;   /* of several ranks, always: plans with too few slots for it are none of its own */
     bool evicts;    /* parameters that are released between forward and backward are copied home first */

@@ -65,6 +65,14 @@ static inline bool ah__refetches(const struct ah_switches *switches, int group)
            group < ah__first_on_host(switches) + switches->offload_params;
 }
 
+/* A block that is optimized on the device and keeps its parameters there as they are used, in a place of its own, from
+ * one update to the next: of several ranks they are gathered once in a step (ZeRO-2 rather than ZeRO-3). */
+static inline bool ah__stays_whole(const struct ah_switches *switches, int group)
+{
+    int below = ah__first_on_host(switches);
+    return ah__is_block(switches, group) && group < below && group >= below - switches->whole;
+}
+
 /* Of several ranks, parameters are cast one block ahead, so that they are gathered beside the block before, where there
  * are slots for that: with fewer each block waits for its own. */
 enum { AH_SLOTS_TO_GATHER_AHEAD = 4 };
@@ -173,7 +181,7 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
 }
 
 /* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as
- * many blocks as pass; embedding and head share a place only where they may. */
+ * many blocks as pass; whole blocks are of the others; embedding and head share a place only where they may. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
@@ -181,7 +189,9 @@ static inline bool ah__switches_valid(const struct ah_switches *switches)
            switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
            switches->spares >= 0 && switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
            switches->streamed <= switches->offload_optimizer && switches->offload_activations >= 0 &&
-           ah__passing_blocks(switches) <= switches->layers && (!switches->share_ends || ah__may_share_ends(switches));
+           ah__passing_blocks(switches) <= switches->layers && switches->whole >= 0 &&
+           switches->whole <= switches->layers - switches->offload_optimizer &&
+           (!switches->share_ends || ah__may_share_ends(switches));
 }
 
 /* Ranks and tiles, where 0 and 1 both mean one. */

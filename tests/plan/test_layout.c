@@ -79,7 +79,9 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
         area_add(host, group->host_grad_offset, part * compute);
     else
         assert_int_equal(group->host_grad_offset, -1);
-    if (edge && (on_host || copies) && !plan->switches.share_ends)
+    int lowest_on_host = plan->switches.layers - plan->switches.offload_optimizer + 1;
+    bool stays_whole = !edge && !on_host && g >= lowest_on_host - plan->switches.whole;
+    if (stays_whole || (edge && (on_host || copies) && !plan->switches.share_ends))
         area_add(device, group->param_offset, whole * compute);
     else if (!edge || !plan->switches.share_ends)
         assert_int_equal(group->param_offset, -1);
@@ -254,6 +256,8 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_ends = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
+        if (fixture.partition.compute != AH_F32 || plan.switches.ranks > 1)
+            plan.switches.whole = (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};

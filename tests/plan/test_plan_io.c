@@ -20,6 +20,7 @@ static const struct ah_plan example = {
                  .selective = 3,
                  .streamed = 2,
                  .offload_activations = 2,
+                 .whole = 1,
                  .offload_params = 2,
                  .offload_optimizer = 6,
                  .embedding_on_host = true,
@@ -57,6 +58,7 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.selective, b->switches.selective);
     assert_int_equal(a->switches.streamed, b->switches.streamed);
     assert_int_equal(a->switches.offload_activations, b->switches.offload_activations);
+    assert_int_equal(a->switches.whole, b->switches.whole);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -169,7 +171,7 @@ static void every_key_is_required(void **state)
     (void)state;
     static const char *const younger_keys[] = {"resident_ns",         "selective",  "streamed",
                                                "offload_activations", "share_ends", "bound_contention_ns",
-                                               "finishing",           "order"};
+                                               "finishing",           "order",      "whole"};
     const char *path = plan_path();
     char *text;
     assert_ok(ah_plan_json(&text, &example));
@@ -188,7 +190,7 @@ static void every_key_is_required(void **state)
         snprintf(words, sizeof words, "key '%s': found nothing", child->string);
         assert_fails(read_edited(path, child->string, NULL), AH_EINPUT, words);
     }
-    assert_int_equal(keys, 34);
+    assert_int_equal(keys, 35);
     cJSON_Delete(tree);
 }
 
@@ -377,7 +379,8 @@ static void table_of_the_example(void **state)
     assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 streamed=2 a=2 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
-                              "  blocks 1-2        recompute   on device      device     on device\n"
+                              "  block 1           recompute   on device      device     on device\n"
+                              "  block 2           recompute   whole          device     on device\n"
                               "  blocks 3-4        recompute   fetched twice  host       to host\n"
                               "  blocks 5-8        recompute   fetched once   host       to host\n"
                               "  head              -           on device      device     on device\n"
@@ -395,6 +398,7 @@ static void table_of_the_example(void **state)
                               "  recompute: keeps only its input, makes its activations again for backward\n"
                               "  selective: keeps products and attention, makes all else again for backward\n"
                               "  fetched twice: gives its parameters back after forward, fetches them again\n"
+                              "  whole: parameters stay as they are used, gathered once in a step, not twice\n"
                               "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                               "  host optimizer (host)\n");
     free(text);

@@ -101,12 +101,13 @@ static void a_trial_knows_every_switch(void **state)
     (void)state;
     struct world world;
     world_init(&world, 4, 6, "autohete");
+    world.fixture.partition.compute = AH_BF16; /* else no block could be whole */
     struct ah_budget budget = {0};
     struct ah_trials trials = {.predictor = &world.predictor, .budget = &budget};
     struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
                                         .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
                                         .embedding_on_host = true, .head_on_host = true}};
-    struct ah_plan others[16];
+    struct ah_plan others[17];
     for (size_t i = 0; i < AH_LENGTH(others); i++)
         others[i] = plan;
     others[0].switches.checkpoint++;
@@ -125,6 +126,7 @@ static void a_trial_knows_every_switch(void **state)
     others[13].switches.streamed++;
     others[14].switches.finishing++;
     others[15].switches.order++;
+    others[16].switches.whole++;
     bool below;
     int64_t step_ns;
     assert_ok(ah__trial(&below, &step_ns, &trials, &plan, INT64_MAX));

@@ -75,12 +75,12 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
-    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d embedding %d head %d "
+    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d whole=%d embedding %d head %d "
              "shared %d differs from resident",
              plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
              plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
-             plan->switches.streamed, plan->switches.offload_activations, plan->switches.embedding_on_host,
-             plan->switches.head_on_host, plan->switches.share_ends);
+             plan->switches.streamed, plan->switches.offload_activations, plan->switches.whole,
+             plan->switches.embedding_on_host, plan->switches.head_on_host, plan->switches.share_ends);
 }
 
 static uint64_t drawn;
@@ -99,6 +99,12 @@ int exact_order(void)
 {
     int first = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
     return first + AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
+}
+
+int exact_whole(const struct ah_switches *switches, const struct ah_partition *partition)
+{
+    int most = switches->layers - switches->offload_optimizer;
+    return ah__ranks(switches) > 1 || partition->compute != AH_F32 ? exact_draw(0, 1) * exact_draw(0, most) : 0;
 }
 
 void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy)
@@ -139,6 +145,7 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     if (ah__policy_find(policy)->delay == 0)
         plan.switches.streamed = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
     plan.switches.offload_activations = exact_leaving(plan.switches.layers);
+    plan.switches.whole = exact_whole(&plan.switches, tiny->partition);
     exact_ends(&plan.switches, tiny->partition, policy);
     struct ah_dev_options options = {.threads = exact_draw(1, 3),
                                      .host_threads = exact_draw(1, 3),

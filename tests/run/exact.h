@@ -29,5 +29,7 @@ void exact_ends(struct ah_switches *switches, const struct ah_partition *partiti
 int exact_leaving(int layers);
 /* Any order, the policy's own included; half of them let pieces linger. */
 int exact_order(void);
+/* Of the blocks on the device so many whole, where the compute dtype or several ranks make that something. */
+int exact_whole(const struct ah_switches *switches, const struct ah_partition *partition);
 
 #endif

@@ -173,6 +173,7 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     s->order = exact_order();
     s->refetch_ahead = exact_draw(1, s->layers + 1);
     s->offload_activations = exact_leaving(s->layers);
+    s->whole = exact_whole(s, partition);
     exact_ends(s, partition, joint->plan.policy);
     joint->options = (struct ah_dev_options){.threads = exact_draw(1, 2),
                                              .host_threads = exact_draw(1, 2),

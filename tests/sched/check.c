@@ -165,9 +165,16 @@ static void check_activations(const struct checker *c, int64_t k)
     }
 }
 
+/* The last blocks of those whose states are on the device. */
+static bool stays_whole(const struct ah_sched_config *config, int g)
+{
+    int on_device = config->switches.layers - config->switches.offload_optimizer;
+    return g >= 1 && g <= on_device && on_device - g < config->switches.whole;
+}
+
 static bool casts(const struct ah_sched_config *config, int g)
 {
-    if (g < 1 || g > config->switches.layers)
+    if (g < 1 || g > config->switches.layers || stays_whole(config, g))
         return false;
     return config->switches.ranks > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
 }
@@ -205,7 +212,11 @@ static void check_ranks(const struct checker *c, int64_t k, int g)
         after_span(gather, get(c, k, g, AH_ITEM_PREFETCH), "gather after the fetch");
     if (casts(c->config, g))
         after_span(gather, get(c, k, g, AH_ITEM_CAST), "gather after the cast");
-    if (brought_again) {
+    if (stays_whole(c->config, g) && k > 0)
+        after_span(gather, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "gather after the last update");
+    if (!brought_again) {
+        assert_null(again);
+    } else {
         after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its gather");
         after_span(again, refetches(c->config, g) ? get(c, k, g, AH_ITEM_REFETCH) : get_again(c, k, g, AH_ITEM_CAST),
                    "gather again");
@@ -220,6 +231,10 @@ static void check_group(const struct checker *c, int64_t k, int g)
     const struct ah_span *forward = get(c, k, g, AH_ITEM_FORWARD), *backward = get(c, k, g, AH_ITEM_BACKWARD);
     int head = c->config->switches.layers + 1;
     after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
+    if (stays_whole(c->config, g)) {
+        assert_null(get(c, k, g, AH_ITEM_CAST));
+        assert_true(forward->item.param_slot < 0 && backward->item.param_slot < 0);
+    }
     if (casts(c->config, g))
         check_casts(c, k, g);
     if (c->config->switches.ranks > 1)

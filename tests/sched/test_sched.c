@@ -36,6 +36,8 @@ static void random_config(struct ah_sched_config *config)
             config->switches.embedding_on_host = config->switches.head_on_host = true;
         config->switches.share_ends = true;
     }
+    if (config->casts || config->switches.ranks > 1)
+        config->switches.whole = draw(0, 1) * draw(0, layers - o);
     config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
     config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
     config->switches.finishing = draw(0, 1) * draw(0, config->switches.slots);
@@ -58,6 +60,7 @@ static void random_baseline(struct ah_sched_config *config)
     config->switches.tiles = 1;
     config->switches.streamed = config->switches.selective = config->switches.offload_activations = 0;
     config->switches.share_ends = false;
+    config->switches.whole = 0;
     config->switches.checkpoint = placement.checkpoint;
     config->switches.offload_params = placement.offload_params;
     config->switches.offload_optimizer = placement.offload_optimizer;

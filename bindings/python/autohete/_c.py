@@ -226,6 +226,7 @@ class ah_switches(Structure):
         ("selective", c_int),
         ("streamed", c_int),
         ("offload_activations", c_int),
+        ("whole", c_int),
         ("share_ends", c_bool),
     ]
 

@@ -303,6 +303,34 @@ static void ends_share_a_place_where_memory_is_short(void **state)
     gains(&(struct gain){1300, 8, sharing, favour_sharing, forbid_sharing});
 }
 
+static int whole(const struct ah_switches *switches)
+{
+    return switches->whole;
+}
+
+/* Half-precision parameters that take long to make, and a host too slow to make them instead. */
+static void favour_whole(struct world *world)
+{
+    enum { BLOCK = AH_CLASS_BLOCK };
+    struct ah_costs *costs = &world->predictor.costs;
+    world->fixture.partition.compute = AH_BF16;
+    costs->ns[AH_ITEM_CAST][BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 4;
+    costs->ns[AH_ITEM_UPDATE_HOST][BLOCK] += 8 * costs->ns[AH_ITEM_FORWARD][BLOCK];
+    world->profile.costs = *costs;
+}
+
+static void forbid_whole(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->whole = false;
+}
+
+static void blocks_stay_whole_where_there_is_room(void **state)
+{
+    (void)state;
+    gains(&(struct gain){1700, 2, whole, favour_whole, forbid_whole});
+}
+
 static int streaming(const struct ah_switches *switches)
 {
     return switches->streamed;
@@ -554,6 +582,7 @@ AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(blocks_recompute_selectively_where_memory_is_short),
               cmocka_unit_test(activations_leave_where_memory_is_short),
               cmocka_unit_test(ends_share_a_place_where_memory_is_short),
+              cmocka_unit_test(blocks_stay_whole_where_there_is_room),
               cmocka_unit_test(states_stream_where_the_host_is_slow),
               cmocka_unit_test(candidates_come_in_pieces_too),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),

@@ -27,7 +27,8 @@ static bool possible(const struct ah_switches *switches, const struct ah_predict
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
     bool shares = !switches->share_ends || ah__plan_shares_ends(predictor);
-    return ah__switches_valid(switches) && shares && switches->whole <= ah__plan_most_whole(switches, predictor) && switches->refetch_ahead >= 1 &&
+    bool whole = switches->whole <= ah__plan_most_whole(switches, predictor);
+    return ah__switches_valid(switches) && shares && whole && switches->refetch_ahead >= 1 &&
            switches->slots >= ah__sched_min_slots(&config);
 }
 

@@ -281,7 +281,8 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     int parts = shard_count(switches) + reduced_count(partition, switches);
-    *device = (switches->slots + switches->whole) * sizes.buffer[AH_CLASS_BLOCK] + parts * sizes.host_grad[AH_CLASS_BLOCK] +
+    *device = (switches->slots + switches->whole) * sizes.buffer[AH_CLASS_BLOCK] +
+              parts * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
@@ -325,10 +326,12 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-    if (sizes->ends && class == AH_CLASS_HEAD)
+    bool apart = class == AH_CLASS_BLOCK ? ah__stays_whole(switches, group) : g->on_host || sizes->copies;
+    bool shares = sizes->ends && class != AH_CLASS_BLOCK;
+    if (shares && class == AH_CLASS_HEAD)
         g->param_offset = layout->groups[0].param_offset;
-    else if (class == AH_CLASS_BLOCK ? ah__stays_whole(switches, group) : g->on_host || sizes->copies)
-        g->param_offset = place(&layout->device_bytes, sizes->ends && class != AH_CLASS_BLOCK ? sizes->ends : sizes->buffer[class]);
+    else if (apart)
+        g->param_offset = place(&layout->device_bytes, shares ? sizes->ends : sizes->buffer[class]);
     if (class == AH_CLASS_HEAD)
         g->grad_offset = place(&layout->device_bytes, sizes->head_grad);
 }

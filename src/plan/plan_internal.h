@@ -36,8 +36,9 @@ enum {
 
 /* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,
  * ahead=N, tiles=N, overtaking=N, finishing=N, order=N, spares=N, selective=N, streamed=N, a=N, whole=N,
- * embedding=host|device, head=host|device, ends=shared|apart, in any order, for a model of `layers` blocks. Fills all switches of *out, zeroes
- * the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X, expected Y". */
+ * embedding=host|device, head=host|device, ends=shared|apart, in any order, for a model of `layers` blocks. Fills all
+ * switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X,
+ * expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.

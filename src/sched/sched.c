@@ -65,7 +65,8 @@ static void groups_init(struct ah_sched *sched)
         group->streams = ah__streams(switches, g);
         group->refetches = ah__refetches(switches, g);
         group->whole = ah__stays_whole(switches, g);
-        group->casts = group->pooled && !group->whole && (switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host);
+        bool apart = switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host;
+        group->casts = group->pooled && !group->whole && apart;
         group->casts_once = !group->pooled && switches->share_ends && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "timeline/timeline.h"
 
-/* Which item hands what to which, for one partition or group; what crosses from one iteration into the next is joined by
- * time. It is handed on once: a gradient that is summed over ranks goes to the host from there. */
+/* Which item hands what to which, for one partition or group; what crosses from one iteration into the next is joined
+ * by time. It is handed on once: a gradient that is summed over ranks goes to the host from there. */
 static const struct edge {
     enum ah_item_kind from, to;
     bool crosses;

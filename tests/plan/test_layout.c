@@ -257,7 +257,8 @@ static void places_every_area_apart_and_totals_agree(void **state)
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
         plan.switches.share_ends = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
         if (fixture.partition.compute != AH_F32 || plan.switches.ranks > 1)
-            plan.switches.whole = (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
+            plan.switches.whole =
+                (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         struct areas device = {0}, host = {0};

@@ -46,6 +46,30 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     assert_ok(ah__predictor_init(&world->predictor, &f->partition, &world->profile, policy));
 }
 
+/* A host so slow that states gain by the way through the device. */
+static inline void world_favours_streams(struct world *world)
+{
+    enum { BLOCK = AH_CLASS_BLOCK };
+    int64_t(*ns)[AH_CLASS_COUNT] = world->predictor.costs.ns;
+    ns[AH_ITEM_STATES_IN][BLOCK] = ns[AH_ITEM_UPDATE_STREAMED][BLOCK] = 6 * ns[AH_ITEM_PREFETCH][BLOCK];
+    ns[AH_ITEM_UPDATE_HOST][BLOCK] += ns[AH_ITEM_FORWARD][BLOCK] + ns[AH_ITEM_STATES_IN][BLOCK];
+    world->profile.costs = world->predictor.costs;
+}
+
+/* Device memory of a plan with all on the host, and of one with all on the device. */
+static inline void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_partition *partition)
+{
+    int64_t host;
+    struct ah_plan plan = {.switches = {.layers = partition->layers, .checkpoint = partition->layers}};
+    plan.switches.offload_optimizer = partition->layers;
+    plan.switches.offload_params = partition->layers - 1;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = true;
+    plan.switches.slots = 2;
+    ah__layout_bytes(least, &host, partition, &plan.switches, 0);
+    plan = (struct ah_plan){.switches = {.layers = partition->layers, .slots = 1}};
+    ah__layout_bytes(most, &host, partition, &plan.switches, 0);
+}
+
 /* A step that waits for the last update's pieces: smaller ones than the search tries are faster. */
 static inline void world_of_pieces(struct world *world, uint64_t seed)
 {

@@ -244,8 +244,8 @@ static void expect_arrows(const enum ah_item_kind *kinds, int count, const char 
     ah_timeline_free(timeline);
 }
 
-/* Between ranks a gradient is summed on its way, and parameters are gathered on theirs; what has been updated before the
- * norm was known may be updated again. No arrow goes past where it went through. */
+/* Between ranks a gradient is summed on its way, and parameters are gathered on theirs; what has been updated before
+ * the norm was known may be updated again. No arrow goes past where it went through. */
 static void arrows_pass_through_every_hand(void **state)
 {
     (void)state;

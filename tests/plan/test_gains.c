@@ -1,0 +1,187 @@
+/* Switches that published systems do not have are used where they gain, and cost nothing where they do not. */
+#include "test.h"
+
+#include "plan/search.h"
+#include "plan/world.h"
+#include "sched/switches.h"
+
+/* A switch that only our policy knows, on machines made for it. */
+struct gain {
+    uint64_t seed;
+    int share; /* of the memory between the least and the most: one part of so many */
+    int (*count)(const struct ah_switches *switches);
+    void (*favour)(struct world *world);
+    void (*forbid)(struct world *world, struct ah_policy *policy); /* of a copy of ours */
+};
+
+/* In half of the worlds the switch is used and gains, and nowhere is it slower than none; no other policy uses it. */
+static void gains(const struct gain *gain)
+{
+    int gained = 0, worlds = ah_test_rounds(2, 4, 8);
+    for (uint64_t seed = 1; seed <= (uint64_t)worlds; seed++) {
+        struct world world;
+        struct ah_search_report report;
+        struct ah_plan plan, other;
+        struct ah_policy without = ah__policy_autohete;
+        int64_t least, most;
+        world_init(&world, gain->seed + seed, 5 + (int)seed, "autohete");
+        gain->favour(&world);
+        smallest_and_largest(&least, &most, &world.fixture.partition);
+        struct ah_budget budget = {.device_bytes = least + (most - least) / gain->share};
+        assert_ok(ah__plan_search(&plan, &report, &world.predictor, &budget));
+        assert_true(ah__switches_valid(&plan.switches) && plan.device_peak_bytes <= budget.device_bytes);
+        for (int i = 0; ah__policies[i]; i++) {
+            world.predictor.policy = ah__policies[i];
+            int status = ah__plan_search(&other, &report, &world.predictor, &budget);
+            assert_true(status == AH_OK || status == AH_EBUDGET);
+            if (status == AH_OK && ah__policies[i] != &ah__policy_autohete)
+                assert_int_equal(gain->count(&other.switches), 0);
+        }
+        world.predictor.policy = &without;
+        gain->forbid(&world, &without);
+        assert_ok(ah__plan_search(&other, &report, &world.predictor, &budget));
+        assert_int_equal(gain->count(&other.switches), 0);
+        gained += gain->count(&plan.switches) > 0 && plan.step_ns < other.step_ns;
+        if (plan.step_ns > other.step_ns + other.step_ns / 200)
+            fail_msg("seed %d: with %lld, without %lld", (int)seed, (long long)plan.step_ns, (long long)other.step_ns);
+        ah__predictor_fini(&world.predictor);
+    }
+    assert_true(gained >= worlds / 2);
+}
+
+static int selective(const struct ah_switches *switches)
+{
+    return switches->selective;
+}
+
+/* A device that is the slowest lane. */
+static void favour_selective(struct world *world)
+{
+    struct ah_costs *costs = &world->predictor.costs;
+    costs->ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] /= 8;
+    costs->ns[AH_ITEM_PREFETCH][AH_CLASS_BLOCK] /= 4;
+    costs->ns[AH_ITEM_OFFLOAD][AH_CLASS_BLOCK] /= 4;
+    world->profile.costs = *costs;
+}
+
+static void forbid_selective(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->selective = false;
+}
+
+static void blocks_recompute_selectively_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){304, 4, selective, favour_selective, forbid_selective});
+}
+
+static int leaving(const struct ah_switches *switches)
+{
+    return switches->offload_activations;
+}
+
+/* Recomputation that takes long beside a link that has time. */
+static void favour_activations(struct world *world)
+{
+    enum { BLOCK = AH_CLASS_BLOCK };
+    struct ah_costs *costs = &world->predictor.costs;
+    costs->ns[AH_ITEM_UPDATE_HOST][BLOCK] /= 4;
+    costs->recompute_ns[BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK];
+    costs->selective_ns[BLOCK] = costs->recompute_ns[BLOCK] / 2;
+    for (int i = 0; i < AH_KEEPING_COUNT; i++)
+        costs->in_ns[i] = costs->out_ns[i] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 2;
+    world->profile.costs = *costs;
+}
+
+static void forbid_activations(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->activations = false;
+}
+
+static void activations_leave_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){900, 12, leaving, favour_activations, forbid_activations});
+}
+
+static int sharing(const struct ah_switches *switches)
+{
+    return switches->share_ends;
+}
+
+/* Embedding and head that are as large as several blocks, and a host with time for them. */
+static void favour_sharing(struct world *world)
+{
+    struct ah_costs *costs = &world->predictor.costs;
+    struct ah_partition *partition = &world->fixture.partition;
+    for (int g = 0; g < partition->group_count; g += partition->layers + 1)
+        partition->groups[g].count = partition->groups[g].decayed = 8 * partition->groups[1].count;
+    costs->ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] /= 4;
+    world->profile.costs = *costs;
+}
+
+static void forbid_sharing(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->shares_ends = false;
+}
+
+static void ends_share_a_place_where_memory_is_short(void **state)
+{
+    (void)state;
+    gains(&(struct gain){1300, 8, sharing, favour_sharing, forbid_sharing});
+}
+
+static int whole(const struct ah_switches *switches)
+{
+    return switches->whole;
+}
+
+/* Half-precision parameters that take long to make, and a host too slow to make them instead. */
+static void favour_whole(struct world *world)
+{
+    enum { BLOCK = AH_CLASS_BLOCK };
+    struct ah_costs *costs = &world->predictor.costs;
+    world->fixture.partition.compute = AH_BF16;
+    costs->ns[AH_ITEM_CAST][BLOCK] = costs->ns[AH_ITEM_FORWARD][BLOCK] / 4;
+    costs->ns[AH_ITEM_UPDATE_HOST][BLOCK] += 8 * costs->ns[AH_ITEM_FORWARD][BLOCK];
+    world->profile.costs = *costs;
+}
+
+static void forbid_whole(struct world *world, struct ah_policy *policy)
+{
+    (void)world;
+    policy->whole = false;
+}
+
+static void blocks_stay_whole_where_there_is_room(void **state)
+{
+    (void)state;
+    gains(&(struct gain){1700, 2, whole, favour_whole, forbid_whole});
+}
+
+static int streaming(const struct ah_switches *switches)
+{
+    return switches->streamed;
+}
+
+/* Where a profile has no times of it nobody streams. */
+static void forbid_streams(struct world *world, struct ah_policy *policy)
+{
+    (void)policy;
+    world->predictor.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 0;
+}
+
+static void states_stream_where_the_host_is_slow(void **state)
+{
+    (void)state;
+    gains(&(struct gain){500, 3, streaming, world_favours_streams, forbid_streams});
+}
+
+AH_TEST_SUITE("plan/gains", cmocka_unit_test(blocks_recompute_selectively_where_memory_is_short),
+              cmocka_unit_test(activations_leave_where_memory_is_short),
+              cmocka_unit_test(ends_share_a_place_where_memory_is_short),
+              cmocka_unit_test(blocks_stay_whole_where_there_is_room),
+              cmocka_unit_test(states_stream_where_the_host_is_slow))

@@ -173,7 +173,9 @@ static int simulated(const struct settings *s)
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
                "c+selective-a,p,o/streamed,slots!finishing, *: order%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
-               strcmp(s->without, "sharing") == 0 ? ", s: shared" : strcmp(s->without, "whole") == 0 ? ", w: whole" : "");
+               strcmp(s->without, "sharing") == 0 ? ", s: shared"
+               : strcmp(s->without, "whole") == 0 ? ", w: whole"
+                                                  : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
             model_rows(&gains, models[m], s, hardware, optimizers[i]);

@@ -133,8 +133,8 @@ struct ah_switches {
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
     int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
     int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
-    int whole;              /* the last so many of the blocks optimized on the device keep parameters as they are used there
-                             * (all ranks' parts, half precision), which the others are given twice in every step */
+    int whole;              /* the last so many of the blocks optimized on the device keep parameters there as they are
+                             * used (all ranks' parts, half precision), which the others are given twice in a step */
     bool share_ends;        /* embedding and head have one place on the device for what each needs there, one after the
                              * other; where nothing of theirs stays there, and the head has parameters of its own */
 };
@@ -203,8 +203,8 @@ AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *
                          const struct ah_partition *partition, const struct ah_profile *profile,
                          const struct ah_budget *budget, const char *policy, const struct ah_note *note);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,finishing=N,order=N,spares=N,
- * selective=N,streamed=N,a=N,whole=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file): completed,
- * checked against the budget and predicted. */
+ * selective=N,streamed=N,a=N,whole=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file):
+ * completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 /* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */

@@ -134,7 +134,8 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
             "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_ends\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.streamed,
-            plan->switches.offload_activations, plan->switches.whole, plan->switches.slots, plan->switches.refetch_ahead,
+            plan->switches.offload_activations, plan->switches.whole, plan->switches.slots,
+            plan->switches.refetch_ahead,
             plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false", plan->switches.share_ends ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);

@@ -299,6 +299,34 @@ static void stale_and_unknown_are_refused(void **state)
     ah__predictor_fini(&world.predictor);
 }
 
+/* By hand, too, as many blocks stay whole as there is room for, unless it is said, and where there is a difference. */
+static void whole_blocks_are_filled_in(void **state)
+{
+    (void)state;
+    struct world world;
+    struct ah_plan plan;
+    struct ah_budget budget = {0};
+    world_init(&world, 78, 3, "autohete");
+    const struct ah_partition *partition = &world.fixture.partition;
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
+    assert_int_equal(plan.switches.whole, 0);
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=1,whole=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "--plan: whole=2: found fp32 on one rank");
+    world.fixture.partition.compute = AH_BF16;
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
+    assert_int_equal(plan.switches.whole, 2);
+    budget.device_bytes = plan.device_peak_bytes - 1;
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1,slots=3", partition, &world.profile, &budget, "autohete"));
+    assert_true(plan.switches.whole > 0 && plan.device_peak_bytes <= budget.device_bytes);
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1,slots=3,whole=1", partition, &world.profile, &budget, "autohete"));
+    assert_int_equal(plan.switches.whole, 1);
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete-paper"));
+    assert_int_equal(plan.switches.whole, 0);
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=2,whole=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "--plan: whole=2: found 2, expected at most layers-o=1");
+    ah__predictor_fini(&world.predictor);
+}
+
 /* Deep models are thinned: no plan drawn at random, with every switch open, is much better than the one chosen. */
 static void no_random_plan_of_a_deep_model_is_better(void **state)
 {
@@ -402,4 +430,5 @@ AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(search_equals_exhaustion_once_more), cmocka_unit_test(no_schedule_beats_the_bound),
               cmocka_unit_test(candidates_come_in_pieces_too),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
-              cmocka_unit_test(stale_and_unknown_are_refused))
+              cmocka_unit_test(stale_and_unknown_are_refused),
+              cmocka_unit_test(whole_blocks_are_filled_in))

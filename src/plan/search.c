@@ -218,7 +218,8 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
     return status;
 }
 
-/* What no plan can go below, streams or not: the compute lane's work where nothing is recomputed. */
+/* Where a search may stop: the compute lane's work with all on the device and nothing recomputed. What is updated on
+ * the host, or stays whole, takes less. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
     struct ah_plan resident = {.switches = {.layers = predictor->partition->layers,
@@ -246,7 +247,7 @@ struct ways {
     const struct ah_known *known;
     struct ah_trials *trials;
     struct ah_descents *descents;
-    int64_t floor_ns; /* no plan can beat it */
+    int64_t floor_ns; /* a plan that takes so much is good enough */
     int times;        /* as much is tried as by one who knows nothing */
 };
 

@@ -37,8 +37,8 @@ void ah_assert_fails(int status, int expected, const char *words, const char *ca
 #define assert_fails(call, expected, words) ah_assert_fails((call), (expected), (words), #call, __FILE__, __LINE__)
 
 /* Under a sanitizer, which slows everything many times, long loops of one kind take a sample; without one they are run
- * whole, the longest only where AUTOHETE_SOAK is set (ah_test_rounds), unless the build is to show that the samples pass
- * (-DAH_SAMPLE_TESTS=ON). */
+ * whole, the longest only where AUTOHETE_SOAK is set (ah_test_rounds), unless the build is to show that the samples
+ * pass (-DAH_SAMPLE_TESTS=ON). */
 #ifdef AH_TEST_TAKES_SAMPLES
 enum { AH_TEST_SAMPLED = 1 };
 #else

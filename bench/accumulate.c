@@ -20,7 +20,12 @@ struct row {
 
 /* Large in parameters and small in activations, as what needs offloading is: else a tenth of the memory would buy
  * recomputation, which no number of micro-batches hides. */
-static const struct bench model = {.layers = 16, .width = 768, .heads = 12, .vocab = 256, .batch = 1, .seq = 8,
+static const struct bench model = {.layers = 16,
+                                   .width = 768,
+                                   .heads = 12,
+                                   .vocab = 256,
+                                   .batch = 1,
+                                   .seq = 8,
                                    .dev = {.threads = 1, .host_threads = 1, .link_bytes_per_s = 4000000000}};
 
 /* The budget is a tenth of what `resident` takes for the same step. */

@@ -59,12 +59,11 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     const char *ordered = plan->switches.order ? ",order" : "";
     snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,slots=%d,tiles=%d%s", plan->switches.checkpoint,
              plan->switches.selective, plan->switches.offload_activations, plan->switches.offload_params,
-             plan->switches.offload_optimizer,
-             plan->switches.streamed, plan->switches.slots, plan->switches.tiles, ordered);
+             plan->switches.offload_optimizer, plan->switches.streamed, plan->switches.slots, plan->switches.tiles,
+             ordered);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-42s %9.2f %9.2f %+7.1f%% %+7.1f%%  %s\n", bench->layers, bench->width,
            (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
-           text, tally->predicted[i], tally->measured[i], 100 * error, 100 * beside,
-           peaks ? "exact" : "WRONG");
+           text, tally->predicted[i], tally->measured[i], 100 * error, 100 * beside, peaks ? "exact" : "WRONG");
     fflush(stdout);
 }
 

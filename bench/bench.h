@@ -9,12 +9,12 @@
 
 /* A GPT-2 of random tokens, up to its profile. */
 struct bench {
-    const char *device;   /* null: "cpu" */
-    enum ah_dtype dtype;  /* AH_F32 is 0 */
+    const char *device;  /* null: "cpu" */
+    enum ah_dtype dtype; /* AH_F32 is 0 */
     int layers, width, heads, vocab;
     int64_t batch, seq;
     int micro_batches; /* of `batch` sequences each, in a step; 0: one */
-    double clip; /* limit of the gradient norm; 0: none */
+    double clip;       /* limit of the gradient norm; 0: none */
     struct ah_dev_options dev;
     struct ah_model *model;
     struct ah_graph *graph;

@@ -54,8 +54,8 @@ static void place(struct block *b, enum block_tensor tensor, enum ah_dtype dtype
 static void activations_place(struct block *b)
 {
     static const int cols[BLOCK_TENSORS] = {
-        [X] = 1, [LN1] = 1, [QKV] = 3, [ATT] = 1, [PROJ] = 1, [LN2] = 1, [FC] = 4, [ACT] = 4, [OUT] = 1,
-        [D_OUT] = 1, [D_FC] = 4, [D_LN] = 1, [D_X] = 1, [D_ATT] = 1, [D_QKV] = 3,
+        [X] = 1,   [LN1] = 1,   [QKV] = 3,  [ATT] = 1,  [PROJ] = 1, [LN2] = 1,   [FC] = 4,    [ACT] = 4,
+        [OUT] = 1, [D_OUT] = 1, [D_FC] = 4, [D_LN] = 1, [D_X] = 1,  [D_ATT] = 1, [D_QKV] = 3,
     };
     static const enum block_tensor rows[] = {MEAN1, RSTD1, MEAN2, RSTD2};
     for (int i = 0; i < BLOCK_TENSORS; i++)

@@ -107,9 +107,8 @@ static void real_row(const struct bench *off, const struct bench *on, const char
     double none = (double)bench_median(ns[0], (size_t)rounds) / 1e6;
     double waiting = (double)bench_median(ns[1], (size_t)rounds) / 1e6;
     double overlapping = (double)bench_median(ns[2], (size_t)rounds) / 1e6;
-    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d spare sets\n",
-           spec, none,
-           waiting, 100 * (bench_quantile(waits, (size_t)rounds, 0.5) - 1),
+    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d spare sets\n", spec,
+           none, waiting, 100 * (bench_quantile(waits, (size_t)rounds, 0.5) - 1),
            100 * ((double)plan[1].step_ns / (double)plan[0].step_ns - 1), overlapping,
            100 * (bench_quantile(overlaps, (size_t)rounds, 0.5) - 1),
            100 * ((double)plan[2].step_ns / (double)plan[0].step_ns - 1), plan[2].switches.spares);
@@ -119,15 +118,19 @@ static void real_row(const struct bench *off, const struct bench *on, const char
 static void real_table(int rounds)
 {
     static const char *const specs[] = {"c=0,p=0,o=12", "c=0,p=6,o=12", "c=12,p=12,o=12", "c=6,p=4,o=8"};
-    struct bench off = {.layers = 12, .width = 512, .heads = 8, .vocab = 256, .batch = 2, .seq = 64,
+    struct bench off = {.layers = 12,
+                        .width = 512,
+                        .heads = 8,
+                        .vocab = 256,
+                        .batch = 2,
+                        .seq = 64,
                         .dev = {.threads = 1, .host_threads = 1, .link_bytes_per_s = 4000000000}};
     struct bench on = off;
     on.clip = 1e30; /* never exceeded */
     bench_open(&off);
     bench_open(&on);
     printf("\nfor real: 12 blocks of width 512, 2 x 64 tokens, link 4 GB/s, %d rounds of %d steps, nothing clipped\n",
-           rounds,
-           STEPS);
+           rounds, STEPS);
     bench_machine(stdout);
     printf("  %-16s %11s %11s %22s %11s\n", "plan", "no clipping", way_names[1], "", way_names[2]);
     for (size_t i = 0; i < AH_LENGTH(specs); i++)

@@ -206,8 +206,8 @@ static void run(struct measured *m, int64_t matrix, int64_t flush_bytes, int64_t
     m->matrix_flops = on_device_matrix_rate(d, m->block.dtype, matrix);
     m->copy_bytes = on_device_copy_rate(d);
     printf("%s, %s: products of %lld x %lld %s %.2f TFLOP/s, copies %.1f GB/s (read and written)\n", d->info.name,
-           d->info.model, (long long)matrix, (long long)matrix, ah__dtype_name(m->block.dtype),
-           m->matrix_flops * 1e-12, m->copy_bytes * 1e-9);
+           d->info.model, (long long)matrix, (long long)matrix, ah__dtype_name(m->block.dtype), m->matrix_flops * 1e-12,
+           m->copy_bytes * 1e-9);
     block_fill(&m->block, d->host);
     on_device_put(d, 0, m->block.bytes);
     printf("%lld x %lld tokens, %lld channels, %d heads, %lld ids\n", (long long)m->block.batch,
@@ -240,8 +240,12 @@ int main(int argc, char **argv)
     };
     static struct measured m;
     BENCH_OPTIONS(argc, argv, "How close a device comes to its own limits.", options);
-    m.block = (struct block){.batch = batch, .seq = seq, .channels = channels, .heads = heads,
-                             .vocabulary = vocabulary, .loss_seq = seq > 128 ? 128 : seq,
+    m.block = (struct block){.batch = batch,
+                             .seq = seq,
+                             .channels = channels,
+                             .heads = heads,
+                             .vocabulary = vocabulary,
+                             .loss_seq = seq > 128 ? 128 : seq,
                              .dtype = bench_dtype(dtype)};
     block_place(&m.block);
     on_device_open(&m.d, device, NULL, rounds);

@@ -259,8 +259,7 @@ int main(int argc, char **argv)
     printf("%-5s %8s %9s %9s %7s %7s %9s %8s %10s %9s %9s %6s\n", "model", "MB", "ms", "ms", "token", "GB/s", "ms",
            "token", "tokens/s", "GFLOP/s", "GFLOP/s", "share");
     while (bench_word(name, sizeof name, &models)) {
-        struct subject s = {.sizes = {.dev = {.threads = threads}},
-                            .prompt = prompt, .tokens = tokens};
+        struct subject s = {.sizes = {.dev = {.threads = threads}}, .prompt = prompt, .tokens = tokens};
         bench_model(&s.sizes, name);
         model_measure(name, &s, rounds, pool);
     }

@@ -29,8 +29,8 @@ int main(int argc, char **argv)
         ah__normal_fill(values + at, PIECE < count - at ? PIECE : count - at, 1, (uint64_t)at, 0.02);
     double drawn = bench_seconds() - begin, worked = (double)(clock() - before) / CLOCKS_PER_SEC;
     printf("%d million parameters on %d cores: %.3f s, %.3f s of processor time (%.2f ns each); filling the memory: "
-           "%.3f s; ratio %.1f\n", millions, ah__host_cores(NULL), drawn, worked, worked * 1e9 / (double)count, filled,
-           drawn / filled);
+           "%.3f s; ratio %.1f\n",
+           millions, ah__host_cores(NULL), drawn, worked, worked * 1e9 / (double)count, filled, drawn / filled);
     free(values);
     return 0;
 }

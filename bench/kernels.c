@@ -265,8 +265,8 @@ static void row_print(struct measured *b, const struct block_row *row)
     double rate = (product ? flops : call_bytes(&b->block, &call)) / time * 1e-9;
     const struct ah_shape *shape = &call.out[row->op == AH_OP_CROSS_ENTROPY].meta.shape;
     char text[64];
-    printf("  %-14s %-18s %9.3f ms %8.1f %-7s", ah__op_table[row->op]->name,
-           ah__shape_format(text, sizeof text, shape), time * 1e3, rate, product ? "GFLOP/s" : "GB/s");
+    printf("  %-14s %-18s %9.3f ms %8.1f %-7s", ah__op_table[row->op]->name, ah__shape_format(text, sizeof text, shape),
+           time * 1e3, rate, product ? "GFLOP/s" : "GB/s");
     limit_print(b, time, limit, reasons[row->op]);
     if (product && row->op != AH_OP_ATTENTION && row->op != AH_OP_ATTENTION_BWD) {
         double plain = plain_time(b, &call);
@@ -296,8 +296,12 @@ static double program_run(const struct measured *b, const struct block_row *rows
 
 static struct block block_of(int64_t batch, int64_t seq, int64_t loss_seq)
 {
-    struct block block = {.batch = batch, .seq = seq, .channels = CHANNELS, .vocabulary = VOCABULARY,
-                          .loss_seq = loss_seq, .heads = HEADS};
+    struct block block = {.batch = batch,
+                          .seq = seq,
+                          .channels = CHANNELS,
+                          .vocabulary = VOCABULARY,
+                          .loss_seq = loss_seq,
+                          .heads = HEADS};
     block_place(&block);
     return block;
 }
@@ -374,8 +378,8 @@ static void head_print(struct ah_pool *pool, int64_t seq, char *memory)
                               {AH_OP_CROSS_ENTROPY, attr, {logits, targets}, {loss, logits}},
                               {AH_OP_LINEAR_BWD_W, out_in, {logits, x}, {dweight}},
                               {AH_OP_LINEAR_BWD_X, out_in, {logits, weight}, {dx}}};
-    const struct ah_program programs[] = {{.count = (int)AH_LENGTH(apart), .calls = apart},
-                                          {.count = 1, .calls = &fused}, {.count = 1, .calls = &alone}};
+    const struct ah_program programs[] = {
+        {.count = (int)AH_LENGTH(apart), .calls = apart}, {.count = 1, .calls = &fused}, {.count = 1, .calls = &alone}};
     static const char *const names[] = {"by four operators", "linear_cross_entropy", "its loss alone"};
     double time[AH_LENGTH(programs)][HEAD_ROUNDS], middle[AH_LENGTH(programs)], flops = ah__call_flops(&fused);
     for (int round = 0; round < HEAD_ROUNDS; round++) /* in turn, so that a busy machine is busy for all */
@@ -453,8 +457,7 @@ static void optimizer_print(struct measured *b)
     struct ah_task half = adam, squares = {.as.sqnorm = {.g = memory, .out = &norm}}, short_squares = squares;
     half.as.adam.grad_dtype = short_squares.as.sqnorm.dtype = AH_BF16;
     half.as.adam.half = memory + 3 * (int64_t)HOST_COUNT + HOST_COUNT / 2;
-    struct ah_task cast = {
-        .as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
+    struct ah_task cast = {.as.cast = {.to = memory + 2 * (int64_t)HOST_COUNT, .from = memory, .to_dtype = AH_BF16}};
     struct host_row rows[] = {{"adam", ah__host_adam, adam, {16, 12}},
                               {"adam bf16 -> bf16", ah__host_adam, half, {14, 14}},
                               {"sqnorm", ah__host_sqnorm, squares, {4, 0}},

@@ -57,7 +57,7 @@ static void draw_machine(struct machine *machine)
 
 static void scale(int64_t ns[AH_CLASS_COUNT], double speed)
 {
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         ns[class] = ns[class] ? 1 + (int64_t)((double)ns[class] / speed) : 0;
 }
 
@@ -71,8 +71,8 @@ struct ready {
 /* In place, as the predictor borrows the profile; ah__predictor_fini() afterwards. */
 static void ready_make(struct ready *ready, const struct machine *machine)
 {
-    static const enum ah_item_kind of_link[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH, AH_ITEM_OFFLOAD, AH_ITEM_EVICT,
-                                                AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED};
+    static const enum ah_item_kind of_link[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH,   AH_ITEM_OFFLOAD,
+                                                AH_ITEM_EVICT,    AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED};
     static const enum ah_item_kind of_host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_AHEAD};
     static const enum ah_item_kind of_device[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
                                                   AH_ITEM_CAST};
@@ -136,8 +136,12 @@ static int64_t drawn_ns(const struct machine *machine, const struct ah_plan *fro
 static void least_find(struct machine *machine)
 {
     int layers = machine->partition->layers;
-    struct ah_switches on_host = {.layers = layers, .checkpoint = layers, .offload_params = layers - 1,
-                                  .offload_optimizer = layers, .embedding_on_host = true, .head_on_host = true,
+    struct ah_switches on_host = {.layers = layers,
+                                  .checkpoint = layers,
+                                  .offload_params = layers - 1,
+                                  .offload_optimizer = layers,
+                                  .embedding_on_host = true,
+                                  .head_on_host = true,
                                   .tiles = 1};
     struct ah_sched_config config;
     ah__sched_config_of(&config, &on_host, machine->partition, &ah__policy_autohete);
@@ -286,9 +290,9 @@ int main(int argc, char **argv)
            known ? "the plan of the lesser machine is known; " : "");
     for (int part = known ? MEMORIES : 0; part < PARTS; part++)
         printf("%-15s %5d machines, %4d searched, slower by more than 0.1%%: %4d, %d of them anomalies, at most "
-               "%+.2f%%; of these told: %d, at most %+.2f%%\n", parts[part], tally.tried[part], tally.searched[part],
-               tally.worse[part], tally.anomalies[part], 100 * tally.worst[part], tally.told[part],
-               100 * tally.worst_told[part]);
+               "%+.2f%%; of these told: %d, at most %+.2f%%\n",
+               parts[part], tally.tried[part], tally.searched[part], tally.worse[part], tally.anomalies[part],
+               100 * tally.worst[part], tally.told[part], 100 * tally.worst_told[part]);
     for (int i = 0; i <= layers; i++)
         subject_free(&subjects[i]);
     ah_hardware_free(hardware);

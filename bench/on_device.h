@@ -10,7 +10,7 @@ struct on_device {
     struct ah_dev_info info;
     int rounds; /* of which medians are taken */
     int64_t operand_bytes, flush_bytes, host_bytes;
-    char *region;    /* operands, then the workspace, then twice flush_bytes that are copied before each measured work,
+    char *region; /* operands, then the workspace, then twice flush_bytes that are copied before each measured work,
                       * so that it finds nothing in caches */
     char *workspace;
     char *flush, *host;

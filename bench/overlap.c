@@ -46,18 +46,27 @@ static void row(const struct bench *bench, const char *text, int rounds)
            fifo = (double)bench_median(median[1], (size_t)rounds);
     double contended_ns = fmax((double)plan[0].bound_ns, (double)plan[0].bound_contention_ns);
     printf("%-18s %8.2f %8.2f %7.2fx %8.2f %7.2f %7.2f %8.2f %7.2f %7.2f  %3.0f %3.0f %3.0f %3.0f\n", text,
-           autohete / 1e6, fifo / 1e6, bench_quantile(ratio, (size_t)rounds, 0.5),
-           (double)plan[0].bound_lane_ns / 1e6, (double)plan[0].bound_cycle_ns / 1e6,
-           (double)plan[0].bound_contention_ns / 1e6, (double)plan[0].step_ns / 1e6,
-           autohete / (double)plan[0].bound_ns, autohete / contended_ns, 100 * last.busy[0], 100 * last.busy[1],
-           100 * last.busy[2], 100 * last.busy[3]);
+           autohete / 1e6, fifo / 1e6, bench_quantile(ratio, (size_t)rounds, 0.5), (double)plan[0].bound_lane_ns / 1e6,
+           (double)plan[0].bound_cycle_ns / 1e6, (double)plan[0].bound_contention_ns / 1e6,
+           (double)plan[0].step_ns / 1e6, autohete / (double)plan[0].bound_ns, autohete / contended_ns,
+           100 * last.busy[0], 100 * last.busy[1], 100 * last.busy[2], 100 * last.busy[3]);
 }
 
 /* The link as the bottleneck, then the host optimizer: few tokens, a fast link. */
 static const struct bench machines[] = {
-    {.layers = 12, .width = 512, .heads = 8, .vocab = 256, .batch = 1, .seq = 32,
+    {.layers = 12,
+     .width = 512,
+     .heads = 8,
+     .vocab = 256,
+     .batch = 1,
+     .seq = 32,
      .dev = {.threads = 1, .host_threads = 1, .link_bytes_per_s = 4000000000}},
-    {.layers = 12, .width = 512, .heads = 8, .vocab = 256, .batch = 1, .seq = 4,
+    {.layers = 12,
+     .width = 512,
+     .heads = 8,
+     .vocab = 256,
+     .batch = 1,
+     .seq = 4,
      .dev = {.threads = 1, .host_threads = 1, .link_bytes_per_s = 12000000000}},
 };
 

@@ -13,8 +13,12 @@
 const int paper_ranks[PAPER_MACHINES] = {1, 4};
 const int64_t paper_batches[PAPER_BATCHES] = {4, 8, 16};
 const struct paper_variant paper_variants[PAPER_VARIANTS] = {
-    {"as the machine's file", 1, 1, 1}, {"device arithmetic -20%", 0.8, 1, 1}, {"device arithmetic +20%", 1.2, 1, 1},
-    {"link -20%", 1, 0.8, 1},           {"link +20%", 1, 1.2, 1},              {"host Adam -20%", 1, 1, 0.8},
+    {"as the machine's file", 1, 1, 1},
+    {"device arithmetic -20%", 0.8, 1, 1},
+    {"device arithmetic +20%", 1.2, 1, 1},
+    {"link -20%", 1, 0.8, 1},
+    {"link +20%", 1, 1.2, 1},
+    {"host Adam -20%", 1, 1, 0.8},
     {"host Adam +20%", 1, 1, 1.2},
 };
 
@@ -80,10 +84,9 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
     ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
                    cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.ranks,
                    (long long)cell->point.batch, (long long)cell->point.device_bytes,
-                   cell->point.world->rule == AH_MEMORY_PUBLISHED ? "published" : "ours",
-                   cell->point.world->optimizer, of->policy,
-                   of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint, plan->switches.offload_params,
-                   plan->switches.offload_optimizer, plan->switches.slots);
+                   cell->point.world->rule == AH_MEMORY_PUBLISHED ? "published" : "ours", cell->point.world->optimizer,
+                   of->policy, of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint,
+                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
     if (of->fits)
         ah__buf_printf(buf, "%.3f,%.3f,%.2f,%.2f,%.1f,", (double)plan->step_ns / 1e6, (double)plan->bound_ns / 1e6,
                        of->tflops_model, of->tflops_hardware, of->tokens_per_s);
@@ -98,11 +101,11 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
 static void save_csv(const char *path, const struct paper_cell *cells, size_t count)
 {
     struct ah_buf buf = {0};
-    ah__buf_printf(
-        &buf, "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,memory_rule,rates,policy,fits,"
-              "reason,c,p,o,slots,step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,"
-              "host_peak_bytes,"
-              "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
+    ah__buf_printf(&buf,
+                   "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,memory_rule,rates,policy,fits,"
+                   "reason,c,p,o,slots,step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,"
+                   "host_peak_bytes,"
+                   "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
     for (size_t i = 0; i < count; i++)
         for (int policy = 0; policy < PAPER_POLICIES; policy++)
             csv_row(&buf, &cells[i], policy);
@@ -155,16 +158,19 @@ static void save_models(const char *folder, int world, int machine, int batch)
 static void save_sweep(const char *folder, int world, const struct paper_sweep *sweep, bool memory)
 {
     char name[64], title[96], subtitle[224];
-    snprintf(name, sizeof name, "%s-%db-%s", memory ? "memory" : "batch", sweep->billions,
-             paper_worlds[world].tag);
+    snprintf(name, sizeof name, "%s-%db-%s", memory ? "memory" : "batch", sweep->billions, paper_worlds[world].tag);
     snprintf(title, sizeof title, "Throughput over %s, %dB model, one GPU", memory ? "device memory" : "batch size",
              sweep->billions);
-    snprintf(subtitle, sizeof subtitle, "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; %s; "
+    snprintf(subtitle, sizeof subtitle,
+             "simulated A100-40GB, PCIe 4.0, EPYC 7713, 440 GB; %s; %s; "
              "PS: priority scheduling",
              memory ? "batch 8" : "sequences of 1024 tokens", paper_worlds[world].name);
-    struct plot plot = {.title = title, .subtitle = subtitle,
-                        .x_label = memory ? "device memory, GiB" : "sequences in a batch", .y_label = "model TFLOPS",
-                        .x = sweep->x, .points = sweep->count};
+    struct plot plot = {.title = title,
+                        .subtitle = subtitle,
+                        .x_label = memory ? "device memory, GiB" : "sequences in a batch",
+                        .y_label = "model TFLOPS",
+                        .x = sweep->x,
+                        .points = sweep->count};
     save_figure(folder, name, sweep->cells, &plot);
 }
 

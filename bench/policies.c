@@ -190,8 +190,13 @@ static void given(struct tally *tally, const struct settings *s)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.budgets = "12G,16G,24G,40G", .dtype = "bf16", .rounds = 3, .steps = 16, .batch = 8,
-                         .seq = 1024, .seconds = 1 << 30};
+    struct settings s = {.budgets = "12G,16G,24G,40G",
+                         .dtype = "bf16",
+                         .rounds = 3,
+                         .steps = 16,
+                         .batch = 8,
+                         .seq = 1024,
+                         .seconds = 1 << 30};
     const struct bench_option options[] = {
         {"rounds", BENCH_COUNT, &s.rounds, "trainings under each policy, 16 at most"},
         {"steps", BENCH_COUNT, &s.steps, "of a training, of which the first three do not count"},

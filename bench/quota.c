@@ -27,8 +27,8 @@ struct table {
     const struct ah_hardware *hardware;
     struct ah_estimate_options estimate;
     enum ah_memory_rule rule;
-    int batch; /* of all ranks */
-    int64_t device_bytes; /* at most the machine's; 0: the machine's */
+    int batch;                         /* of all ranks */
+    int64_t device_bytes;              /* at most the machine's; 0: the machine's */
     double shorter[WAYS][MOST_MODELS]; /* at most, in % of today's step */
     size_t count;
 };
@@ -157,8 +157,8 @@ static void row(struct table *table, const char *name)
 static void table_print(struct table *table, const char *hardware, const char *models)
 {
     char name[32];
-    printf("\n%s, %d of its devices, memory %s, rates: %s, bf16, %d x %d tokens\n%-4s  %-25s  %9s",
-           hardware, table->estimate.ranks, table->rule == AH_MEMORY_PUBLISHED ? "as published" : "of the layout",
+    printf("\n%s, %d of its devices, memory %s, rates: %s, bf16, %d x %d tokens\n%-4s  %-25s  %9s", hardware,
+           table->estimate.ranks, table->rule == AH_MEMORY_PUBLISHED ? "as published" : "of the layout",
            table->estimate.optimizer, table->batch, SEQ, "", "today        c, p, o   S", "no model");
     for (int way = 0; way < WAYS; way++)
         printf("  %33s", way_names[way]);
@@ -194,8 +194,10 @@ int main(int argc, char **argv)
         char rate[32];
         const char *left = rates;
         while (bench_word(rate, sizeof rate, &left)) {
-            struct table table = {.hardware = hardware, .estimate = {.ranks = ranks, .optimizer = rate},
-                                  .rule = rule ? AH_MEMORY_PUBLISHED : AH_MEMORY_LAYOUT, .batch = batch,
+            struct table table = {.hardware = hardware,
+                                  .estimate = {.ranks = ranks, .optimizer = rate},
+                                  .rule = rule ? AH_MEMORY_PUBLISHED : AH_MEMORY_LAYOUT,
+                                  .batch = batch,
                                   .device_bytes = memory ? bench_bytes(memory) : 0};
             table_print(&table, name, models);
         }

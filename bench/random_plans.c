@@ -80,8 +80,8 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
     int whole = switches->whole, most = ah__plan_most_whole(switches, predictor);
     switches->whole = 0;
     ah__plan_measure(plan, predictor);
-    int64_t room = (budget->device_bytes - plan->device_peak_bytes) /
-                   ah__layout_slot_bytes(predictor->partition, switches);
+    int64_t room =
+        (budget->device_bytes - plan->device_peak_bytes) / ah__layout_slot_bytes(predictor->partition, switches);
     switches->whole = room < whole ? (int)room : whole;
     switches->whole = switches->whole > most ? most : switches->whole < 0 ? 0 : switches->whole;
     ah__plan_measure(plan, predictor);
@@ -91,8 +91,11 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
 struct ah_plan random_plans_search(const struct ah_predictor *predictor, const struct ah_budget *budget,
                                    const struct ah_plan *from, double seconds, int64_t *count)
 {
-    struct ah_plan best = {.switches = {.layers = predictor->partition->layers, .tiles = 1, .slots = 2,
-                                        .ranks = ah__predictor_ranks(predictor), .refetch_ahead = 1},
+    struct ah_plan best = {.switches = {.layers = predictor->partition->layers,
+                                        .tiles = 1,
+                                        .slots = 2,
+                                        .ranks = ah__predictor_ranks(predictor),
+                                        .refetch_ahead = 1},
                            .workspace_bytes = predictor->profile->workspace_bytes};
     double end = random_plans_now_s() + seconds;
     if (from) {

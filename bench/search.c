@@ -18,9 +18,8 @@ static void print_switches(const struct ah_plan *plan)
     const struct ah_switches *s = &plan->switches;
     printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,finishing=%d,"
            "order=%d,spares=%d,embedding=%s,head=%s%s",
-           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed,
-           s->offload_activations, s->slots, s->refetch_ahead, s->tiles,
-           s->overtaking, s->finishing, s->order, s->spares,
+           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed, s->offload_activations,
+           s->slots, s->refetch_ahead, s->tiles, s->overtaking, s->finishing, s->order, s->spares,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
            s->share_ends ? ",ends=shared" : "");
     if (s->whole > 0)
@@ -60,8 +59,7 @@ static void row(struct losses *losses, const char *name, struct ah_model *model,
     losses->percent[losses->count++ % AH_LENGTH(losses->percent)] = percent;
     losses->planning_s = planning > losses->planning_s ? planning : losses->planning_s;
     printf("%-4s %9.1f ms %9.1f ms %+6.2f%%  %6.3f s %6lld  %6lld", name, (double)chosen_ns / 1e6,
-           (double)best.step_ns / 1e6, percent, planning,
-           (long long)report.simulated, (long long)count);
+           (double)best.step_ns / 1e6, percent, planning, (long long)report.simulated, (long long)count);
     if (best.step_ns < chosen_ns) {
         print_switches(&chosen);
         printf("  <-");
@@ -99,7 +97,8 @@ static void table(const char *name, const struct ah_hardware *hardware, const st
     static const char *const models[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b"};
     struct losses losses = {.count = 0};
     printf("%s, %d of its devices, rates: %s, bf16, batch %d of 1024 tokens on each, clipping; %d s of random search "
-           "each\n", name, options->ranks, options->optimizer, BATCH, seconds);
+           "each\n",
+           name, options->ranks, options->optimizer, BATCH, seconds);
     printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
     for (size_t i = 0; !layers && i < AH_LENGTH(models); i++)
         if (!only || strcmp(only, models[i]) == 0)

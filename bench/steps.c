@@ -90,8 +90,12 @@ int main(int argc, char **argv)
     };
     BENCH_OPTIONS(argc, argv, "Steps of GPT-2s that are wholly on the device: time, TFLOP/s, MFU.", options);
     double begun = bench_seconds(), best = 0;
-    struct bench bench = {.device = device, .dtype = bench_dtype(dtype), .batch = batch, .seq = seq,
-                          .micro_batches = micro_batches, .clip = 1};
+    struct bench bench = {.device = device,
+                          .dtype = bench_dtype(dtype),
+                          .batch = batch,
+                          .seq = seq,
+                          .micro_batches = micro_batches,
+                          .clip = 1};
     char name[16], best_name[16] = "none";
     for (const char *list = models; bench_word(name, sizeof name, &list);)
         bench_model(&bench, name); /* a name that is none ends it here */

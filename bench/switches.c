@@ -29,9 +29,12 @@ static const struct {
     const char *name;
     size_t member; /* of the policy */
 } known[] = {
-    {"selective", offsetof(struct ah_policy, selective)}, {"streams", offsetof(struct ah_policy, streams)},
-    {"activations", offsetof(struct ah_policy, activations)}, {"sharing", offsetof(struct ah_policy, shares_ends)},
-    {"finishing", offsetof(struct ah_policy, finishes)}, {"order", offsetof(struct ah_policy, reorders)},
+    {"selective", offsetof(struct ah_policy, selective)},
+    {"streams", offsetof(struct ah_policy, streams)},
+    {"activations", offsetof(struct ah_policy, activations)},
+    {"sharing", offsetof(struct ah_policy, shares_ends)},
+    {"finishing", offsetof(struct ah_policy, finishes)},
+    {"order", offsetof(struct ah_policy, reorders)},
     {"whole", offsetof(struct ah_policy, whole)},
 };
 
@@ -113,8 +116,7 @@ static void note(const struct ah_partition *partition, const struct ah_profile *
     else if (strcmp(without, "activations") == 0)
         printf("     a block: forward and backward %.1f ms, recomputation %.1f, activations out %.1f, in %.1f\n",
                (double)both / 1e6, (double)profile->costs.recompute_ns[AH_CLASS_BLOCK] / 1e6,
-               (double)predictor.costs.out_ns[AH_KEEPS_ALL] / 1e6,
-               (double)predictor.costs.in_ns[AH_KEEPS_ALL] / 1e6);
+               (double)predictor.costs.out_ns[AH_KEEPS_ALL] / 1e6, (double)predictor.costs.in_ns[AH_KEEPS_ALL] / 1e6);
     else if (strcmp(without, "sharing") == 0)
         printf("     parameters of the embedding %.0f M, of a block %.0f M, of the head %.0f M\n",
                (double)partition->groups[0].elements / 1e6, (double)partition->groups[1].elements / 1e6,
@@ -159,10 +161,9 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
 
 static int simulated(const struct settings *s)
 {
-    static const char *const tied[] = {"2b",  "4b",  "6b",  "8b",  "10b", "12b",
-                                       "14b", "16b", "18b", "20b", "22b", NULL};
-    static const char *const untied[] = {"tinyllama-1.1b", "pythia-1.4b",  "mistral-7b", "qwen2.5-7b",
-                                         "llama-3.1-8b",   "qwen3-8b", NULL};
+    static const char *const tied[] = {"2b", "4b", "6b", "8b", "10b", "12b", "14b", "16b", "18b", "20b", "22b", NULL};
+    static const char *const untied[] = {"tinyllama-1.1b", "pythia-1.4b", "mistral-7b", "qwen2.5-7b",
+                                         "llama-3.1-8b",   "qwen3-8b",    NULL};
     const char *const one[] = {s->model, NULL};
     const char *const *models = s->model ? one : strcmp(s->without, "sharing") == 0 ? untied : tied;
     static const char *const optimizers[] = {"autohete", "deepspeed", "pytorch"};
@@ -232,7 +233,9 @@ static int trained_row(const struct bench *bench, const struct settings *s, int6
            100 * ((double)sides[0].plan.step_ns / (double)sides[1].plan.step_ns - 1),
            100 * ((double)without / (double)with - 1),
            100 * ((double)sides[0].least_ns / (double)sides[1].least_ns - 1),
-           !right ? "PEAK WRONG" : same ? "same bits" : "DIFFERENT");
+           !right ? "PEAK WRONG"
+           : same ? "same bits"
+                  : "DIFFERENT");
     fflush(stdout);
     return !same || !right;
 }
@@ -241,14 +244,18 @@ static int trained_row(const struct bench *bench, const struct settings *s, int6
 static int trained(const struct settings *s)
 {
     static const double shares[] = {0.08, 0.18, 0.28};
-    struct bench bench = {.device = "cpu", .layers = 12, .width = 256, .heads = 4, .vocab = 256, .batch = 4,
-                          .seq = 128};
+    struct bench bench = {
+        .device = "cpu", .layers = 12, .width = 256, .heads = 4, .vocab = 256, .batch = 4, .seq = 128};
     int64_t least, most, host;
     int wrong = 0;
     bench.dev = (struct ah_dev_options){.threads = 1, .host_threads = 1, .link_bytes_per_s = 2000000000};
     bench_open(&bench);
-    struct ah_switches small = {.layers = bench.layers, .checkpoint = bench.layers, .offload_params = bench.layers - 1,
-                                .offload_optimizer = bench.layers, .embedding_on_host = true, .head_on_host = true,
+    struct ah_switches small = {.layers = bench.layers,
+                                .checkpoint = bench.layers,
+                                .offload_params = bench.layers - 1,
+                                .offload_optimizer = bench.layers,
+                                .embedding_on_host = true,
+                                .head_on_host = true,
                                 .slots = 2};
     struct ah_switches large = {.layers = bench.layers, .slots = 1};
     ah__layout_bytes(&least, &host, bench.partition, &small, bench.profile->workspace_bytes);
@@ -274,9 +281,14 @@ static int trained(const struct settings *s)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.hardware = "a100-40g", .budgets = "12G,16G,24G,32G,40G", .without = "selective", .ranks = 1,
-                         .batch = 8, .seq = 1024,
-                         .rounds = 5, .steps = 16};
+    struct settings s = {.hardware = "a100-40g",
+                         .budgets = "12G,16G,24G,32G,40G",
+                         .without = "selective",
+                         .ranks = 1,
+                         .batch = 8,
+                         .seq = 1024,
+                         .rounds = 5,
+                         .steps = 16};
     const struct bench_option options[] = {
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
@@ -295,8 +307,10 @@ int main(int argc, char **argv)
     while (without < AH_LENGTH(known) && strcmp(s.without, known[without].name) != 0)
         without++;
     if (without == AH_LENGTH(known)) {
-        fprintf(stderr, "--without: found \"%s\", expected selective, streams, activations, sharing, finishing, order "
-                "or whole\n", s.without);
+        fprintf(stderr,
+                "--without: found \"%s\", expected selective, streams, activations, sharing, finishing, order "
+                "or whole\n",
+                s.without);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -93,8 +93,12 @@ static void budget_find(struct measured *m, int share)
 /* False: nothing fits. */
 static bool choose(struct measured *m)
 {
-    struct ah_threads_options options = {.partition = m->bench.partition, .device = "cpu", .budget = m->budget,
-                                         .plan = "auto", .policy = "autohete", .profile = {.cache = m->cache}};
+    struct ah_threads_options options = {.partition = m->bench.partition,
+                                         .device = "cpu",
+                                         .budget = m->budget,
+                                         .plan = "auto",
+                                         .policy = "autohete",
+                                         .profile = {.cache = m->cache}};
     int status = ah_threads_choose(&m->chosen, &options);
     if (status == AH_EBUDGET) {
         printf("\n%lld x %lld tokens: %s\n", (long long)m->bench.batch, (long long)m->bench.seq, ah_error());
@@ -141,8 +145,8 @@ static bool row_open(struct measured *m, const struct row *row)
     splits_find(m);
     for (int i = 0; i < m->count; i++)
         split_plan(&m->split[i], m);
-    m->split[m->count++] = (struct split){.threads = m->chosen.threads, .host_threads = m->chosen.host_threads,
-                                          .plan = m->chosen.plan, .fits = true};
+    m->split[m->count++] = (struct split){
+        .threads = m->chosen.threads, .host_threads = m->chosen.host_threads, .plan = m->chosen.plan, .fits = true};
     return true;
 }
 
@@ -195,7 +199,10 @@ static void split_print(const struct measured *m, struct split *split, int round
     int64_t ns = bench_median(split->median_ns, (size_t)rounds);
     printf("%3d + %-3d %3d %3d %3d %9.1f %9.1f %9.0f %9.0f  %s\n", split->threads, split->host_threads, s->checkpoint,
            s->offload_params, s->offload_optimizer, (double)split->plan.step_ns / 1e6, (double)ns / 1e6,
-           rate(m, split->plan.step_ns), rate(m, ns), is_auto ? "auto" : is_chosen(m, split) ? "chosen" : "");
+           rate(m, split->plan.step_ns), rate(m, ns),
+           is_auto               ? "auto"
+           : is_chosen(m, split) ? "chosen"
+                                 : "");
 }
 
 /* 1 when bits differ. */
@@ -258,7 +265,8 @@ int main(int argc, char **argv)
     steps = bench_least(steps, MOST_STEPS);
     bench_machine(stdout);
     printf("%s in fp32, clipping, link as fast as it goes; %d rounds of %d steps in turn, medians; compute + host "
-           "threads\n", model, rounds, steps);
+           "threads\n",
+           model, rounds, steps);
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         measured = (struct measured){.bench = {.clip = 1}};
         bench_model(&measured.bench, model);

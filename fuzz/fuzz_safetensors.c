@@ -1,6 +1,6 @@
 /* Any bytes as a safetensors file: refused, or every tensor's bytes can be read. */
-#include "fuzz.h"
 #include "base/hash.h"
+#include "fuzz.h"
 #include "io/safetensors.h"
 
 int FUZZ_TARGET(const uint8_t *data, size_t size)

@@ -73,8 +73,8 @@ const char *ah_test_folder(void)
 
 /* What localedef makes of LC_NUMERIC with decimal_point "," and neither grouping nor a separator. */
 static const unsigned char comma_numeric[] = {
-    0x14, 0x11, 0x03, 0x20, 6, 0, 0, 0, 0x20, 0, 0, 0, 0x22, 0, 0, 0, 0x23, 0, 0, 0, 0x24, 0, 0, 0, 0x28,
-    0,    0,    0,    0x2c, 0, 0, 0, 0x2c, 0, 0, 0, 0x2c, 0, 0, 0,    0,    0, 0, 0, 'U',  'T', 'F', '-', '8', 0};
+    0x14, 0x11, 0x03, 0x20, 6, 0, 0, 0,    0x20, 0, 0, 0,    0x22, 0, 0, 0, 0x23, 0, 0, 0,   0x24, 0,   0,   0,   0x28,
+    0,    0,    0,    0x2c, 0, 0, 0, 0x2c, 0,    0, 0, 0x2c, 0,    0, 0, 0, 0,    0, 0, 'U', 'T',  'F', '-', '8', 0};
 
 void ah_test_comma(bool on)
 {

@@ -24,7 +24,10 @@ void ah_suite_add(struct ah_suite *suite);
 #define AH_TEST_SUITE(suite_name, ...)                                                                                 \
     static const struct CMUnitTest suite_tests[] = {__VA_ARGS__};                                                      \
     static struct ah_suite suite = {suite_name, suite_tests, sizeof suite_tests / sizeof suite_tests[0], 0};           \
-    __attribute__((constructor)) static void suite_register(void) { ah_suite_add(&suite); }
+    __attribute__((constructor)) static void suite_register(void)                                                      \
+    {                                                                                                                  \
+        ah_suite_add(&suite);                                                                                          \
+    }
 
 /* The call must succeed; else the test fails with ah_error(). */
 #define assert_ok(call)                                                                                                \

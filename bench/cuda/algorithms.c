@@ -39,12 +39,36 @@ static void check(cudaError_t error, const char *what)
 static int linear_add(struct product *out, const char *name, enum ah_dtype dtype, int64_t tokens, int64_t in,
                       int64_t to)
 {
-    const struct ah_cuda_gemm_shape forward = {.epilogue = AH_CUDA_BIAS, .dtype = dtype, .c_dtype = dtype, .m = tokens,
-                                               .n = to, .k = in, .lda = in, .ldb = to, .ldc = to, .align_bytes = 16};
-    const struct ah_cuda_gemm_shape dx = {.trans_b = true, .dtype = dtype, .c_dtype = dtype, .m = tokens, .n = in,
-                                          .k = to, .lda = to, .ldb = to, .ldc = in, .align_bytes = 16};
-    const struct ah_cuda_gemm_shape dw = {.trans_a = true, .dtype = dtype, .c_dtype = AH_F32, .m = in, .n = to,
-                                          .k = tokens, .lda = in, .ldb = to, .ldc = to, .align_bytes = 16};
+    const struct ah_cuda_gemm_shape forward = {.epilogue = AH_CUDA_BIAS,
+                                               .dtype = dtype,
+                                               .c_dtype = dtype,
+                                               .m = tokens,
+                                               .n = to,
+                                               .k = in,
+                                               .lda = in,
+                                               .ldb = to,
+                                               .ldc = to,
+                                               .align_bytes = 16};
+    const struct ah_cuda_gemm_shape dx = {.trans_b = true,
+                                          .dtype = dtype,
+                                          .c_dtype = dtype,
+                                          .m = tokens,
+                                          .n = in,
+                                          .k = to,
+                                          .lda = to,
+                                          .ldb = to,
+                                          .ldc = in,
+                                          .align_bytes = 16};
+    const struct ah_cuda_gemm_shape dw = {.trans_a = true,
+                                          .dtype = dtype,
+                                          .c_dtype = AH_F32,
+                                          .m = in,
+                                          .n = to,
+                                          .k = tokens,
+                                          .lda = in,
+                                          .ldb = to,
+                                          .ldc = to,
+                                          .align_bytes = 16};
     out[0] = (struct product){name, forward};
     out[1] = (struct product){name, dx};
     out[2] = (struct product){name, dw};
@@ -57,9 +81,17 @@ static int products_of(struct product *out, enum ah_dtype dtype, int64_t tokens,
     count += linear_add(out + count, "proj", dtype, tokens, channels, channels);
     count += linear_add(out + count, "fc", dtype, tokens, channels, 4 * channels);
     count += linear_add(out + count, "out", dtype, tokens, 4 * channels, channels);
-    out[count++] = (struct product){"logits", {.trans_b = true, .dtype = dtype, .c_dtype = dtype, .m = tokens,
-                                               .n = vocabulary, .k = channels, .lda = channels, .ldb = channels,
-                                               .ldc = vocabulary, .align_bytes = 16}};
+    out[count++] = (struct product){"logits",
+                                    {.trans_b = true,
+                                     .dtype = dtype,
+                                     .c_dtype = dtype,
+                                     .m = tokens,
+                                     .n = vocabulary,
+                                     .k = channels,
+                                     .lda = channels,
+                                     .ldb = channels,
+                                     .ldc = vocabulary,
+                                     .align_bytes = 16}};
     return count;
 }
 
@@ -177,8 +209,10 @@ static double product_print(struct state *s, const struct product *product)
     for (int i = 1; i < count; i++)
         best = median[i] < median[best] ? i : best;
     printf("%-7s %-3s %7lld %7lld %7lld %10.2f %10.2f %7.1f%% %5d of %2d\n", product->name,
-           p->trans_a ? "dw" : p->epilogue == AH_CUDA_BIAS || *product->name == 'l' ? "y" : "dx", (long long)p->m,
-           (long long)p->n, (long long)p->k, flops / median[0] * 1e-12, flops / median[best] * 1e-12,
+           p->trans_a                                             ? "dw"
+           : p->epilogue == AH_CUDA_BIAS || *product->name == 'l' ? "y"
+                                                                  : "dx",
+           (long long)p->m, (long long)p->n, (long long)p->k, flops / median[0] * 1e-12, flops / median[best] * 1e-12,
            100 * median[best] / median[0], best + 1, count);
     fflush(stdout);
     ah__cuda_gemm_fini(&gemm, &s->cuda);

@@ -43,8 +43,9 @@ void paper_claim_above_one(struct ah_buf *buf, const char *what, double found)
 
 void paper_claim_runs_out(struct ah_buf *buf, const char *what, double part)
 {
-    ah__buf_printf(buf, part > 1 ? "- **%s**: host memory runs out, as in the paper (%.1f%% of it are needed).\n"
-                                 : "- **%s**: host memory is enough, unlike in the paper (%.1f%% of it are needed).\n",
+    ah__buf_printf(buf,
+                   part > 1 ? "- **%s**: host memory runs out, as in the paper (%.1f%% of it are needed).\n"
+                            : "- **%s**: host memory is enough, unlike in the paper (%.1f%% of it are needed).\n",
                    what, 100 * part);
 }
 

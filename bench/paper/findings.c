@@ -2,15 +2,14 @@
 
 #include <math.h>
 
-const struct paper_reported paper_reported[PAPER_MACHINES][PAPER_POLICIES] = {
-    {[PAPER_ZERO] = {1.85, 2.08},
-     [PAPER_PATRICKSTAR] = {1.63, 1.91},
-     [PAPER_STRONGHOLD] = {1.32, 1.41},
-     [PAPER_FIFO] = {1.16, 1.24}},
-    {[PAPER_ZERO] = {2.23, 2.67},
-     [PAPER_PATRICKSTAR] = {1.65, 1.79},
-     [PAPER_STRONGHOLD] = {1.44, 1.52},
-     [PAPER_FIFO] = {1.21, 1.30}}};
+const struct paper_reported paper_reported[PAPER_MACHINES][PAPER_POLICIES] = {{[PAPER_ZERO] = {1.85, 2.08},
+                                                                               [PAPER_PATRICKSTAR] = {1.63, 1.91},
+                                                                               [PAPER_STRONGHOLD] = {1.32, 1.41},
+                                                                               [PAPER_FIFO] = {1.16, 1.24}},
+                                                                              {[PAPER_ZERO] = {2.23, 2.67},
+                                                                               [PAPER_PATRICKSTAR] = {1.65, 1.79},
+                                                                               [PAPER_STRONGHOLD] = {1.44, 1.52},
+                                                                               [PAPER_FIFO] = {1.21, 1.30}}};
 
 void paper_spread_add(struct paper_spread *spread, double ratio)
 {

@@ -28,8 +28,8 @@ const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22
 
 struct paper_point paper_point(int billions, int ranks, int64_t batch, const struct paper_world *world)
 {
-    return (struct paper_point){.billions = billions, .ranks = ranks, .batch = batch, .world = world,
-                                .compute = 1, .link = 1, .host = 1};
+    return (struct paper_point){
+        .billions = billions, .ranks = ranks, .batch = batch, .world = world, .compute = 1, .link = 1, .host = 1};
 }
 
 /* The kinds whose time each rate divides. */
@@ -101,9 +101,8 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);
-    struct ah_budget budget = {.device_bytes = info.device_bytes,
-                               .host_bytes = info.host_bytes / point->ranks,
-                               .rule = point->world->rule};
+    struct ah_budget budget = {
+        .device_bytes = info.device_bytes, .host_bytes = info.host_bytes / point->ranks, .rule = point->world->rule};
     if (point->device_bytes && point->device_bytes < budget.device_bytes)
         budget.device_bytes = point->device_bytes;
     *out = (struct paper_cell){.point = *point};

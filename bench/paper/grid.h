@@ -52,8 +52,8 @@ struct paper_cell {
     struct paper_point point;
     int layers;
     int64_t params, hidden;
-    int64_t host_bytes;        /* the budget of one rank */
-    double adam_params_per_s;  /* of the whole host */
+    int64_t host_bytes;       /* the budget of one rank */
+    double adam_params_per_s; /* of the whole host */
     struct ah_evaluation of[PAPER_POLICIES];
     double same_plan; /* step of autohete's plan run without priorities / its step; NaN when it does not fit */
 };

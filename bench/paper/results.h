@@ -4,13 +4,7 @@
 
 #include "paper/grid.h"
 
-enum {
-    PAPER_MACHINES = 2,
-    PAPER_BATCHES = 3,
-    PAPER_SWEPT = 2,
-    PAPER_STEPS = 16,
-    PAPER_VARIANTS = 7
-};
+enum { PAPER_MACHINES = 2, PAPER_BATCHES = 3, PAPER_SWEPT = 2, PAPER_STEPS = 16, PAPER_VARIANTS = 7 };
 extern const int paper_ranks[PAPER_MACHINES];
 extern const int64_t paper_batches[PAPER_BATCHES];
 

@@ -46,7 +46,7 @@ enum ah_status {
 #define AH_STATUS_ENUM(name, value, input, text) name = value,
     AH_STATUS_TABLE(AH_STATUS_ENUM)
 #undef AH_STATUS_ENUM
-    AH_STATUS_LAST = AH_ESTOP /* no comma before the brace, for old C++ */
+        AH_STATUS_LAST = AH_ESTOP /* no comma before the brace, for old C++ */
 };
 
 /* The message of the last failure on this thread: one line, no newline, valid until the next failure on this thread. */

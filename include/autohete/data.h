@@ -12,11 +12,11 @@ struct ah_data_options {
     const char *model_path;    /* whose tokenizer and vocabulary: JSON, or a folder with config.json */
     const char *const *inputs; /* files of text or JSON lines ({"text": ..}) and folders of them, packed or not */
     size_t input_count;
-    const char *format;        /* "auto" (default), "text", "jsonl" */
-    const char *out;           /* the token file; one that is there is replaced when the new one is complete */
-    uint64_t seed;             /* of the documents' order; default 1 */
-    double val_share;          /* of the tokens, whole documents at the end, for validation: 0 to 0.5; default 0.1 */
-    const volatile int *stop;  /* nonzero: AH_ESTOP, nothing is written; may be null */
+    const char *format;       /* "auto" (default), "text", "jsonl" */
+    const char *out;          /* the token file; one that is there is replaced when the new one is complete */
+    uint64_t seed;            /* of the documents' order; default 1 */
+    double val_share;         /* of the tokens, whole documents at the end, for validation: 0 to 0.5; default 0.1 */
+    const volatile int *stop; /* nonzero: AH_ESTOP, nothing is written; may be null */
 };
 
 /* Defaults; null pointers. To be called before any field is set. */
@@ -26,9 +26,9 @@ struct ah_data_result {
     int64_t documents, val_documents; /* in all; for validation: 0 where there is one document and it was cut */
     int64_t tokens, val_tokens;       /* ends of documents are tokens */
     int64_t bytes_read, bytes_written;
-    int64_t params, vocab_size;       /* of the model */
-    int token_bits;                   /* 16 or 32 */
-    const char *tokenizer;            /* the name of its kind */
+    int64_t params, vocab_size; /* of the model */
+    int token_bits;             /* 16 or 32 */
+    const char *tokenizer;      /* the name of its kind */
 };
 
 /* Writes a token file in llm.c's layout: documents in a shuffled order, each with its end behind it (what the tokenizer

@@ -36,17 +36,17 @@ AH_API const char *ah_tokenizer_token(const struct ah_tokenizer *tokenizer, int3
 /* ---- generation -------------------------------------------------------------------------------------------------- */
 
 struct ah_generate_options {
-    const char *model_dir; /* a checkpoint, a training's folder (its newest), or one with config.json and weights */
-    const char *prompt;    /* text; null or empty: what a text begins with, or a newline */
-    int64_t tokens;        /* how many to add at most; the model's end of text ends it too */
-    double temperature;    /* 0: the likeliest */
-    int top_k;             /* 0: all */
-    double top_p;          /* the likeliest that together have this probability; 0 or 1: all */
-    double min_p;          /* those at least this share as likely as the likeliest; 0: all */
+    const char *model_dir;     /* a checkpoint, a training's folder (its newest), or one with config.json and weights */
+    const char *prompt;        /* text; null or empty: what a text begins with, or a newline */
+    int64_t tokens;            /* how many to add at most; the model's end of text ends it too */
+    double temperature;        /* 0: the likeliest */
+    int top_k;                 /* 0: all */
+    double top_p;              /* the likeliest that together have this probability; 0 or 1: all */
+    double min_p;              /* those at least this share as likely as the likeliest; 0: all */
     double repetition_penalty; /* logits of tokens said before: divided by it, negative ones multiplied; 0 or 1: not */
     uint64_t seed;
-    const char *device;    /* as for ah_dev_open; default "auto" */
-    int threads;           /* of the CPU; 0: one per core */
+    const char *device; /* as for ah_dev_open; default "auto" */
+    int threads;        /* of the CPU; 0: one per core */
     /* Each new token with the characters that it completes, maybe none, and none of special tokens; valid during the
      * call, may hold zero bytes. Nonzero stops. At the end, token -1 tells what was held back of a character that never
      * came whole. */

@@ -89,10 +89,10 @@ AH_API struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, stru
 AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims);
 /* The same with what models do otherwise. */
 struct ah_rotary_options {
-    bool by_head;     /* x [B, T, 3C] as for ah_graph_attention_with(): q and k rotate, v stays */
-    float factor;     /* wavelengths are multiplied by it; 0: by nothing */
-    float low, high;  /* with high above 0 those waves only that fit `original` positions less than `high` times, and */
-    int original;     /* in full only where less than `low` times (Llama 3's scaling) */
+    bool by_head;    /* x [B, T, 3C] as for ah_graph_attention_with(): q and k rotate, v stays */
+    float factor;    /* wavelengths are multiplied by it; 0: by nothing */
+    float low, high; /* with high above 0 those waves only that fit `original` positions less than `high` times, and */
+    int original;    /* in full only where less than `low` times (Llama 3's scaling) */
 };
 AH_API struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta,
                                              int dims, const struct ah_rotary_options *options);
@@ -155,7 +155,7 @@ struct ah_model_def {
     const char *dropout_key;
     /* Up to and with ah_graph_finish(). */
     int (*record)(struct ah_graph *graph, int64_t batch, int64_t seq, void *context);
-    void *context;      /* handed to record; must outlive the model */
+    void *context; /* handed to record; must outlive the model */
 };
 
 /* From JSON with Hugging Face's config keys (docs/models.md has the families), or from a folder that holds config.json.

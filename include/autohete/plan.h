@@ -47,11 +47,11 @@ AH_API const char *ah_lane_name(enum ah_lane lane);
 enum { AH_THREADS_AUTO = -1 };
 
 struct ah_dev_options {
-    int ordinal;             /* which one where there are several, counted from 0; "cuda:1" sets it */
-    int threads;             /* device compute threads; 0: one per core. A GPU has none */
-    int host_threads;        /* host optimizer threads; 0: 1, beside a GPU all cores but one */
+    int ordinal;              /* which one where there are several, counted from 0; "cuda:1" sets it */
+    int threads;              /* device compute threads; 0: one per core. A GPU has none */
+    int host_threads;         /* host optimizer threads; 0: 1, beside a GPU all cores but one */
     int64_t link_bytes_per_s; /* throttle of each copy direction; 0: as fast as it goes. A GPU's cannot be throttled */
-    uint64_t jitter_seed;    /* nonzero: random delays on every lane (for tests of exactness) */
+    uint64_t jitter_seed;     /* nonzero: random delays on every lane (for tests of exactness) */
 };
 
 /* "cpu", or NAME for a device in a shared object libautohete-NAME.so, which is looked for in the folder that the
@@ -65,15 +65,15 @@ AH_API void ah_dev_close(struct ah_dev *dev);
 
 /* What a device is. */
 struct ah_device {
-    char name[32];          /* as ah_dev_open takes it: "cpu", "cuda:0" */
-    char model[96];         /* what the hardware is called; "": unknown */
-    int units;              /* what computes at once: the CPU's threads, a GPU's multiprocessors */
-    int host_threads;       /* of the host optimizer beside it */
-    int64_t memory_bytes;   /* its own, altogether */
-    int64_t free_bytes;     /* the most a training may have of it now */
-    char link[32];          /* how it is connected, "PCIe 32.0 GT/s x16"; "": nothing to say */
+    char name[32];                            /* as ah_dev_open takes it: "cpu", "cuda:0" */
+    char model[96];                           /* what the hardware is called; "": unknown */
+    int units;                                /* what computes at once: the CPU's threads, a GPU's multiprocessors */
+    int host_threads;                         /* of the host optimizer beside it */
+    int64_t memory_bytes;                     /* its own, altogether */
+    int64_t free_bytes;                       /* the most a training may have of it now */
+    char link[32];                            /* how it is connected, "PCIe 32.0 GT/s x16"; "": nothing to say */
     int64_t h2d_bytes_per_s, d2h_bytes_per_s; /* measured, alone; 0: not asked for */
-    char why[256];          /* why it cannot be used; of a device that "auto" opened: why a GPU that is there was passed
+    char why[256]; /* why it cannot be used; of a device that "auto" opened: why a GPU that is there was passed
                              * over; else "" */
 };
 /* Of an open device, without its link's speed. */
@@ -88,9 +88,9 @@ struct ah_profile;
 /* Times one block, embedding, head, Adam, copies and how lanes slow each other on the device; never the whole model. */
 AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
 struct ah_profile_options {
-    const char *cache;         /* a folder that keeps profiles between programs, made when needed; null: none */
-    bool renew;                /* measure even where one is kept, and keep the new one */
-    const volatile int *stop;  /* nonzero (set from a signal handler): AH_ESTOP; may be null */
+    const char *cache;        /* a folder that keeps profiles between programs, made when needed; null: none */
+    bool renew;               /* measure even where one is kept, and keep the new one */
+    const volatile int *stop; /* nonzero (set from a signal handler): AH_ESTOP; may be null */
 };
 /* As ah_profile_measure; or the profile that the cache has of the same partition, device, threads, link, machine and
  * builds of all libraries: then *kept_s (may be null) is its age in seconds, else -1. What is damaged there is measured
@@ -133,27 +133,27 @@ struct ah_switches {
     int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
     int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
     int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
-    int whole;              /* the last so many of the blocks optimized on the device keep parameters there as they are
+    int whole;               /* the last so many of the blocks optimized on the device keep parameters there as they are
                              * used (all ranks' parts, half precision), which the others are given twice in a step */
-    bool share_ends;        /* embedding and head have one place on the device for what each needs there, one after the
+    bool share_ends;         /* embedding and head have one place on the device for what each needs there, one after the
                              * other; where nothing of theirs stays there, and the head has parameters of its own */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
 struct ah_plan {
     struct ah_switches switches;
-    int64_t workspace_bytes;   /* scratch that the device asked for, inside its memory */
-    int64_t device_peak_bytes; /* predicted, exact */
-    int64_t host_peak_bytes;   /* predicted, exact */
-    int64_t step_ns;           /* predicted by the simulator, steady state */
-    int64_t bound_ns;          /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
-    int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
-    int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
-    enum ah_lane bound_lane;   /* the busiest lane */
+    int64_t workspace_bytes;     /* scratch that the device asked for, inside its memory */
+    int64_t device_peak_bytes;   /* predicted, exact */
+    int64_t host_peak_bytes;     /* predicted, exact */
+    int64_t step_ns;             /* predicted by the simulator, steady state */
+    int64_t bound_ns;            /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
+    int64_t bound_lane_ns;       /* the busiest lane's total per iteration */
+    int64_t bound_cycle_ns;      /* the longest dependency cycle between iterations */
+    enum ah_lane bound_lane;     /* the busiest lane */
     int64_t bound_contention_ns; /* nor while lanes slow each other down as measured; 0: nobody asked */
-    int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
-    char policy[24];           /* one of ah_policy_names() */
-    uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
+    int64_t resident_ns;         /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
+    char policy[24];             /* one of ah_policy_names() */
+    uint64_t signature; /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
 
 /* How bytes are counted: as a plan's layout places them, or as published systems need them on PyTorch, for comparisons
@@ -227,7 +227,7 @@ struct ah_micro_batch_options {
     struct ah_step_options step; /* micro_batches follows from the size and is not read */
     struct ah_dev *dev;          /* times are measured on it */
     struct ah_budget budget;
-    const char *plan;            /* "auto", or as for ah_plan_parse */
+    const char *plan; /* "auto", or as for ah_plan_parse */
     const char *policy;
     struct ah_profile_options profile;
 };
@@ -265,7 +265,7 @@ struct ah_threads_options {
 /* A split and everything made for it. */
 struct ah_threads {
     int threads, host_threads;
-    int tried;              /* splits, this one included */
+    int tried; /* splits, this one included */
     struct ah_dev *dev;
     struct ah_profile *profile;
     int64_t profile_kept_s; /* as for ah_profile_measure_with */
@@ -302,12 +302,12 @@ AH_API int ah_timeline_save_svg(const struct ah_timeline *predicted, const struc
 
 struct ah_hardware;
 struct ah_hardware_info {
-    const char *name;         /* "a100-40g" */
+    const char *name; /* "a100-40g" */
     const char *description;
-    int devices;              /* in the machine */
-    int64_t device_bytes;     /* of one device, usable */
-    int64_t host_bytes;       /* shared by all ranks */
-    double peak_flops_per_s;  /* dense, of one device, in the dtype of the profile (bf16/fp16) */
+    int devices;             /* in the machine */
+    int64_t device_bytes;    /* of one device, usable */
+    int64_t host_bytes;      /* shared by all ranks */
+    double peak_flops_per_s; /* dense, of one device, in the dtype of the profile (bf16/fp16) */
 };
 
 /* From a file, or by name from the folders `hardware/` beside the program, in the current folder and in the installed
@@ -320,7 +320,7 @@ AH_API void ah_hardware_get(struct ah_hardware_info *out, const struct ah_hardwa
 AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
 
 struct ah_estimate_options {
-    int ranks;             /* 1 .. devices */
+    int ranks; /* 1 .. devices */
     /* Whose rates: "autohete" (also null: ours, host Adam at DRAM bandwidth), "deepspeed" (host Adam as DeepSpeed
      * documents it), "pytorch" (device and host as published of PyTorch systems; the hardware must know them). */
     const char *optimizer;
@@ -332,7 +332,7 @@ AH_API int ah_profile_estimate(struct ah_profile **out, const struct ah_partitio
 
 /* What a profile does not know of the machine it was measured on. */
 struct ah_hardware_facts {
-    const char *name, *date; /* "2026-11-22" */
+    const char *name, *date;          /* "2026-11-22" */
     int64_t device_bytes, host_bytes; /* usable */
     int cores;
 };
@@ -347,12 +347,12 @@ AH_API int ah_profile_save_hardware(const struct ah_profile *profile, const stru
 struct ah_evaluation {
     char policy[24];
     bool fits;
-    char reason[160];       /* why not: what runs out, and by how much; "" when it fits */
-    int64_t over_bytes;     /* by how much its smallest plan exceeds the budget; 0 when it fits */
-    struct ah_plan plan;    /* the fastest that fits, else the smallest */
-    double tflops_model;    /* model flops (forward + backward, no recomputation) per second and rank / 1e12 */
-    double tflops_hardware; /* the same with recomputation counted */
-    double tokens_per_s;    /* of all ranks */
+    char reason[160];                /* why not: what runs out, and by how much; "" when it fits */
+    int64_t over_bytes;              /* by how much its smallest plan exceeds the budget; 0 when it fits */
+    struct ah_plan plan;             /* the fastest that fits, else the smallest */
+    double tflops_model;             /* model flops (forward + backward, no recomputation) per second and rank / 1e12 */
+    double tflops_hardware;          /* the same with recomputation counted */
+    double tokens_per_s;             /* of all ranks */
     double lane_busy[AH_LANE_COUNT]; /* fraction of a steady step */
 };
 AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition,

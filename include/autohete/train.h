@@ -28,67 +28,67 @@ struct ah_step {
 
 /* What is trained on what. */
 struct ah_train_facts {
-    const char *model;                        /* its definition's name */
+    const char *model; /* its definition's name */
     int layers;
-    bool text, held_out;                      /* the data are no token file; validation is no part of training */
+    bool text, held_out; /* the data are no token file; validation is no part of training */
     int64_t params, vocab_size, tokens, train_tokens, val_tokens;
-    int64_t batch, seq, first_step, steps;    /* first_step of this call; steps in all */
-    double epochs;                            /* that all steps are, of the training part */
+    int64_t batch, seq, first_step, steps; /* first_step of this call; steps in all */
+    double epochs;                         /* that all steps are, of the training part */
 };
 
 struct ah_train_options {
-    const char *model_path;      /* JSON, or a folder with config.json; not needed with resume_dir */
+    const char *model_path;       /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
-    bool no_dropout;             /* * a model whose config.json asks for dropout is trained without, else refused */
-    const char *init;            /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
-    const char *data_path;       /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
+    bool no_dropout;              /* * a model whose config.json asks for dropout is trained without, else refused */
+    const char *init;             /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
+    const char *data_path;        /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
                                   * with resume_dir */
-    bool pack;                   /* * each sequence holds several documents or examples, which do not see each
+    bool pack;                    /* * each sequence holds several documents or examples, which do not see each
                                   * other; else documents follow one another and an example is a sequence */
-    const char *data_format;     /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
-    const char *device;          /* as for ah_dev_open; default "auto" */
-    struct ah_dev_options dev;   /* threads may be AH_THREADS_AUTO: ah_threads_choose finds how the cores are shared,
+    const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
+    const char *device;           /* as for ah_dev_open; default "auto" */
+    struct ah_dev_options dev;    /* threads may be AH_THREADS_AUTO: ah_threads_choose finds how the cores are shared,
                                   * and a training that is resumed, or like this one, begins with what was chosen. Not
                                   * with AH_MICRO_BATCH_AUTO or a profile_path */
-    struct ah_budget budget;     /* * device_bytes 0: what the device has, where it has a memory of its own;
+    struct ah_budget budget;      /* * device_bytes 0: what the device has, where it has a memory of its own;
                                   * AH_NO_LIMIT: the same, also where the resumed training had a limit */
-    int64_t batch, seq;          /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
-    const char *dtype;           /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
+    int64_t batch, seq;      /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
+    const char *dtype;       /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
                                   * gradients; master parameters, moments, sums and losses are fp32 in both */
-    const char *save_dtype;      /* * of model.safetensors, "fp32" or "bf16"; default: dtype; masters are kept */
-    int64_t micro_batch;         /* * sequences of the step that a block works on at a time, a divisor of batch; or
+    const char *save_dtype;  /* * of model.safetensors, "fp32" or "bf16"; default: dtype; masters are kept */
+    int64_t micro_batch;     /* * sequences of the step that a block works on at a time, a divisor of batch; or
                                   * AH_MICRO_BATCH_WHOLE (default), or AH_MICRO_BATCH_AUTO, which a resumed training has
                                   * decided long ago. The size may change the order of sums, no plan does */
-    int64_t steps;               /* * total, counted from the first step ever; default 200 */
-    int64_t lr_steps;            /* * where the learning rate's decay ends; 0 (default): with the last step */
-    uint64_t seed;               /* * of parameters and data order; default 1 */
-    double lr, min_lr_ratio;     /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
-    int64_t warmup_steps;        /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
-    const char *schedule;        /* * "cosine" (default), "linear", "constant" */
-    double clip;                 /* * limit of the global gradient norm, default 1; 0: none */
-    const char *log;             /* * beside metrics.jsonl: "csv", "tensorboard", "csv,tensorboard"; default "none" */
-    const char *nonfinite;       /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
+    int64_t steps;           /* * total, counted from the first step ever; default 200 */
+    int64_t lr_steps;        /* * where the learning rate's decay ends; 0 (default): with the last step */
+    uint64_t seed;           /* * of parameters and data order; default 1 */
+    double lr, min_lr_ratio; /* * peak rate, default 3e-4; the decay ends at lr * min_lr_ratio, default 0.1 */
+    int64_t warmup_steps;    /* * linear from lr / warmup_steps; 0: none; default steps / 20 */
+    const char *schedule;    /* * "cosine" (default), "linear", "constant" */
+    double clip;             /* * limit of the global gradient norm, default 1; 0: none */
+    const char *log;         /* * beside metrics.jsonl: "csv", "tensorboard", "csv,tensorboard"; default "none" */
+    const char *nonfinite;   /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
-    const char *plan;            /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
-    const char *no_slower_than;  /* plan files with commas between them, to which a plan of "auto" is not slower, as
+    const char *plan;                       /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
+    const char *no_slower_than; /* plan files with commas between them, to which a plan of "auto" is not slower, as
                                   * ah_plans_load reads them; null: none. Resumed, it is not slower than the plan there
                                   * was, where budget and policy still allow that */
-    const char *policy;          /* one of ah_policy_names(); default "autohete" */
-    const char *profile_path;    /* a saved profile, or null: measure */
+    const char *policy;         /* one of ah_policy_names(); default "autohete" */
+    const char *profile_path;   /* a saved profile, or null: measure */
     struct ah_profile_options profile; /* where profiles are kept; its `stop` is not read */
-    const char *out_dir;         /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
+    const char *out_dir;    /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
-    const char *resume_dir;      /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
-    const char *like_dir;        /* a training's folder: what is not set is as that was started, data included */
-    int64_t save_every;          /* * steps between checkpoints; 0 (default): none are due by steps */
-    double save_seconds;         /* * between checkpoints; 0: none are due by time. Default 600, 0 with save_every set.
+    const char *resume_dir; /* a training's folder (its newest checkpoint) or one checkpoint's; null: start anew */
+    const char *like_dir;   /* a training's folder: what is not set is as that was started, data included */
+    int64_t save_every;     /* * steps between checkpoints; 0 (default): none are due by steps */
+    double save_seconds;    /* * between checkpoints; 0: none are due by time. Default 600, 0 with save_every set.
                                   * They are written while the training goes on, when memory allows a copy of the states
                                   * (12 bytes per parameter); the last one is always saved */
-    int64_t keep;                /* * how many checkpoints stay, the newest; default 2 */
-    int64_t shard_bytes;         /* * a saved model that is larger lies in several files and an index, none larger than
+    int64_t keep;           /* * how many checkpoints stay, the newest; default 2 */
+    int64_t shard_bytes;    /* * a saved model that is larger lies in several files and an index, none larger than
                                   * this but for a single tensor; default 5 GB; 0: always one file */
-    int64_t val_every;           /* * steps; 0 (default): only at the end */
-    int64_t val_batches;         /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
+    int64_t val_every;      /* * steps; 0 (default): only at the end */
+    int64_t val_batches;    /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
     /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each
      * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
      * or on_val it ends ah_train() with that status. */
@@ -114,21 +114,21 @@ AH_API void ah_train_options_init(struct ah_train_options *options);
 
 struct ah_train_result {
     int64_t steps_done;
-    bool stopped; /* by stop or on_step; before the plan stood: `plan` has no layers */
-    bool saved;   /* what was trained in this call is in out_dir; false when nothing was */
-    double final_loss, val_loss; /* of the last step; NaN where there was none */
+    bool stopped;                             /* by stop or on_step; before the plan stood: `plan` has no layers */
+    bool saved;                               /* what was trained in this call is in out_dir; false when nothing was */
+    double final_loss, val_loss;              /* of the last step; NaN where there was none */
     double first_loss, last_loss, guess_loss; /* means of the first and last tenth of the steps; ln(vocabulary) */
-    int64_t profile_kept_s;      /* as for ah_profile_measure_with; -1 also with a profile_path */
-    double tokens_per_s;         /* at step_ns_median; 0 when no step was run */
+    int64_t profile_kept_s;                   /* as for ah_profile_measure_with; -1 also with a profile_path */
+    double tokens_per_s;                      /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
-    char device[32];             /* "cpu", "cuda:0" */
-    const char *dtype;           /* "fp32" or "bf16" */
-    int64_t micro_batch;         /* sequences in a micro-batch; the batch where it runs as a whole */
-    double clip;                 /* the limit; 0: none */
-    int64_t clipped_steps;       /* steps whose gradients were scaled down */
-    int64_t skipped_steps;       /* steps without updates, because their norm was not finite */
-    int64_t updates_redone;      /* host updates that had run before the norm was known and had to run again */
+    char device[32];        /* "cpu", "cuda:0" */
+    const char *dtype;      /* "fp32" or "bf16" */
+    int64_t micro_batch;    /* sequences in a micro-batch; the batch where it runs as a whole */
+    double clip;            /* the limit; 0: none */
+    int64_t clipped_steps;  /* steps whose gradients were scaled down */
+    int64_t skipped_steps;  /* steps without updates, because their norm was not finite */
+    int64_t updates_redone; /* host updates that had run before the norm was known and had to run again */
     int64_t step_ns_predicted, step_ns_median, steps_timed; /* median over the steps after the first two: so many */
     struct ah_plan plan;
 };

@@ -22,15 +22,15 @@ struct ah_autodiff_grad {
 
 struct ah_autodiff {
     struct ah_graph *graph;
-    int forward_count; /* nodes to differentiate: [0, forward_count) */
-    int output;        /* value whose gradient is given, -1: the graph ends in a loss */
-    int loss;          /* scalar that is differentiated, -1: none */
-    int input;         /* value whose gradient is wanted, -1: none */
+    int forward_count;                /* nodes to differentiate: [0, forward_count) */
+    int output;                       /* value whose gradient is given, -1: the graph ends in a loss */
+    int loss;                         /* scalar that is differentiated, -1: none */
+    int input;                        /* value whose gradient is wanted, -1: none */
     struct ah_autodiff_param *params; /* every parameter that the nodes read */
     size_t param_count;
     /* results */
-    int dout; /* gradient of output, a value that no node makes; -1 without output */
-    int din;  /* gradient of input, -1 without input */
+    int dout;                       /* gradient of output, a value that no node makes; -1 without output */
+    int din;                        /* gradient of input, -1 without input */
     struct ah_autodiff_grad *grads; /* in the order they are computed; freed by the caller with ah__free, also after
                                        failure */
     size_t grad_count, grad_capacity;

@@ -44,9 +44,9 @@ size_t ah__utf8_length(const unsigned char *text, size_t length)
 {
     static const struct {
         unsigned char first, last, second_first, second_last, length;
-    } rows[] = {{0x01, 0x7f, 0, 0, 1},          {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-                {0xe1, 0xec, 0x80, 0xbf, 3},    {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-                {0xf0, 0xf0, 0x90, 0xbf, 4},    {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    } rows[] = {{0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+                {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+                {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
     for (size_t i = 0; i < AH_LENGTH(rows) && length; i++) {
         if (text[0] < rows[i].first || text[0] > rows[i].last)
             continue;
@@ -81,12 +81,18 @@ static void buf_escape(struct ah_buf *buf, const char *text, const char *(*escap
 static const char *json_escape(unsigned char c, char *room)
 {
     switch (c) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: break;
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    case '\n':
+        return "\\n";
+    case '\r':
+        return "\\r";
+    case '\t':
+        return "\\t";
+    default:
+        break;
     }
     if (c >= 0x20)
         return NULL;
@@ -98,15 +104,22 @@ static const char *xml_escape(unsigned char c, char *room)
 {
     (void)room;
     switch (c) {
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return "&quot;";
-    case '\'': return "&#39;";
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
     case '\n':
     case '\r':
-    case '\t': return NULL;
-    default: break;
+    case '\t':
+        return NULL;
+    default:
+        break;
     }
     return c < 0x20 ? "\xef\xbf\xbd" : NULL;
 }

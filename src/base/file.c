@@ -22,8 +22,10 @@ static int open_status(int cause)
     case EPERM:
     case EROFS:
     case ELOOP:
-    case ENAMETOOLONG: return AH_EINPUT;
-    default: return AH_EIO;
+    case ENAMETOOLONG:
+        return AH_EINPUT;
+    default:
+        return AH_EIO;
     }
 }
 
@@ -86,8 +88,7 @@ int ah__file_open(int *out, struct ah_file_stamp *stamp, const char *path)
     }
     *out = fd;
     if (stamp)
-        *stamp = (struct ah_file_stamp){info.st_size,
-                                        (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
+        *stamp = (struct ah_file_stamp){info.st_size, (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
                                         (uint64_t)info.st_ino};
     return AH_OK;
 }

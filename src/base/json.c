@@ -87,7 +87,7 @@ static int parse_tree(cJSON **out, const char *text, size_t length, const char *
         return AH_ENOMEM;
     if (!tree)
         return ah__json_fail_at(path, text, end,
-                          end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
+                                end + 1 < text + length ? "a syntax error" : "a syntax error at the end of the text");
     while (end < text + length && strchr(" \t\r\n", *end))
         end++;
     int status = AH_OK;

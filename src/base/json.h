@@ -10,8 +10,8 @@
 #include "base/status.h"
 
 struct ah_json {
-    cJSON *node;      /* an object */
-    const char *path; /* of the file, for messages */
+    cJSON *node;       /* an object */
+    const char *path;  /* of the file, for messages */
     const char *where; /* dotted path of node inside the file, "" at the root */
 };
 

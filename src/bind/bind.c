@@ -9,7 +9,7 @@ enum { TILE_ALIGN = 1024 }; /* elements: whole pages of floats, so that lanes sh
 int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *out = (struct ah_bound_programs){.dev = dev};
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++) {
             struct ah_prepared **prepared = &out->prepared[class][kind];
             AH_TRY(dev->ops->prepare(dev, &partition->code[class].program[kind], prepared));
@@ -21,7 +21,7 @@ int ah__bound_programs_init(struct ah_bound_programs *out, const struct ah_parti
 
 void ah__bound_programs_fini(struct ah_bound_programs *programs)
 {
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         for (int kind = 0; kind < AH_PROGRAM_COUNT; kind++)
             if (programs->prepared[class][kind])
                 programs->dev->ops->prepared_free(programs->dev, programs->prepared[class][kind]);
@@ -503,16 +503,24 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
              const struct ah_addresses *at)
 {
     static void (*const binders[AH_ITEM_COUNT])(const struct bind *bind) = {
-        [AH_ITEM_INPUT] = input,       [AH_ITEM_FORWARD] = forward,       [AH_ITEM_BACKWARD] = backward,
+        [AH_ITEM_INPUT] = input,
+        [AH_ITEM_FORWARD] = forward,
+        [AH_ITEM_BACKWARD] = backward,
         [AH_ITEM_CAST] = cast,
         [AH_ITEM_UPDATE_DEVICE] = adam_add,
         [AH_ITEM_UPDATE_HOST] = adam_add,
         [AH_ITEM_UPDATE_AHEAD] = adam_add,
-        [AH_ITEM_PREFETCH] = fetch,    [AH_ITEM_REFETCH] = fetch,         [AH_ITEM_OFFLOAD] = offload,
-        [AH_ITEM_EVICT] = evict,       [AH_ITEM_STATES_IN] = states_in,   [AH_ITEM_UPDATE_STREAMED] = update_streamed,
+        [AH_ITEM_PREFETCH] = fetch,
+        [AH_ITEM_REFETCH] = fetch,
+        [AH_ITEM_OFFLOAD] = offload,
+        [AH_ITEM_EVICT] = evict,
+        [AH_ITEM_STATES_IN] = states_in,
+        [AH_ITEM_UPDATE_STREAMED] = update_streamed,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
         [AH_ITEM_ACTIVATIONS_IN] = activations_in,
-        [AH_ITEM_RESULT] = result,     [AH_ITEM_GATHER] = gather,         [AH_ITEM_REDUCE] = reduce,
+        [AH_ITEM_RESULT] = result,
+        [AH_ITEM_GATHER] = gather,
+        [AH_ITEM_REDUCE] = reduce,
     };
     struct bind bind = {work, item, binding, at};
     work->tasks = 0;

@@ -43,26 +43,26 @@ struct ah_addresses {
     /* On the device: parameters of its group and of the group it shares, in the compute dtype; where programs sum
      * their gradients, in F32; where its own stays, in the compute dtype, which may be the same place. */
     char *param, *shared_param, *sum, *shared_sum, *grad;
-    char *shard; /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
+    char *shard;   /* several ranks: this rank's part of the parameters, where it waits for a CAST; null: in `param` */
     char *reduced; /* several ranks: this rank's part of the summed gradient, where it waits for its update on the
                     * device; null: in `grad` */
     char *input, *output, *saved, *cheap, *work, *workspace, *boundary, *cache;
-    char *tokens, *results; /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
-    char *host_tokens, *host_results;  /* on the host: the same */
+    char *tokens, *results;           /* of the iteration: ids, and targets tokens_bytes / 2 behind; results as above */
+    char *host_tokens, *host_results; /* on the host: the same */
     int64_t tokens_bytes;
     /* Bytes from what one micro-batch has of each to what the next one has; 0: all use the same. */
     int64_t input_step, output_step, saved_step, cheap_step, boundary_step;
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
-    char *states[3];                   /* fp32 master and moments, on the side where they stay */
-    char *spare_states[3];             /* where a provisional update leaves them */
-    const char *update_grad;           /* the gradient, on that side */
-    char *update_half, *spare_half;    /* the copy of the master in the compute dtype that an update writes along, on
+    char *states[3];                /* fp32 master and moments, on the side where they stay */
+    char *spare_states[3];          /* where a provisional update leaves them */
+    const char *update_grad;        /* the gradient, on that side */
+    char *update_half, *spare_half; /* the copy of the master in the compute dtype that an update writes along, on
                                         * that side and beside spare_states; null: the master serves, or none is kept */
-    char *host_activations;            /* on the host: where input and what is kept behind it wait for backward */
+    char *host_activations;         /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
-    char *host_param, *host_grad;      /* on the host: what is fetched, and where a gradient arrives */
-    char *stage[3], *stage_grad;       /* on the device: a tile of states of the host, and of the gradient */
+    char *host_param, *host_grad; /* on the host: what is fetched, and where a gradient arrives */
+    char *stage[3], *stage_grad;  /* on the device: a tile of states of the host, and of the gradient */
 };
 
 /* Elements of the tiles, but for the last ones, into which `count` of them are cut. */
@@ -72,13 +72,13 @@ int64_t ah__tile_count(int64_t count, int tiles);
 struct ah_binding {
     const struct ah_partition *partition;
     const struct ah_bound_programs *programs;
-    enum ah_class class;    /* of the item's partition */
-    int group;              /* whose model data it moves or updates */
-    int rank;               /* of those that the partition's step has */
-    int micro_batches;      /* of which forward and backward run the programs */
-    bool infer;             /* the head stops at its logits: no targets, no loss */
-    struct ah_adam adam;    /* updates only */
-    double clip;            /* limit of the global norm; 0: none */
+    enum ah_class class; /* of the item's partition */
+    int group;           /* whose model data it moves or updates */
+    int rank;            /* of those that the partition's step has */
+    int micro_batches;   /* of which forward and backward run the programs */
+    bool infer;          /* the head stops at its logits: no targets, no loss */
+    struct ah_adam adam; /* updates only */
+    double clip;         /* limit of the global norm; 0: none */
 };
 
 /* Fills work->task of an item whose label, lane and waits are set. AH_EINTERNAL for a kind that nothing binds. */

@@ -133,9 +133,14 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
 {
     int64_t whole;
     switch (option->kind) {
-    case AH_ARG_FLAG: return false;
-    case AH_ARG_TEXT: *(const char **)to = text; return *text != 0;
-    case AH_ARG_WORDS: *(const char **)to = text; return true;
+    case AH_ARG_FLAG:
+        return false;
+    case AH_ARG_TEXT:
+        *(const char **)to = text;
+        return *text != 0;
+    case AH_ARG_WORDS:
+        *(const char **)to = text;
+        return true;
     case AH_ARG_INT_AUTO:
     case AH_ARG_INT:
         if (option->kind == AH_ARG_INT_AUTO && strcmp(text, "auto") == 0)
@@ -144,21 +149,25 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
             return false;
         *(int *)to = (int)whole;
         return true;
-    case AH_ARG_COUNT: return parse_int(to, option, text);
+    case AH_ARG_COUNT:
+        return parse_int(to, option, text);
     case AH_ARG_AUTO:
         if (strcmp(text, "auto") != 0)
             return parse_int(to, option, text);
         *(int64_t *)to = AH_ARG_IS_AUTO;
         return true;
-    case AH_ARG_SEED: return parse_seed(to, text);
-    case AH_ARG_REAL: return parse_real(to, option, text);
+    case AH_ARG_SEED:
+        return parse_seed(to, text);
+    case AH_ARG_REAL:
+        return parse_real(to, option, text);
     case AH_ARG_LIMIT:
         if (strcmp(text, "none") == 0) {
             *(int64_t *)to = AH_NO_LIMIT;
             return true;
         }
         return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
-    case AH_ARG_SIZE: return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
+    case AH_ARG_SIZE:
+        return ah_size_parse(to, text) == AH_OK && *(int64_t *)to > 0;
     case AH_ARG_RATE:
         return ah_rate_parse(to, text) == AH_OK && *(int64_t *)to > 0 && (double)*(int64_t *)to >= option->min;
     }
@@ -169,13 +178,18 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
 static const char *expectation(char *text, size_t size, const struct ah_arg *option)
 {
     static const char *const kinds[] = {
-        [AH_ARG_FLAG] = "no value",         [AH_ARG_TEXT] = "a value",
-        [AH_ARG_WORDS] = "a text",          [AH_ARG_INT] = "a whole number",
-        [AH_ARG_COUNT] = "a whole number",  [AH_ARG_AUTO] = "auto or a whole number",
+        [AH_ARG_FLAG] = "no value",
+        [AH_ARG_TEXT] = "a value",
+        [AH_ARG_WORDS] = "a text",
+        [AH_ARG_INT] = "a whole number",
+        [AH_ARG_COUNT] = "a whole number",
+        [AH_ARG_AUTO] = "auto or a whole number",
         [AH_ARG_INT_AUTO] = "auto or a whole number",
-        [AH_ARG_SEED] = "a whole number",   [AH_ARG_REAL] = "a number",
+        [AH_ARG_SEED] = "a whole number",
+        [AH_ARG_REAL] = "a number",
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",
-        [AH_ARG_SIZE] = "a size like 64MiB", [AH_ARG_RATE] = "a rate like 4GB/s",
+        [AH_ARG_SIZE] = "a size like 64MiB",
+        [AH_ARG_RATE] = "a rate like 4GB/s",
     };
     if (option->kind == AH_ARG_RATE && option->min > 0)
         snprintf(text, size, "%s, at least %.15g bytes a second", kinds[option->kind], option->min);

@@ -109,7 +109,8 @@ static int rank_batch(int64_t *batch, struct ah_artefacts *artefacts, const stru
     int ranks = artefacts->ranks.ranks;
     if (ranks > 1 && inputs->hardware)
         return ah__out_fault("--hardware: found it with %d ranks started, expected one: simulate --ranks asks about "
-                             "machines that are not there", ranks);
+                             "machines that are not there",
+                             ranks);
     if (inputs->batch % ranks != 0)
         return ah__out_fault("--batch: found %lld, expected a multiple of %d, the ranks: it is that of all of them",
                              (long long)inputs->batch, ranks);
@@ -136,8 +137,10 @@ int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact
         status = ah_plan_check(inputs->plan, ah_model_get(artefacts->model)->layers);
     if (status != AH_OK)
         return status;
-    const struct ah_record_options record = {.batch = artefacts->micro_batch, .seq = seq_of(artefacts, inputs),
-                                             .compute = artefacts->dtype, .packed = inputs->pack};
+    const struct ah_record_options record = {.batch = artefacts->micro_batch,
+                                             .seq = seq_of(artefacts, inputs),
+                                             .compute = artefacts->dtype,
+                                             .packed = inputs->pack};
     return ah_model_record_with(&artefacts->graph, artefacts->model, &record);
 }
 
@@ -146,9 +149,8 @@ int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_arte
     int status = ah__artefacts_graph(artefacts, inputs);
     if (status != AH_OK)
         return status;
-    struct ah_step_options step = {.clips = inputs->clip > 0,
-                                   .micro_batches = artefacts->micro_batches,
-                                   .ranks = artefacts->ranks.ranks};
+    struct ah_step_options step = {
+        .clips = inputs->clip > 0, .micro_batches = artefacts->micro_batches, .ranks = artefacts->ranks.ranks};
     return ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
@@ -266,9 +268,8 @@ int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const s
     const struct ah_note noted = {note, text};
     const char *files = inputs->no_slower_than;
     /* Several ranks all plan here, and what one keeps another may read or not. */
-    *out = (struct ah_search_options){.known = known,
-                                      .cache = artefacts->ranks.ranks > 1 ? NULL : ah__cache_folder(),
-                                      .renew = inputs->renew};
+    *out = (struct ah_search_options){
+        .known = known, .cache = artefacts->ranks.ranks > 1 ? NULL : ah__cache_folder(), .renew = inputs->renew};
     return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
                                  artefacts->profile, budget, policy, text ? &noted : NULL)
                  : AH_OK;
@@ -363,8 +364,10 @@ int ah__known_check(const struct ah_artefact_inputs *inputs)
     bool by_hand = strcmp(inputs->plan, "auto") != 0, sizes = inputs->micro_batch == AH_MICRO_BATCH_AUTO;
     bool splits = inputs->dev.threads == AH_THREADS_AUTO;
     if (inputs->no_slower_than && (by_hand || sizes || splits))
-        return ah__out_fault("--no-slower-than: found it beside --%s, expected one of them",
-                             by_hand ? "plan" : sizes ? "micro-batch auto" : "threads auto");
+        return ah__out_fault("--no-slower-than: found it beside --%s, expected one of them", by_hand ? "plan"
+                                                                                             : sizes
+                                                                                                 ? "micro-batch auto"
+                                                                                                 : "threads auto");
     return AH_OK;
 }
 

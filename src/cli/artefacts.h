@@ -7,15 +7,15 @@
 struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
     const char *no_slower_than; /* plan files with commas between them; null: none */
-    const char *hardware; /* a machine that is described, instead of the device; null: none */
+    const char *hardware;       /* a machine that is described, instead of the device; null: none */
     struct ah_dev_options dev;
     struct ah_budget budget;
-    int64_t batch, seq; /* seq 0: the model's longest, at most 256 */
+    int64_t batch, seq;  /* seq 0: the model's longest, at most 256 */
     int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
-    double clip;        /* limit of the global gradient norm; 0: none */
-    const char *dtype;  /* "bf16" or "fp32"; null: fp32 */
-    bool pack;          /* sequences hold several documents: times and plans for a training with --pack */
-    bool renew;         /* measure even where a profile is kept */
+    double clip;         /* limit of the global gradient norm; 0: none */
+    const char *dtype;   /* "bf16" or "fp32"; null: fp32 */
+    bool pack;           /* sequences hold several documents: times and plans for a training with --pack */
+    bool renew;          /* measure even where a profile is kept */
 };
 
 struct ah_artefacts {
@@ -26,9 +26,9 @@ struct ah_artefacts {
     struct ah_profile *profile;
     struct ah_plan plan;
     struct ah_budget budget; /* as given, or what the device has where that was left open */
-    struct ah_ranks ranks; /* those that this program was started as */
-    int64_t micro_batch; /* sequences in one */
-    int micro_batches;   /* of each rank */
+    struct ah_ranks ranks;   /* those that this program was started as */
+    int64_t micro_batch;     /* sequences in one */
+    int micro_batches;       /* of each rank */
     enum ah_dtype dtype;
     FILE *text; /* set before: where the device is named; null: nowhere */
 };
@@ -73,45 +73,78 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 #define AH_ARG_THREADS_CHOICE "; auto: these and the host optimizer's, as predicted fastest"
 #define AH_ARGS_DEVICE(at_device, at_dev, initial, hint, kind, choice)                                                 \
     {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
-    {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s), "RATE", NULL,                  \
-     "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)", 1e6, 0, false},            \
-    {"threads", kind, (at_dev) + offsetof(struct ah_dev_options, threads), "N", NULL,                                  \
-     "threads of the cpu device" choice " (default: one per core)", 1, 4096, false},                                   \
-    {"host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,                  \
-     "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false}
+        {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s),                            \
+         "RATE", NULL,        "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)",   \
+         1e6,    0,           false},                                                                                  \
+        {"threads", kind, (at_dev) + offsetof(struct ah_dev_options, threads),                                         \
+         "N",       NULL, "threads of the cpu device" choice " (default: one per core)",                               \
+         1,         4096, false},                                                                                      \
+    {                                                                                                                  \
+        "host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,               \
+            "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false                \
+    }
 #define AH_ARGS_BUDGET(at_budget, kind)                                                                                \
-    {"device-memory", kind, (at_budget) + offsetof(struct ah_budget, device_bytes), "SIZE", NULL,                      \
-     "device memory that may be used, like 64MiB (default: no limit)", 0, 0, false},                                   \
-    {"host-memory", kind, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                          \
-     "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false}
+    {"device-memory",                                                                                                  \
+     kind,                                                                                                             \
+     (at_budget) + offsetof(struct ah_budget, device_bytes),                                                           \
+     "SIZE",                                                                                                           \
+     NULL,                                                                                                             \
+     "device memory that may be used, like 64MiB (default: no limit)",                                                 \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     false},                                                                                                           \
+    {                                                                                                                  \
+        "host-memory", kind, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                       \
+            "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false                                 \
+    }
 #define AH_ARGS_PROFILE(at_profile, at_renew)                                                                          \
-    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure, or what is kept)", 0, 0,    \
-     false},                                                                                                           \
-    {"no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                    \
-     "measure and plan anew even where a profile, or plans, of the same are kept from before", 0, 0, false}
+    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure, or what is kept)",          \
+     0,         0,           false},                                                                                   \
+    {                                                                                                                  \
+        "no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                 \
+            "measure and plan anew even where a profile, or plans, of the same are kept from before", 0, 0, false      \
+    }
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
-    {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan, 0, 0, \
-     false},                                                                                                           \
-    {"policy", AH_ARG_TEXT, at_policy, "NAME", initial_policy,                                                         \
-     "the policy; `autohete simulate --policy all` lists them" hint_policy, 0, 0, false},                              \
-    AH_ARGS_PROFILE(at_profile, at_renew)
+    {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan,       \
+     0,      0,           false},                                                                                      \
+        {"policy",                                                                                                     \
+         AH_ARG_TEXT,                                                                                                  \
+         at_policy,                                                                                                    \
+         "NAME",                                                                                                       \
+         initial_policy,                                                                                               \
+         "the policy; `autohete simulate --policy all` lists them" hint_policy,                                        \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         false},                                                                                                       \
+        AH_ARGS_PROFILE(at_profile, at_renew)
 #define AH_ARG_NO_SLOWER_THAN(at_files)                                                                                \
-    {"no-slower-than", AH_ARG_TEXT, at_files, "FILE,...", NULL,                                                        \
-     "saved plans that the one chosen may not be slower than, as predicted", 0, 0, false}
+    {                                                                                                                  \
+        "no-slower-than", AH_ARG_TEXT, at_files, "FILE,...", NULL,                                                     \
+            "saved plans that the one chosen may not be slower than, as predicted", 0, 0, false                        \
+    }
 #define AH_ARGS_MODEL(at_model)                                                                                        \
-    {"model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true}
-#define AH_ARG_DTYPE(at_dtype, help) {"dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false}
+    {                                                                                                                  \
+        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true      \
+    }
+#define AH_ARG_DTYPE(at_dtype, help)                                                                                   \
+    {                                                                                                                  \
+        "dtype", AH_ARG_TEXT, at_dtype, "TYPE", NULL, help, 0, 0, false                                                \
+    }
 #define AH_ARGS_STEP(at_batch, at_seq, at_clip, at_pack)                                                               \
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
-    {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)", 1,    \
-     16777216, false},                                                                                                 \
-    {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false},            \
-    {"pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false}
+        {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",   \
+         1,     16777216,     false},                                                                                  \
+        {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false},        \
+    {                                                                                                                  \
+        "pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false   \
+    }
 _Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO && (int)AH_ARG_IS_AUTO == (int)AH_THREADS_AUTO,
                "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
 #define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \
-    {"micro-batch", kind, at_micro_batch, "M", NULL,                                                                   \
-     "sequences a block works on at a time, a divisor of the batch" help " (default: all)", 1, 1048576, false}
+    {                                                                                                                  \
+        "micro-batch", kind, at_micro_batch, "M", NULL,                                                                \
+            "sequences a block works on at a time, a divisor of the batch" help " (default: all)", 1, 1048576, false   \
+    }
 
 #endif

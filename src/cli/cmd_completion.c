@@ -15,11 +15,9 @@ enum value { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_FOLDER, VALUE_WORDS };
 static const struct {
     const char *option, *words;
 } known[] = {
-    {"log", "csv tensorboard csv,tensorboard none"},
-    {"dtype", "bf16 fp32"},         {"save-dtype", "bf16 fp32"}, {"schedule", "cosine linear constant"},
-    {"init", "weights random"},     {"nonfinite", "stop skip"},  {"optimizer", "autohete deepspeed pytorch"},
-    {"memory", "autohete published"},
-    {"device", "auto cpu cuda"},
+    {"log", "csv tensorboard csv,tensorboard none"}, {"dtype", "bf16 fp32"},           {"save-dtype", "bf16 fp32"},
+    {"schedule", "cosine linear constant"},          {"init", "weights random"},       {"nonfinite", "stop skip"},
+    {"optimizer", "autohete deepspeed pytorch"},     {"memory", "autohete published"}, {"device", "auto cpu cuda"},
     {"data-format", "auto text jsonl llmc nanogpt"},
 };
 
@@ -140,11 +138,20 @@ static void zsh_option(const struct ah_arg *option)
     quoted(option->help, "[]:\\", false);
     printf("]");
     switch (value_of(option)) {
-    case VALUE_NONE: break;
-    case VALUE_ANY: printf(":%s: ", option->meta ? option->meta : "value"); break;
-    case VALUE_FILE: printf(":%s:_files", option->meta); break;
-    case VALUE_FOLDER: printf(":%s:_files -/", option->meta); break;
-    case VALUE_WORDS: printf(":%s:(%s)", option->meta ? option->meta : "value", words_of(option)); break;
+    case VALUE_NONE:
+        break;
+    case VALUE_ANY:
+        printf(":%s: ", option->meta ? option->meta : "value");
+        break;
+    case VALUE_FILE:
+        printf(":%s:_files", option->meta);
+        break;
+    case VALUE_FOLDER:
+        printf(":%s:_files -/", option->meta);
+        break;
+    case VALUE_WORDS:
+        printf(":%s:(%s)", option->meta ? option->meta : "value", words_of(option));
+        break;
     }
     printf("' \\\n");
 }
@@ -197,11 +204,20 @@ static void fish_option(const struct ah_command *command, const struct ah_arg *o
 {
     printf("complete -c autohete -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
     switch (value_of(option)) {
-    case VALUE_NONE: break;
-    case VALUE_ANY: printf(" -x"); break;
-    case VALUE_FILE: printf(" -r -F"); break;
-    case VALUE_FOLDER: printf(" -x -a '(__fish_complete_directories)'"); break;
-    case VALUE_WORDS: printf(" -x -a '%s'", words_of(option)); break;
+    case VALUE_NONE:
+        break;
+    case VALUE_ANY:
+        printf(" -x");
+        break;
+    case VALUE_FILE:
+        printf(" -r -F");
+        break;
+    case VALUE_FOLDER:
+        printf(" -x -a '(__fish_complete_directories)'");
+        break;
+    case VALUE_WORDS:
+        printf(" -x -a '%s'", words_of(option));
+        break;
     }
     printf(" -d '");
     quoted(option->help, "\\", true);

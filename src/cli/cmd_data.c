@@ -74,8 +74,9 @@ static void print_json(const struct data_args *args, const struct ah_data_result
     printf("{\"out\": ");
     ah__out_string(stdout, args->options.out);
     printf(", \"documents\": %lld, \"val_documents\": %lld, \"tokens\": %lld, \"val_tokens\": %lld, \"parameters\": "
-           "%lld, \"tokens_per_parameter\": ", (long long)result->documents, (long long)result->val_documents,
-           (long long)result->tokens, (long long)result->val_tokens, (long long)result->params);
+           "%lld, \"tokens_per_parameter\": ",
+           (long long)result->documents, (long long)result->val_documents, (long long)result->tokens,
+           (long long)result->val_tokens, (long long)result->params);
     ah__out_number(stdout, (double)result->tokens / (double)result->params);
     if (args->steps) {
         printf(", \"epochs\": ");

@@ -70,8 +70,9 @@ static void json_print(FILE *to, const struct ah_device *devices, int count)
         text_field(to, "model", device->model);
         text_field(to, "link", device->link);
         text_field(to, "why", device->why);
-        fprintf(to, ", \"memory_bytes\": %lld, \"free_bytes\": %lld, \"units\": %d, \"h2d_bytes_per_s\": %lld, "
-                    "\"d2h_bytes_per_s\": %lld}",
+        fprintf(to,
+                ", \"memory_bytes\": %lld, \"free_bytes\": %lld, \"units\": %d, \"h2d_bytes_per_s\": %lld, "
+                "\"d2h_bytes_per_s\": %lld}",
                 (long long)device->memory_bytes, (long long)device->free_bytes, device->units,
                 (long long)device->h2d_bytes_per_s, (long long)device->d2h_bytes_per_s);
     }

@@ -29,8 +29,8 @@ static const struct ah_arg options[] = {
     {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
     {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
      4096, false},
-    {"raw", AH_ARG_FLAG, AT(raw), NULL, NULL,
-     "only the new text, byte for byte: no prompt, no line break at the end", 0, 0, false},
+    {"raw", AH_ARG_FLAG, AT(raw), NULL, NULL, "only the new text, byte for byte: no prompt, no line break at the end",
+     0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object with the tokens instead of text", 0, 0, false},
 };
 
@@ -71,8 +71,7 @@ static int run(const void *given)
 {
     const struct generate_args *args = given;
     struct ah_generate_options generate = args->options;
-    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .raw = args->raw,
-                            .json = args->json};
+    struct writer writer = {.prompt = generate.prompt ? generate.prompt : "", .raw = args->raw, .json = args->json};
     if (args->raw && args->json)
         return ah__out_fail(ah__out_fault("--raw: found it beside --json, expected one of them"));
     ah__terminal_init(&writer.terminal, stdout);

@@ -1,7 +1,7 @@
 /* autohete inspect: what a model records, its partitions and their sizes. */
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/artefacts.h"
 
 struct inspect_args {
     struct ah_artefact_inputs inputs;
@@ -11,17 +11,17 @@ struct inspect_args {
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL,
-     "the model: JSON, or a folder with config.json", 0, 0, false},
-    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL,
-     "instead of --model: a folder written by 'autohete train'", 0, 0, false},
+    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0,
+     false},
+    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "instead of --model: a folder written by 'autohete train'",
+     0, 0, false},
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},
     {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "only the partitions and their sizes", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is one JSON object: config and partition", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object: config and partition", 0,
+     0, false},
 };
 
 static int save(const void *partition, const char *path)

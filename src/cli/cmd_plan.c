@@ -1,7 +1,7 @@
 /* autohete plan: profile and plan, and say why. */
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/artefacts.h"
 
 struct plan_args {
     struct ah_artefact_inputs inputs;
@@ -36,8 +36,7 @@ static int show(const struct ah_artefacts *artefacts, const struct plan_args *ar
                           args->inputs.micro_batch == AH_MICRO_BATCH_AUTO);
     int status = ah_plan_print(&artefacts->plan, &artefacts->budget, text);
     if (status == AH_OK && args->explain)
-        status =
-            ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget, text);
+        status = ah_plan_explain(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget, text);
     if (status == AH_OK && args->out && artefacts->ranks.rank == 0)
         status = ah_plan_save(&artefacts->plan, args->out);
     if (status == AH_OK && args->json) {

@@ -3,9 +3,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
-#include "cli/artefacts.h"
 
 struct profile_args {
     struct ah_artefact_inputs inputs;
@@ -21,10 +21,10 @@ static const struct ah_arg options[] = {
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", "", AH_ARG_INT, ""),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
-    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL,
-     "where to save it as a machine for --hardware", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is the profile as one JSON object", 0, 0, false},
+    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL, "where to save it as a machine for --hardware", 0, 0,
+     false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the profile as one JSON object", 0, 0,
+     false},
 };
 
 static int save(const void *profile, const char *path)

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/artefacts.h"
 #include "cli/commands.h"
 #include "cli/out.h"
 #include "cli/progress.h"
-#include "cli/artefacts.h"
 #include "cli/summary.h"
 
 struct train_args {
@@ -20,16 +20,16 @@ struct train_args {
 #define AT_OPTION(field) offsetof(struct train_args, options.field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL,
-     "the model: JSON, or a folder with config.json", 0, 0, false},
+    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0,
+     false},
     {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
      "start from the model folder's weights, or random (default: weights where there are any)", 0, 0, false},
     {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
      "train without the dropout that the model's config.json asks for", 0, 0, false},
     {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
      "text, JSON lines, a folder of them, gz and zst too, or a token file of 'autohete data' or llm.c", 0, 0, false},
-    {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,
-     "auto (default), text, jsonl, llmc or nanogpt", 0, 0, false},
+    {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL, "auto (default), text, jsonl, llmc or nanogpt",
+     0, 0, false},
     {"pack", AH_ARG_FLAG, AT_OPTION(pack), NULL, NULL,
      "several documents or examples in each sequence, none of which sees another", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
@@ -38,24 +38,24 @@ static const struct ah_arg options[] = {
     AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile.renew), NULL, NULL,
                  " (default auto)", " (default autohete)"),
     AH_ARG_NO_SLOWER_THAN(AT_OPTION(no_slower_than)),
-    {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL,
-     "sequences in a step, of all ranks together (default 8)", 1, 1048576, false},
+    {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step, of all ranks together (default 8)", 1,
+     1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
-    {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL,
-     "tokens in a sequence (default: the model's longest, at most 256)", 1, 16777216, false},
+    {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",
+     1, 16777216, false},
     AH_ARG_DTYPE(AT_OPTION(dtype), "of arithmetic: bf16 or fp32 (default fp32)"),
     {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
      "of the saved model: bf16 or fp32 (default: that of the arithmetic)", 0, 0, false},
-    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL,
-     "steps in all, from the first ever (default 200)", 1, 1e12, false},
+    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, from the first ever (default 200)", 1, 1e12,
+     false},
     {"lr-steps", AH_ARG_COUNT, AT_OPTION(lr_steps), "N", NULL,
      "where the learning rate's decay ends (default: with the last step)", 0, 1e12, false},
     {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
     {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate (default 3e-4)", 0, 1000, false},
     {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL,
      "the decay ends at this share of it (default 0.1)", 0, 1, false},
-    {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL,
-     "steps of linear warm-up (default: a twentieth)", 0, 1e12, false},
+    {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL, "steps of linear warm-up (default: a twentieth)", 0,
+     1e12, false},
     {"schedule", AH_ARG_TEXT, AT_OPTION(schedule), "NAME", NULL, "cosine (default), linear or constant", 0, 0, false},
     {"clip", AH_ARG_REAL, AT_OPTION(clip), "X", NULL, "limit of the global gradient norm (default 1; 0: none)", 0, 1e30,
      false},
@@ -64,10 +64,10 @@ static const struct ah_arg options[] = {
     {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "AdamW (default 0.9)", 0, 0.999999999, false},
     {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 0.999999999, false},
     {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 1e-30, 1, false},
-    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL,
-     "AdamW, matrices only (default 0.1)", 0, 1000, false},
-    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL,
-     "where to write checkpoint, metrics and timelines", 0, 0, false},
+    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL, "AdamW, matrices only (default 0.1)", 0, 1000,
+     false},
+    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and timelines", 0, 0,
+     false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
      "go on from a checkpoint; what is not given is as it was there", 0, 0, false},
     {"like", AH_ARG_TEXT, AT_OPTION(like_dir), "DIR", NULL,
@@ -77,10 +77,10 @@ static const struct ah_arg options[] = {
     {"keep", AH_ARG_COUNT, AT_OPTION(keep), "N", NULL, "checkpoints to keep (default 2)", 1, 1048576, false},
     {"shard-size", AH_ARG_SIZE, AT_OPTION(shard_bytes), "SIZE", NULL,
      "a larger saved model lies in several files (default 5 GB)", 0, 0, false},
-    {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL,
-     "steps between validations (default: only at the end)", 0, 1e12, false},
-    {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL,
-     "batches in a validation (default 8; 0: never)", 0, 1e12, false},
+    {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL, "steps between validations (default: only at the end)",
+     0, 1e12, false},
+    {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL, "batches in a validation (default 8; 0: never)", 0,
+     1e12, false},
     {"log", AH_ARG_TEXT, AT_OPTION(log), "WHAT", NULL,
      "beside metrics.jsonl: csv, tensorboard, csv,tensorboard (default none)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
@@ -255,7 +255,8 @@ static int run(const void *given)
         return missing("data");
     if (args->save_every && !parse_interval(&train, args->save_every))
         return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, "
-                                          "10min or 2h", args->save_every));
+                                          "10min or 2h",
+                                          args->save_every));
     enum ah_dtype dtype;
     if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
         ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)

@@ -129,9 +129,8 @@ static int check_batches(const struct ah_compare *compare)
 static int check_sweep(const struct ah_compare *compare)
 {
     const struct ah_artefact_inputs *inputs = compare->inputs;
-    struct ah_point given = {.seq = inputs->seq,
-                             .device_bytes = inputs->budget.device_bytes,
-                             .host_bytes = inputs->budget.host_bytes};
+    struct ah_point given = {
+        .seq = inputs->seq, .device_bytes = inputs->budget.device_bytes, .host_bytes = inputs->budget.host_bytes};
     int64_t value;
     memcpy(&value, (const char *)&given + compare->sweep.at, sizeof value);
     if (compare->sweep.name && value != 0)
@@ -254,9 +253,8 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (!point.device_bytes)
         point.device_bytes = compare->artefacts.budget.device_bytes;
     compare->point = point;
-    compare->budget = (struct ah_budget){.device_bytes = point.device_bytes,
-                                         .host_bytes = point.host_bytes / compare->ranks,
-                                         .rule = compare->rule};
+    compare->budget = (struct ah_budget){
+        .device_bytes = point.device_bytes, .host_bytes = point.host_bytes / compare->ranks, .rule = compare->rule};
     return AH_OK;
 }
 
@@ -309,8 +307,8 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     const struct ah_compare_args *args = compare->args;
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name,
-                compare->info.description, compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name, compare->info.description,
+                compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
     if (compare->rule == AH_MEMORY_PUBLISHED)
         fprintf(to, "%smemory as published", args->hardware ? ", " : "\n");

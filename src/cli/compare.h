@@ -8,11 +8,11 @@
 
 /* The question. Null or 0: not given. */
 struct ah_compare_args {
-    const char *hardware;  /* the machine; null: a device or a saved profile, as the inputs say */
+    const char *hardware; /* the machine; null: a device or a saved profile, as the inputs say */
     int ranks;
     const char *optimizer; /* whose host Adam */
     const char *sweep;
-    const char *memory;    /* by whose rule it is counted */
+    const char *memory; /* by whose rule it is counted */
 };
 
 enum { AH_COMPARE_POLICIES = 32 };
@@ -20,16 +20,16 @@ enum { AH_COMPARE_POLICIES = 32 };
 struct ah_compare {
     const struct ah_artefact_inputs *inputs;
     const struct ah_compare_args *args;
-    struct ah_hardware *hardware;  /* null: none */
-    struct ah_hardware_info info;  /* of the hardware */
+    struct ah_hardware *hardware; /* null: none */
+    struct ah_hardware_info info; /* of the hardware */
     int ranks;
     enum ah_memory_rule rule;
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */
     char names[512];
-    struct ah_point point;      /* the one the artefacts below were made for */
-    struct ah_artefacts artefacts;    /* model, partition and profile of the point */
-    struct ah_budget budget;    /* of one rank at the point */
+    struct ah_point point;                      /* the one the artefacts below were made for */
+    struct ah_artefacts artefacts;              /* model, partition and profile of the point */
+    struct ah_budget budget;                    /* of one rank at the point */
     struct ah_plan before[AH_COMPARE_POLICIES]; /* what won at the point before, of the same model and step; layers 0:
                                                  * there is none */
 };

@@ -135,8 +135,7 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
             plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.streamed,
             plan->switches.offload_activations, plan->switches.whole, plan->switches.slots,
-            plan->switches.refetch_ahead,
-            plan->switches.embedding_on_host ? "true" : "false",
+            plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false",
             plan->switches.head_on_host ? "true" : "false", plan->switches.share_ends ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);

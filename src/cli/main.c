@@ -10,9 +10,19 @@
 #include "cli/out.h"
 
 const struct ah_command *const ah__commands[] = {
-    &ah__command_train,    &ah__command_data,     &ah__command_tokenize, &ah__command_plan,
-    &ah__command_profile,  &ah__command_simulate, &ah__command_generate, &ah__command_eval,
-    &ah__command_inspect,  &ah__command_report,   &ah__command_devices,  &ah__command_completion, NULL,
+    &ah__command_train,
+    &ah__command_data,
+    &ah__command_tokenize,
+    &ah__command_plan,
+    &ah__command_profile,
+    &ah__command_simulate,
+    &ah__command_generate,
+    &ah__command_eval,
+    &ah__command_inspect,
+    &ah__command_report,
+    &ah__command_devices,
+    &ah__command_completion,
+    NULL,
 };
 enum { COMMANDS = sizeof ah__commands / sizeof ah__commands[0] - 1 };
 
@@ -51,8 +61,8 @@ static struct ah_ranks ranks;
 
 static int alone(const struct ah_command *command)
 {
-    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n",
-            command->name, ranks.ranks);
+    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n", command->name,
+            ranks.ranks);
     return 2;
 }
 
@@ -60,10 +70,16 @@ static int run(const struct ah_command *command, int argc, char **argv)
 {
     struct ah_args_error error;
     switch (ah__args_parse(command, argc, argv, &error)) {
-    case AH_ARGS_HELP: ah__args_help(command, stdout); return 0;
-    case AH_ARGS_VERSION: return version();
-    case AH_ARGS_WRONG: fprintf(stderr, "autohete: %s\n", error.text); return 2;
-    case AH_ARGS_RUN: break;
+    case AH_ARGS_HELP:
+        ah__args_help(command, stdout);
+        return 0;
+    case AH_ARGS_VERSION:
+        return version();
+    case AH_ARGS_WRONG:
+        fprintf(stderr, "autohete: %s\n", error.text);
+        return 2;
+    case AH_ARGS_RUN:
+        break;
     }
     if (ranks.ranks > 1 && !command->together)
         return alone(command);

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIVE_NS 100000000LL   /* between two redraws */
-#define PLAIN_NS 5000000000LL /* a plain line at least this often */
+#define LIVE_NS 100000000LL                 /* between two redraws */
+#define PLAIN_NS 5000000000LL               /* a plain line at least this often */
 enum { PLAIN_LINES = 60, MEAN_STEPS = 30 }; /* and about this many in a whole training; of the mean loss */
 
 static int64_t now_ns(void)
@@ -60,8 +60,8 @@ static void format(char *line, size_t size, const struct ah_progress *progress, 
     /* nobody knows before the second step has ended */
     bool known = step->lane_busy[0] > 0;
     for (size_t i = 0; known && i < sizeof lanes / sizeof lanes[0] && used > 0 && (size_t)used < size; i++)
-        used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%",
-                         i ? " " : "  ", lanes[i], 100 * step->lane_busy[i]);
+        used += snprintf(line + used, size - (size_t)used, "%s%s %.0f%%", i ? " " : "  ", lanes[i],
+                         100 * step->lane_busy[i]);
 }
 
 static int columns(FILE *to)

@@ -6,12 +6,12 @@
 
 struct ah_progress {
     FILE *to;
-    bool live;          /* one line, redrawn */
+    bool live; /* one line, redrawn */
     bool quiet;
-    bool drawn;         /* the live line stands and has no end yet */
-    int64_t last_ns;    /* when something was shown */
-    int64_t first_step; /* of this run; 0: none yet */
-    int64_t last_step;  /* shown */
+    bool drawn;                   /* the live line stands and has no end yet */
+    int64_t last_ns;              /* when something was shown */
+    int64_t first_step;           /* of this run; 0: none yet */
+    int64_t last_step;            /* shown */
     double loss_sum, loss_weight; /* of the mean loss of about the last thirty steps */
 };
 

@@ -66,7 +66,8 @@ int ah__sweep_parse(struct ah_sweep *out, const char *text)
     int index = equals ? find(text, (size_t)(equals - text)) : -1;
     if (index < 0)
         return ah__out_fault("--sweep: found '%.80s', expected device-memory, host-memory, batch or seq "
-                             "and =FROM:TO:STEP", text);
+                             "and =FROM:TO:STEP",
+                             text);
     snprintf(values, sizeof values, "%s", equals + 1);
     if (strlen(equals + 1) >= sizeof values || !parse_values(value, values, quantities[index].size))
         return ah__out_fault("--sweep: found '%.80s', expected %s=%s", text, quantities[index].name,

@@ -13,11 +13,11 @@
 
 /* A buffer that is gathered or reduced is `ranks` parts of part_count elements, in order of ranks. */
 enum ah_collective {
-    AH_ALL_GATHER,     /* each rank brings its part, in place, and has all parts afterwards */
+    AH_ALL_GATHER, /* each rank brings its part, in place, and has all parts afterwards */
     /* Each rank brings all parts and has the sum of its own, in place, in fp32 in order of ranks; the others stay. */
     AH_REDUCE_SCATTER,
-    AH_SUM_FLOATS,     /* part_count floats of each rank become their sum, element by element; dtype AH_F32 */
-    AH_SUM_DOUBLES     /* the same of doubles, whatever dtype says */
+    AH_SUM_FLOATS, /* part_count floats of each rank become their sum, element by element; dtype AH_F32 */
+    AH_SUM_DOUBLES /* the same of doubles, whatever dtype says */
 };
 
 struct ah_comm;

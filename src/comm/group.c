@@ -230,8 +230,7 @@ static int group_end(struct ah_comm *comm, int status, bool *together)
     char name[RANK_NAME];
     int length = snprintf(name, sizeof name, "rank %d", failed);
     bool named = strncmp(word->message, name, (size_t)length) == 0; /* it comes from all ranks, or says who it is */
-    return named ? ah__fail(word->status, "%s", word->message)
-                 : ah__fail(word->status, "%s: %s", name, word->message);
+    return named ? ah__fail(word->status, "%s", word->message) : ah__fail(word->status, "%s: %s", name, word->message);
 }
 
 static void group_close(struct ah_comm *comm)

@@ -29,8 +29,10 @@ static int options_check(const struct ah_dev_options *options)
 {
     enum { MOST_THREADS = 1024 };
     if (options->threads == AH_THREADS_AUTO)
-        return ah__fail(AH_EINPUT, "device threads: found auto, expected 0 (one per core) to %d: the fastest number is "
-                        "for ah_threads_choose to find", MOST_THREADS);
+        return ah__fail(AH_EINPUT,
+                        "device threads: found auto, expected 0 (one per core) to %d: the fastest number is "
+                        "for ah_threads_choose to find",
+                        MOST_THREADS);
     if (options->threads < 0 || options->threads > MOST_THREADS)
         return ah__fail(AH_EINPUT, "device threads: found %d, expected 0 (one per core) to %d", options->threads,
                         MOST_THREADS);
@@ -94,7 +96,7 @@ static int open_kind(struct ah_dev **out, const char *kind, const struct ah_dev_
  * device; a machine without a plugin or without a GPU (AH_EINPUT) is an ordinary one. */
 static int open_auto(struct ah_dev **out, const struct ah_dev_options *options)
 {
-    char why[sizeof (*out)->passed_over] = "";
+    char why[sizeof(*out)->passed_over] = "";
     if (!options->threads && !options->link_bytes_per_s) {
         bool joins;
         int status = open_plugin(out, &joins, "cuda", options);

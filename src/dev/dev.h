@@ -45,8 +45,8 @@ struct ah_extent {
  * device and library version alone, so that the same program gives the same bits whenever it runs. Every device's own
  * begins with this. */
 struct ah_prepared {
-    const struct ah_program *program; /* must outlive this */
-    int64_t workspace_bytes;          /* of AH_SPACE_WORKSPACE while it runs */
+    const struct ah_program *program;        /* must outlive this */
+    int64_t workspace_bytes;                 /* of AH_SPACE_WORKSPACE while it runs */
     struct ah_extent extent[AH_SPACE_COUNT]; /* what the operands of all calls cover, and the workspace */
 };
 
@@ -83,15 +83,15 @@ struct ah_task {
             void *to; /* apart from `from`; or, F32 to AH_BF16, where it is: narrowed in place */
             const void *from;
             enum ah_dtype to_dtype, from_dtype; /* AH_F32 and AH_BF16; rounds to nearest even */
-            int64_t count;                /* 0: nothing but zeros */
-            const struct ah_range *zeros; /* elements of `to` that become zero instead; must outlive the work */
+            int64_t count;                      /* 0: nothing but zeros */
+            const struct ah_range *zeros;       /* elements of `to` that become zero instead; must outlive the work */
             int zero_count;
         } cast;
         struct {
             float *p, *m, *v;
             float *to_p, *to_m, *to_v; /* where the new ones go, apart from the old; null: in their place */
             const void *g;             /* dtype `grad_dtype` */
-            void *half;          /* AH_BF16 copy of p written along, rounded to nearest even, or null */
+            void *half;                /* AH_BF16 copy of p written along, rounded to nearest even, or null */
             enum ah_dtype grad_dtype;
             int64_t count, decayed; /* elements [0, decayed) take weight decay */
             struct ah_adam adam;
@@ -191,7 +191,7 @@ struct ah_dev_ops {
 /* Every device begins with this. */
 struct ah_dev {
     const struct ah_dev_ops *ops;
-    void *library; /* the loader's: the shared object a device came from; a device leaves it null */
+    void *library;         /* the loader's: the shared object a device came from; a device leaves it null */
     char passed_over[192]; /* the opener's: why "auto" took this one although an accelerator is there; else "" */
 };
 

@@ -195,13 +195,16 @@ static bool is_null(const void *table, size_t offset)
 
 static int ops_check(const char *path, const struct ah_dev_ops *ops)
 {
-#define MEMBER(name) {#name, offsetof(struct ah_dev_ops, name)}
+#define MEMBER(name)                                                                                                   \
+    {                                                                                                                  \
+#name, offsetof(struct ah_dev_ops, name)                                                                       \
+    }
     static const struct {
         const char *name;
         size_t offset;
-    } members[] = {MEMBER(join),          MEMBER(device_memory), MEMBER(host_memory), MEMBER(memory_release),
-                   MEMBER(prepare),       MEMBER(prepared_free), MEMBER(submit),      MEMBER(wait_any),
-                   MEMBER(now_ns),        MEMBER(info),          MEMBER(close)};
+    } members[] = {MEMBER(join),    MEMBER(device_memory), MEMBER(host_memory), MEMBER(memory_release),
+                   MEMBER(prepare), MEMBER(prepared_free), MEMBER(submit),      MEMBER(wait_any),
+                   MEMBER(now_ns),  MEMBER(info),          MEMBER(close)};
     _Static_assert(sizeof members / sizeof *members * sizeof(void (*)(void)) == sizeof(struct ah_dev_ops),
                    "every member");
 #undef MEMBER

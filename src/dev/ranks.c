@@ -72,8 +72,10 @@ static int transport_find(const struct ah_transport **out, const char *kind, int
     char path[AH_PLUGIN_PATH_BYTES], name[AH_PLUGIN_NAME_BYTES];
     snprintf(name, sizeof name, "mpi-%s", kind);
     if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(name) || !ah__plugin_find(path, name))
-        return ah__fail(AH_EINPUT, "ranks: found %d started by a launcher, expected libautohete-%s.so to join them: "
-                        "this program was built without it", ranks, name);
+        return ah__fail(AH_EINPUT,
+                        "ranks: found %d started by a launcher, expected libautohete-%s.so to join them: "
+                        "this program was built without it",
+                        ranks, name);
     return transport_open(out, path);
 }
 
@@ -86,7 +88,8 @@ int ah_ranks_open(struct ah_ranks *out)
         AH_TRY(ah__comm_group(&program.comm, program.transport));
         ah__comm_of_program(program.comm);
         if (program.transport->ranks != ranks)
-            return ah__fail(AH_EDEVICE, "ranks: found %d that MPI knows of, expected %d that were started: the "
+            return ah__fail(AH_EDEVICE,
+                            "ranks: found %d that MPI knows of, expected %d that were started: the "
                             "launcher belongs to another MPI than libautohete-mpi-%s.so (AUTOHETE_MPI names one)",
                             program.transport->ranks, ranks, kind_of(launcher));
     }

@@ -35,7 +35,7 @@ struct ah_value {
 struct ah_node {
     enum ah_op op;
     struct ah_attr attr;
-    int in[AH_OP_MAX_INPUTS];  /* values, -1: absent */
+    int in[AH_OP_MAX_INPUTS]; /* values, -1: absent */
     int out[AH_OP_MAX_OUTPUTS];
     int scope;
 };
@@ -54,10 +54,10 @@ struct ah_graph {
     size_t value_count, node_count, scope_count, value_capacity, node_capacity, scope_capacity;
     int current_scope; /* -1: none */
     int tokens, targets, positions, loss;
-    bool packed;       /* what depends on positions is given them; else they follow from a token's place */
-    int64_t cache;     /* rows of keys and values that attention keeps; 0: none */
-    bool decodes;      /* attention sees what it has kept, and tokens are where their positions say */
-    int status;        /* first wrong recording call */
+    bool packed;   /* what depends on positions is given them; else they follow from a token's place */
+    int64_t cache; /* rows of keys and values that attention keeps; 0: none */
+    bool decodes;  /* attention sees what it has kept, and tokens are where their positions say */
+    int status;    /* first wrong recording call */
     char *message;
     bool finished;
     uint64_t config_hash; /* of the model's configuration text, 0: unknown; goes into signatures */

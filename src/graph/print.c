@@ -52,8 +52,8 @@ static void print_node(const struct ah_graph *graph, const struct ah_node *node,
     add_attr(line, node);
     add(line, ah__op_inplace_output(node->op) >= 0 ? ") in place" : ")");
     ah__fprintf(to, "%-52s %-4s %-18s %14lld B %10.3g flop  %s\n", line, ah__dtype_name(meta->dtype),
-            ah__shape_format(shape, sizeof shape, &meta->shape), (long long)node_bytes(graph, node),
-            ah__node_flops(graph, node), ah__graph_scope_path(graph, node->scope, path, sizeof path));
+                ah__shape_format(shape, sizeof shape, &meta->shape), (long long)node_bytes(graph, node),
+                ah__node_flops(graph, node), ah__graph_scope_path(graph, node->scope, path, sizeof path));
 }
 
 static void print_entering(const struct ah_graph *graph, int id, FILE *to)
@@ -85,6 +85,6 @@ int ah_graph_print(const struct ah_graph *graph, FILE *to)
         flops += ah__node_flops(graph, &graph->nodes[i]);
     }
     ah__fprintf(to, "%zu operators, %lld parameters (%lld elements), %lld bytes of activations, %.4g flop forward\n",
-            graph->node_count, (long long)params, (long long)elements, (long long)activation_bytes, flops);
+                graph->node_count, (long long)params, (long long)elements, (long long)activation_bytes, flops);
     return ferror(to) ? ah__fail(AH_EIO, "printing the graph failed") : AH_OK;
 }

@@ -8,12 +8,8 @@
 enum { PATH_BYTES = 256 };
 
 static const char *const kind_names[] = {
-    [AH_VALUE_TOKENS] = "the token ids",
-    [AH_VALUE_TARGETS] = "the targets",
-    [AH_VALUE_POSITIONS] = "the positions",
-    [AH_VALUE_CACHE] = "a cache",
-    [AH_VALUE_PARAM] = "a parameter",
-    [AH_VALUE_ACTIVATION] = "an activation",
+    [AH_VALUE_TOKENS] = "the token ids", [AH_VALUE_TARGETS] = "the targets", [AH_VALUE_POSITIONS] = "the positions",
+    [AH_VALUE_CACHE] = "a cache",        [AH_VALUE_PARAM] = "a parameter",   [AH_VALUE_ACTIVATION] = "an activation",
     [AH_VALUE_SCALE] = "a scale",
 };
 static const struct ah_tensor nothing = {-1};
@@ -328,8 +324,7 @@ struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_t
                                              struct ah_tensor v, int heads, int kv_heads,
                                              const struct ah_attention_options *options)
 {
-    struct ah_attr attr = {
-        .heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q)};
+    struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q)};
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
     if (graph->decodes)
         return attend_cached(graph, attr, cache, q);
@@ -344,8 +339,13 @@ struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int
 struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
                                       const struct ah_rotary_options *options)
 {
-    struct ah_attr attr = {.heads = heads, .theta = theta, .dims = dims, .factor = options->factor,
-                           .low = options->low, .high = options->high, .original = options->original,
+    struct ah_attr attr = {.heads = heads,
+                           .theta = theta,
+                           .dims = dims,
+                           .factor = options->factor,
+                           .low = options->low,
+                           .high = options->high,
+                           .original = options->original,
                            .by_head = options->by_head};
     return record(graph, AH_OP_ROTARY, attr, ah__values(x.id, graph->decodes ? positions_of(graph) : -1));
 }

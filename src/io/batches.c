@@ -45,9 +45,10 @@ int ah__tokens_read(const struct ah_tokens *tokens, int64_t first, int64_t count
             uint32_t token = 0; /* little-endian: its low bytes come first */
             memcpy(&token, bytes + i * tokens->width, (size_t)tokens->width);
             if (token >= tokens->vocab_size)
-                return ah__fail(AH_EIO, "%s: token %lld: found %u, expected one below %lld: the file was changed since "
-                                "it was opened", tokens->path, (long long)(first + done), token,
-                                (long long)tokens->vocab_size);
+                return ah__fail(AH_EIO,
+                                "%s: token %lld: found %u, expected one below %lld: the file was changed since "
+                                "it was opened",
+                                tokens->path, (long long)(first + done), token, (long long)tokens->vocab_size);
             to[done] = (int32_t)token;
         }
     }

@@ -43,7 +43,8 @@ static int room_check(const struct loader *loader, int64_t count)
     char found[32], expected[32];
     if (bytes <= available / 2)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%s: found more tokens than %s of memory hold, expected at most %s, half of what is "
+    return ah__fail(AH_EINPUT,
+                    "%s: found more tokens than %s of memory hold, expected at most %s, half of what is "
                     "free: 'autohete data' makes a token file, which is read from disk",
                     ah__documents_where(loader->documents), ah_size_format(found, sizeof found, bytes / 2),
                     ah_size_format(expected, sizeof expected, available / 2));
@@ -203,10 +204,11 @@ static int load_all(struct loader *loader)
 static int end_check(const struct loader *loader)
 {
     int32_t end = ah__document_end(loader->tokenizer);
-    return end < loader->vocab_size
-               ? AH_OK
-               : ah__fail(AH_EINPUT, "tokenizer: found the document's end %d, expected one below the model's "
-                          "vocab_size %lld", end, (long long)loader->vocab_size);
+    return end < loader->vocab_size ? AH_OK
+                                    : ah__fail(AH_EINPUT,
+                                               "tokenizer: found the document's end %d, expected one below the model's "
+                                               "vocab_size %lld",
+                                               end, (long long)loader->vocab_size);
 }
 
 int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t count, enum ah_data_format format,

@@ -18,7 +18,7 @@ struct ah_example {
 };
 
 struct ah_corpus {
-    int32_t *ids;   /* [count] */
+    int32_t *ids; /* [count] */
     int64_t count;
     size_t room;
     struct ah_example *examples; /* null: running text */

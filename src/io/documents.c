@@ -41,11 +41,11 @@ struct ah_documents {
 
     struct ah_stream *stream; /* of the file that is read, null: none */
     const char *path;
-    bool jsonl, ended;        /* of that file; the stream has given all */
+    bool jsonl, ended; /* of that file; the stream has given all */
     int64_t line;
-    char *text;               /* [room] what was read of it */
+    char *text;                /* [room] what was read of it */
     size_t room, used, length; /* [used, length) is not given yet */
-    struct ah_json json;      /* of the last line: its strings were given */
+    struct ah_json json;       /* of the last line: its strings were given */
     char where[WHERE_SIZE];
     uint64_t signature;
     int64_t bytes;
@@ -160,8 +160,8 @@ static int read_on(struct ah_documents *documents, size_t wanted)
     AH_TRY(ah__grow(&documents->text, &documents->room, wanted, 1));
     while (documents->length < wanted && !documents->ended) {
         size_t got;
-        AH_TRY(ah__stream_read(&got, documents->stream, documents->text + documents->length,
-                               wanted - documents->length));
+        AH_TRY(
+            ah__stream_read(&got, documents->stream, documents->text + documents->length, wanted - documents->length));
         documents->length += got;
         documents->ended = got == 0;
     }
@@ -211,10 +211,8 @@ static int text_next(bool *more, struct ah_document *out, struct ah_documents *d
         while (length > 1 && ((unsigned char)documents->text[length] & 0xC0) == 0x80)
             length--; /* no character is cut in two */
     }
-    *out = (struct ah_document){.text = documents->text,
-                                .length = length,
-                                .whole = documents->ended,
-                                .alone = documents->paths.count == 1};
+    *out = (struct ah_document){
+        .text = documents->text, .length = length, .whole = documents->ended, .alone = documents->paths.count == 1};
     documents->used = length;
     return AH_OK;
 }
@@ -260,8 +258,10 @@ static int document_get(struct ah_document *out, const struct ah_json *json)
         return string_get(&out->completion, &out->completion_length, json, "completion");
     }
     if (ah__json_has(json, "messages"))
-        return ah__fail(AH_EINPUT, "%s: found 'messages', which are not read, expected 'text', or 'prompt' and "
-                        "'completion'", json->path);
+        return ah__fail(AH_EINPUT,
+                        "%s: found 'messages', which are not read, expected 'text', or 'prompt' and "
+                        "'completion'",
+                        json->path);
     return ah__fail(AH_EINPUT, "%s: found an object without them, expected 'text', or 'prompt' and 'completion'",
                     json->path);
 }

@@ -11,7 +11,7 @@
 
 /* id, the word for it */
 #define AH_DATA_FORMAT_TABLE(X)                                                                                        \
-    X(AUTO, "auto")       /* by what is in the file */                                                                 \
+    X(AUTO, "auto") /* by what is in the file */                                                                       \
     X(TEXT, "text")                                                                                                    \
     X(JSONL, "jsonl")                                                                                                  \
     X(LLMC, "llmc")       /* a token file of llm.c */                                                                  \

@@ -56,8 +56,8 @@ static int place_check(const char *dir, const char *name, const char *start)
     bool ours = length > 0 ? strncmp(target, start, strlen(start)) == 0 : errno == ENOENT;
     int status = AH_OK;
     if (!ours)
-        status = ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none",
-                          path);
+        status =
+            ah__fail(AH_EINPUT, "%s: found one that is no checkpoint's and would be overwritten, expected none", path);
     ah__free(path);
     return status;
 }
@@ -66,8 +66,7 @@ static DIR *list_open(int *status, const char *dir)
 {
     DIR *list = opendir(dir);
     bool wrong = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
-    *status = list ? AH_OK
-                   : ah__fail(wrong ? AH_EINPUT : AH_EIO, "%s: cannot open folder: %s", dir, strerror(errno));
+    *status = list ? AH_OK : ah__fail(wrong ? AH_EINPUT : AH_EIO, "%s: cannot open folder: %s", dir, strerror(errno));
     errno = 0; /* how readdir tells the end from a failure */
     return list;
 }

@@ -23,7 +23,7 @@ static int candidate_try(char **out, const char *path, const char *part)
 }
 
 struct newest {
-    char *path; /* owned */
+    char *path;          /* owned */
     int64_t step, below; /* only steps below */
 };
 

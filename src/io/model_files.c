@@ -11,10 +11,19 @@
 enum { FILE_MOST = 64 << 20 };
 
 static const char *const names[] = {
-    AH_GENERATION_CONFIG,  "tokenizer.json",    "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json",   "vocab.json",        "merges.txt",            "vocab.txt",
-    "tokenizer.model",     "spiece.model",      "sentencepiece.bpe.model",
-    "chat_template.jinja", "chat_template.json",
+    AH_GENERATION_CONFIG,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "chat_template.jinja",
+    "chat_template.json",
 };
 
 bool ah__model_files_are(const char *name)

@@ -6,8 +6,8 @@
 struct packing {
     const struct ah_example *examples;
     int64_t from, to, seq;
-    int64_t *by_places;  /* [seq + 1] the first example that takes so many places */
-    int64_t *by_room;    /* [seq + 1] the first sequence with so much room */
+    int64_t *by_places; /* [seq + 1] the first example that takes so many places */
+    int64_t *by_room;   /* [seq + 1] the first sequence with so much room */
     int64_t *next_example, *next_sequence;
     int64_t *head, *tail; /* of a sequence's members */
     int64_t *room;        /* of a sequence */

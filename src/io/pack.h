@@ -8,8 +8,8 @@
 #include "io/corpus.h"
 
 struct ah_pack {
-    int64_t count;  /* of sequences */
-    int64_t *first; /* [count + 1] sequence s holds members first[s] .. first[s + 1] - 1 */
+    int64_t count;    /* of sequences */
+    int64_t *first;   /* [count + 1] sequence s holds members first[s] .. first[s + 1] - 1 */
     int64_t *members; /* numbers of examples */
 };
 

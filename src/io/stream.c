@@ -30,7 +30,7 @@ struct ah_stream {
     unsigned char *piece;        /* [PIECE] of the file */
     size_t at, end;              /* what of it is not used yet */
     bool file_ended;
-    bool within;                 /* a packed part has begun and not ended */
+    bool within; /* a packed part has begun and not ended */
     int64_t bytes;
     XXH3_state_t *hash;
     z_stream gzip;

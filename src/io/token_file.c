@@ -62,9 +62,10 @@ static int ours_parse(struct ah_token_file *out, const struct head *head, const 
     out->tokenizer = head->number[3];
     out->hash = head->number[4];
     if (out->tokens < 0 || out->val_tokens < 0 || out->val_tokens > out->tokens || out->documents < 0)
-        return ah__fail(AH_ECORRUPT, "%s: found %lld tokens, %lld of them for validation, of %lld documents, expected "
-                        "numbers that fit", path, (long long)out->tokens, (long long)out->val_tokens,
-                        (long long)out->documents);
+        return ah__fail(AH_ECORRUPT,
+                        "%s: found %lld tokens, %lld of them for validation, of %lld documents, expected "
+                        "numbers that fit",
+                        path, (long long)out->tokens, (long long)out->val_tokens, (long long)out->documents);
     return AH_OK;
 }
 

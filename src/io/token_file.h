@@ -19,9 +19,9 @@
 enum { AH_TOKEN_FILE_HEADER = 1024 };
 
 struct ah_token_file {
-    int width;           /* bytes of a token: 2 or 4 */
+    int width; /* bytes of a token: 2 or 4 */
     int64_t tokens;
-    bool ours;           /* the rest is said */
+    bool ours; /* the rest is said */
     int64_t val_tokens, documents;
     uint64_t tokenizer, hash;
 };

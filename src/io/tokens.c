@@ -46,8 +46,8 @@ static int text_read(struct ah_tokens *tokens, const char *path, const struct ah
     tokens->width = 1;
     if (tokenizer->text_is_ids)
         return AH_OK;
-    int status = tokenizer->encode(&tokens->encoded, &tokens->info.tokens, tokenizer, (const char *)map->data,
-                                   map->length);
+    int status =
+        tokenizer->encode(&tokens->encoded, &tokens->info.tokens, tokenizer, (const char *)map->data, map->length);
     return status == AH_OK ? AH_OK : ah__fail_prefix(status, "%s", path);
 }
 
@@ -57,8 +57,10 @@ static int token_file_read(struct ah_tokens *tokens, const char *path, const str
     struct ah_token_file *file = &tokens->file;
     AH_TRY(ah__token_file_parse(file, map->data, map->length, path));
     if (file->ours && file->tokenizer != tokenizer->signature)
-        return ah__fail(AH_EINPUT, "%s: found tokens of another tokenizer (%016llx), expected the model's, %s "
-                        "(%016llx)", path, (unsigned long long)file->tokenizer, tokenizer->name,
+        return ah__fail(AH_EINPUT,
+                        "%s: found tokens of another tokenizer (%016llx), expected the model's, %s "
+                        "(%016llx)",
+                        path, (unsigned long long)file->tokenizer, tokenizer->name,
                         (unsigned long long)tokenizer->signature);
     tokens->data = map->data + AH_TOKEN_FILE_HEADER;
     tokens->offset = AH_TOKEN_FILE_HEADER;
@@ -166,10 +168,14 @@ static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, con
     if (format == AH_DATA_LLMC && found != AH_DATA_LLMC)
         return ah__fail(AH_EINPUT, "%s: found no token file's header, expected one of llm.c", path);
     switch (format == AH_DATA_AUTO ? found : format) {
-    case AH_DATA_LLMC: return token_file_read(tokens, path, tokenizer);
-    case AH_DATA_NANOGPT: return nanogpt_read(tokens, path);
-    case AH_DATA_JSONL: return documents_read(tokens, AH_DATA_JSONL, path, tokenizer, seq);
-    default: return text_read(tokens, path, tokenizer);
+    case AH_DATA_LLMC:
+        return token_file_read(tokens, path, tokenizer);
+    case AH_DATA_NANOGPT:
+        return nanogpt_read(tokens, path);
+    case AH_DATA_JSONL:
+        return documents_read(tokens, AH_DATA_JSONL, path, tokenizer, seq);
+    default:
+        return text_read(tokens, path, tokenizer);
     }
 }
 
@@ -232,9 +238,12 @@ static int64_t tokens_max(const struct ah_tokens *tokens)
     if (tokens->encoded)
         return ids_max(tokens->encoded, tokens->info.tokens);
     switch (tokens->width) {
-    case 1: return bytes_max(tokens->data, tokens->info.tokens);
-    case 2: return words_max(tokens->data, tokens->info.tokens);
-    default: return wide_max(tokens->data, tokens->info.tokens);
+    case 1:
+        return bytes_max(tokens->data, tokens->info.tokens);
+    case 2:
+        return words_max(tokens->data, tokens->info.tokens);
+    default:
+        return wide_max(tokens->data, tokens->info.tokens);
     }
 }
 
@@ -250,8 +259,8 @@ static int tokens_check(const struct ah_tokens *tokens, const char *path, const 
     int64_t at = 0;
     while (token_at(tokens, at) < vocab_size)
         at++;
-    return ah__fail(AH_EINPUT, "%s: %s %lld: found %lld, expected a token below the model's vocab_size %lld",
-                    path, text ? tokenizer->unit : "token", (long long)at, (long long)token_at(tokens, at),
+    return ah__fail(AH_EINPUT, "%s: %s %lld: found %lld, expected a token below the model's vocab_size %lld", path,
+                    text ? tokenizer->unit : "token", (long long)at, (long long)token_at(tokens, at),
                     (long long)vocab_size);
 }
 
@@ -266,9 +275,10 @@ static int tokens_split(struct ah_tokens *tokens, const char *path, int64_t seq,
                         (long long)count, (long long)seq + 1, (long long)seq);
     int64_t val = tokens->file.ours ? tokens->file.val_tokens : (int64_t)((double)count * val_fraction);
     if (tokens->file.ours && val > 0 && (val <= seq || count - val <= seq))
-        return ah__fail(AH_EINPUT, "%s: found %lld tokens to train on and %lld for validation, expected at least %lld "
-                        "of each (one sequence of %lld and its target)", path, (long long)(count - val),
-                        (long long)val, (long long)seq + 1, (long long)seq);
+        return ah__fail(AH_EINPUT,
+                        "%s: found %lld tokens to train on and %lld for validation, expected at least %lld "
+                        "of each (one sequence of %lld and its target)",
+                        path, (long long)(count - val), (long long)val, (long long)seq + 1, (long long)seq);
     info->held_out = tokens->file.ours ? val > 0 : val_fraction > 0;
     if (val < seq + 1)
         val = seq + 1;
@@ -327,8 +337,10 @@ static int hash_check(const struct ah_tokens *tokens, const char *path)
     const struct ah_token_file *file = &tokens->file;
     uint64_t hash = ah__hash(tokens->data, (size_t)(file->tokens * file->width), 0);
     return hash == file->hash ? AH_OK
-                              : ah__fail(AH_ECORRUPT, "%s: found tokens with checksum %016llx, expected %016llx by the "
-                                         "header", path, (unsigned long long)hash, (unsigned long long)file->hash);
+                              : ah__fail(AH_ECORRUPT,
+                                         "%s: found tokens with checksum %016llx, expected %016llx by the "
+                                         "header",
+                                         path, (unsigned long long)hash, (unsigned long long)file->hash);
 }
 
 /* Reads every byte, unless it is known what that would give. */
@@ -367,12 +379,16 @@ static int pack_check(const struct ah_tokens *tokens, const struct ah_tokenizer 
     if (!tokens->packed || tokens->corpus.ids || tokens->file.ours)
         return AH_OK;
     if (strcmp(tokens->info.format, "text") == 0)
-        return ah__fail(AH_EINPUT, "%s: found one text, expected documents or examples to pack: JSON lines, a folder, "
-                        "or a token file", tokens->path);
+        return ah__fail(AH_EINPUT,
+                        "%s: found one text, expected documents or examples to pack: JSON lines, a folder, "
+                        "or a token file",
+                        tokens->path);
     if (tokenizer->has_eos || tokenizer->has_bos)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%s: found no tokenizer beside the model, expected one to pack by: it says which token "
-                    "ends a document", tokens->path);
+    return ah__fail(AH_EINPUT,
+                    "%s: found no tokenizer beside the model, expected one to pack by: it says which token "
+                    "ends a document",
+                    tokens->path);
 }
 
 static int open_all(struct ah_tokens *tokens, const struct ah_tokenizer *tokenizer,

@@ -21,8 +21,8 @@
 
 #include "base/file.h"
 #include "io/documents.h"
-#include "tokenizer/tokenizer.h"
 #include "op/op.h"
+#include "tokenizer/tokenizer.h"
 
 struct ah_tokens;
 
@@ -40,8 +40,8 @@ struct ah_tokens_info {
     int64_t cut, left_out; /* examples that are too long, and those with no room for what is learned */
     int64_t memory_bytes;  /* that tokens take; 0: they are read from the file */
     int64_t seq;
-    uint64_t signature;    /* of every byte and a text's tokenizer: tells another file apart on resume */
-    uint64_t tokenizer;    /* its signature; 0: a token file */
+    uint64_t signature;         /* of every byte and a text's tokenizer: tells another file apart on resume */
+    uint64_t tokenizer;         /* its signature; 0: a token file */
     struct ah_file_stamp stamp; /* of the file when it was opened */
 };
 

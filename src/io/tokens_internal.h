@@ -9,10 +9,10 @@
 
 /* The map serves to look the whole file over; batches are read, since a map of a file that is cut short kills. */
 struct ah_tokens {
-    struct ah_map map;         /* only while opening */
-    int fd;                    /* -1: not open */
-    char *path;                /* for messages */
-    struct ah_corpus corpus;   /* of documents */
+    struct ah_map map;       /* only while opening */
+    int fd;                  /* -1: not open */
+    char *path;              /* for messages */
+    struct ah_corpus corpus; /* of documents */
     bool packed;
     int32_t document_end;      /* the id */
     struct ah_pack train, val; /* packed examples */

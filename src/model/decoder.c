@@ -29,13 +29,16 @@ static int parse_heads(struct ah_decoder *decoder, const struct ah_json *json)
     decoder->kv_heads = decoder->heads;
     AH_TRY(ah__config_int(&decoder->kv_heads, json, "num_key_value_heads", 1, 1 << 16));
     if (decoder->heads % decoder->kv_heads != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'num_key_value_heads': found %lld, expected a divisor of "
-                        "num_attention_heads %lld", json->path, (long long)decoder->kv_heads,
-                        (long long)decoder->heads);
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'num_key_value_heads': found %lld, expected a divisor of "
+                        "num_attention_heads %lld",
+                        json->path, (long long)decoder->kv_heads, (long long)decoder->heads);
     AH_TRY(ah__config_int(&decoder->head_dim, json, "head_dim", 1, 1 << 16));
     if (decoder->head_dim == 0 && decoder->hidden_size % decoder->heads != 0)
-        return ah__fail(AH_EINPUT, "%s: key 'num_attention_heads': found %lld, expected a divisor of hidden_size %lld "
-                        "or head_dim", json->path, (long long)decoder->heads, (long long)decoder->hidden_size);
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'num_attention_heads': found %lld, expected a divisor of hidden_size %lld "
+                        "or head_dim",
+                        json->path, (long long)decoder->heads, (long long)decoder->hidden_size);
     if (decoder->head_dim == 0)
         decoder->head_dim = decoder->hidden_size / decoder->heads;
     return AH_OK;

@@ -9,12 +9,12 @@
 
 struct ah_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, positions;
-    int64_t window;   /* keys that a query sees, 0: all before it */
-    double eps, std;  /* of rmsnorm; of initial values */
+    int64_t window;  /* keys that a query sees, 0: all before it */
+    double eps, std; /* of rmsnorm; of initial values */
     struct ah_rope rope;
     bool qkv_bias, out_bias, mlp_bias;
-    bool qk_norm;     /* rmsnorm of each head of queries and keys, before they rotate */
-    bool tied;        /* the head reads the embedding table */
+    bool qk_norm; /* rmsnorm of each head of queries and keys, before they rotate */
+    bool tied;    /* the head reads the embedding table */
     struct ah_config_dropout dropout;
 };
 
@@ -22,7 +22,8 @@ struct ah_decoder {
 #define AH_DECODER_KEYS                                                                                                \
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",                      \
         "num_key_value_heads", "head_dim", "max_position_embeddings", "hidden_act", "rms_norm_eps",                    \
-        "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling", "rope_parameters"
+        "initializer_range", "tie_word_embeddings", "attention_dropout", "rope_theta", "rope_scaling",                 \
+        "rope_parameters"
 
 /* All but window, biases and qk_norm, which stay what they are. head_dim, when it is not 0, is taken where the key is
  * missing. */

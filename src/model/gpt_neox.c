@@ -20,11 +20,29 @@ struct gpt_neox {
 
 static const struct ah_rope_keys rope_keys = {.theta = "rotary_emb_base", .part = "rotary_pct"};
 static const char *const dropouts[] = {"attention_dropout", "hidden_dropout", NULL};
-static const char *const known_keys[] = {
-    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-    "max_position_embeddings", "hidden_act", "layer_norm_eps", "initializer_range", "use_parallel_residual",
-    "attention_bias", "tie_word_embeddings", "rotary_emb_base", "rotary_pct", "rope_theta", "partial_rotary_factor",
-    "rope_scaling", "rope_parameters", "attention_dropout", "hidden_dropout", "classifier_dropout", "is_decoder", NULL};
+static const char *const known_keys[] = {"vocab_size",
+                                         "hidden_size",
+                                         "intermediate_size",
+                                         "num_hidden_layers",
+                                         "num_attention_heads",
+                                         "max_position_embeddings",
+                                         "hidden_act",
+                                         "layer_norm_eps",
+                                         "initializer_range",
+                                         "use_parallel_residual",
+                                         "attention_bias",
+                                         "tie_word_embeddings",
+                                         "rotary_emb_base",
+                                         "rotary_pct",
+                                         "rope_theta",
+                                         "partial_rotary_factor",
+                                         "rope_scaling",
+                                         "rope_parameters",
+                                         "attention_dropout",
+                                         "hidden_dropout",
+                                         "classifier_dropout",
+                                         "is_decoder",
+                                         NULL};
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 

@@ -17,20 +17,34 @@ struct opt {
 };
 
 static const char *const dropouts[] = {"dropout", "attention_dropout", "layerdrop", NULL};
-static const char *const known_keys[] = {
-    "vocab_size", "hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "max_position_embeddings",
-    "init_std", "activation_function", "enable_bias", "tie_word_embeddings", "do_layer_norm_before",
-    "_remove_final_layer_norm", "layer_norm_elementwise_affine", "word_embed_proj_dim", "dropout", "attention_dropout",
-    "layerdrop", "prefix", NULL};
+static const char *const known_keys[] = {"vocab_size",
+                                         "hidden_size",
+                                         "ffn_dim",
+                                         "num_hidden_layers",
+                                         "num_attention_heads",
+                                         "max_position_embeddings",
+                                         "init_std",
+                                         "activation_function",
+                                         "enable_bias",
+                                         "tie_word_embeddings",
+                                         "do_layer_norm_before",
+                                         "_remove_final_layer_norm",
+                                         "layer_norm_elementwise_affine",
+                                         "word_embed_proj_dim",
+                                         "dropout",
+                                         "attention_dropout",
+                                         "layerdrop",
+                                         "prefix",
+                                         NULL};
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 
 static void sizes_of(struct ah_config_size sizes[SIZES], struct opt *opt)
 {
     const struct ah_config_size all[SIZES] = {
-        {"vocab_size", &opt->vocab_size, 1 << 24},        {"hidden_size", &opt->hidden_size, 1 << 20},
-        {"ffn_dim", &opt->ffn_dim, 1 << 22},              {"num_hidden_layers", &opt->layers, 1 << 12},
-        {"num_attention_heads", &opt->heads, 1 << 16},    {"max_position_embeddings", &opt->positions, 1 << 24},
+        {"vocab_size", &opt->vocab_size, 1 << 24},     {"hidden_size", &opt->hidden_size, 1 << 20},
+        {"ffn_dim", &opt->ffn_dim, 1 << 22},           {"num_hidden_layers", &opt->layers, 1 << 12},
+        {"num_attention_heads", &opt->heads, 1 << 16}, {"max_position_embeddings", &opt->positions, 1 << 24},
     };
     memcpy(sizes, all, sizeof all);
 }

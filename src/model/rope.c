@@ -24,8 +24,14 @@ static int parse_scaling(struct ah_rope *rope, const struct ah_json *json, bool 
 static int parse_object(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                         int64_t positions)
 {
-    static const char *const known[] = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor",
-                                        "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+    static const char *const known[] = {"rope_type",
+                                        "type",
+                                        "rope_theta",
+                                        "partial_rotary_factor",
+                                        "factor",
+                                        "low_freq_factor",
+                                        "high_freq_factor",
+                                        "original_max_position_embeddings",
                                         NULL};
     static const char *const types[] = {"default", "linear", "llama3", NULL};
     const char *type = "default", *type_key = ah__json_has(json, "rope_type") ? "rope_type" : "type";

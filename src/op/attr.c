@@ -8,7 +8,7 @@
 
 bool ah__attr_equal(const struct ah_attr *a, const struct ah_attr *b)
 {
-#define EQUAL(id, type, name) && memcmp(&a->name, &b->name, sizeof a->name) == 0
+#define EQUAL(id, type, name) &&memcmp(&a->name, &b->name, sizeof a->name) == 0
     return true AH_ATTR_LIST(EQUAL);
 #undef EQUAL
 }
@@ -60,7 +60,7 @@ char *ah__attr_format(char *text, size_t size, const struct ah_attr *attr)
     text[0] = 0;
 #define ADD(id, type, name)                                                                                            \
     if (set & AH_ATTR_##id && used < size) {                                                                           \
-        _Generic(attr->name, float: float_format, default: int_format)(value, sizeof value, attr->name);               \
+        _Generic(attr->name, float : float_format, default : int_format)(value, sizeof value, attr->name);             \
         int n = snprintf(text + used, size - used, "%s" #name "=%s", used ? ", " : "", value);                         \
         used += n > 0 ? (size_t)n : 0;                                                                                 \
     }

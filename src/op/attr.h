@@ -9,20 +9,21 @@
 #define AH_ATTR_LIST(X)                                                                                                \
     X(HEADS, int, heads)                                                                                               \
     X(KV_HEADS, int, kv_heads) /* of keys and values; each serves heads / kv_heads heads */                            \
-    X(THETA, float, theta) /* base of the wavelengths of a rotation by position */                                     \
-    X(DIMS, int, dims)    /* of a head that rotate, from its first on; 0: all */                                       \
-    X(FACTOR, float, factor) /* wavelengths of a rotation are stretched by it, 0: are not; all of them without `high`, \
+    X(THETA, float, theta)     /* base of the wavelengths of a rotation by position */                                 \
+    X(DIMS, int, dims)         /* of a head that rotate, from its first on; 0: all */                                  \
+    X(FACTOR, float,                                                                                                   \
+      factor) /* wavelengths of a rotation are stretched by it, 0: are not; all of them without `high`, \
                                 else as Llama 3 does: none that fit `original` positions more than `high` times, all   \
-                                that do so less than `low` times, those in between in part */                          \
+                                that do so less than `low` times, those in between in part */              \
     X(LOW, float, low)                                                                                                 \
     X(HIGH, float, high)                                                                                               \
     X(ORIGINAL, int, original)                                                                                         \
     X(BY_HEAD, bool, by_head) /* q, k and v lie side by side within each head, not each for all heads */               \
-    X(WINDOW, int, window) /* keys that a query sees, its own the last of them; 0: all up to its own */                \
-    X(FIRST, int, first)   /* row of a table that is for position 0 */                                                 \
-    X(EPS, float, eps)    /* added to a variance */                                                                    \
-    X(OUT_IN, bool, out_in) /* the weight is [O,I], not [I,O] */                                                       \
-    X(ACC, unsigned, acc) /* bit j: output j is added to, not overwritten */
+    X(WINDOW, int, window)    /* keys that a query sees, its own the last of them; 0: all up to its own */             \
+    X(FIRST, int, first)      /* row of a table that is for position 0 */                                              \
+    X(EPS, float, eps)        /* added to a variance */                                                                \
+    X(OUT_IN, bool, out_in)   /* the weight is [O,I], not [I,O] */                                                     \
+    X(ACC, unsigned, acc)     /* bit j: output j is added to, not overwritten */
 
 struct ah_attr {
 #define AH_ATTR_FIELD(id, type, name) type name;

@@ -64,8 +64,10 @@ static int attention_cached_infer(struct ah_meta *out, const struct ah_meta *in,
     AH_TRY(expect_cache(cache, q));
     int64_t keys = ah__op_last(cache) / 2, channels = attr->kv_heads ? keys / attr->kv_heads * attr->heads : 0;
     if (attr->heads < 1 || attr->kv_heads < 1 || attr->heads % attr->kv_heads != 0 || keys % attr->kv_heads != 0)
-        return ah__fail(AH_EINPUT, "heads: found %d, of keys and values %d, expected a multiple of these, which divide "
-                        "the cache's %lld channels of keys", attr->heads, attr->kv_heads, (long long)keys);
+        return ah__fail(AH_EINPUT,
+                        "heads: found %d, of keys and values %d, expected a multiple of these, which divide "
+                        "the cache's %lld channels of keys",
+                        attr->heads, attr->kv_heads, (long long)keys);
     if (attr->window < 0)
         return ah__fail(AH_EINPUT, "window: found %d, expected a number of at least 0", attr->window);
     if (ah__op_last(q) != channels && (attr->heads != attr->kv_heads || ah__op_last(q) != 3 * channels))

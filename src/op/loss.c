@@ -25,8 +25,7 @@ static int64_t cross_entropy_classes(const struct ah_meta *in)
 /* (logits [B,T,V], targets [B,T], scale [1]?) -> (loss [1], dlogits). The mean, or the sum times `scale`. */
 const struct ah_op_row ah__op_cross_entropy = {
     .name = "cross_entropy",
-    AH_OP_INPUTS({.name = "logits", .kind = AH_OPERAND_ACTIVATION},
-                 {.name = "targets", .kind = AH_OPERAND_TARGETS},
+    AH_OP_INPUTS({.name = "logits", .kind = AH_OPERAND_ACTIVATION}, {.name = "targets", .kind = AH_OPERAND_TARGETS},
                  {.name = "scale", .kind = AH_OPERAND_SCALE, .optional = true}),
     AH_OP_OUTPUTS({.name = "loss", .kind = AH_OPERAND_LOSS},
                   {.name = "dlogits", .kind = AH_OPERAND_GRADIENT, .backward_reads = true, .in_place = true}),

@@ -60,8 +60,8 @@ const struct ah_op_row ah__op_layernorm_bwd = {
 /* Of the weight, which may be shorter than the last dimension: each run of so many channels is a row. */
 static int expect_group(const struct ah_meta *x, const struct ah_meta *weight)
 {
-    if (weight->dtype != x->dtype || weight->shape.rank != 1 || weight->shape.dim[0] < 1
-        || ah__op_last(x) % weight->shape.dim[0] != 0)
+    if (weight->dtype != x->dtype || weight->shape.rank != 1 || weight->shape.dim[0] < 1 ||
+        ah__op_last(x) % weight->shape.dim[0] != 0)
         return ah__op_wrong("weight", weight, "%s [C] or a divisor of C = %lld", ah__dtype_name(x->dtype),
                             (long long)ah__op_last(x));
     return AH_OK;

@@ -35,11 +35,11 @@ struct ah_meta {
 enum ah_operand_kind {
     AH_OPERAND_ACTIVATION = 1, /* made by an operator and computed with by others */
     AH_OPERAND_PARAM,
-    AH_OPERAND_TOKENS,         /* token ids */
-    AH_OPERAND_TARGETS,        /* target ids */
-    AH_OPERAND_POSITIONS,      /* of each token in its document */
-    AH_OPERAND_CACHE,          /* keys and values that stay from one run of a program to the next */
-    AH_OPERAND_STATISTICS,     /* F32 beside the result, for backward only */
+    AH_OPERAND_TOKENS,     /* token ids */
+    AH_OPERAND_TARGETS,    /* target ids */
+    AH_OPERAND_POSITIONS,  /* of each token in its document */
+    AH_OPERAND_CACHE,      /* keys and values that stay from one run of a program to the next */
+    AH_OPERAND_STATISTICS, /* F32 beside the result, for backward only */
     AH_OPERAND_LOSS,
     AH_OPERAND_GRADIENT,       /* of an activation */
     AH_OPERAND_PARAM_GRADIENT, /* of a parameter, F32 whatever the compute dtype: it is summed over all tokens;
@@ -107,14 +107,14 @@ int ah__op_inplace_output(enum ah_op op);
 /* Bytes between memory and processor by the row's rule or the default. */
 double ah__op_bytes(enum ah_op op, const struct ah_meta *in, const struct ah_meta *out, const struct ah_attr *attr);
 
-int64_t ah__shape_count(const struct ah_shape *shape);             /* elements */
-int64_t ah__shape_rows(const struct ah_shape *shape);              /* elements / last dimension */
+int64_t ah__shape_count(const struct ah_shape *shape); /* elements */
+int64_t ah__shape_rows(const struct ah_shape *shape);  /* elements / last dimension */
 bool ah__shape_equal(const struct ah_shape *a, const struct ah_shape *b);
-int64_t ah__meta_bytes(const struct ah_meta *meta);                /* 0 for an absent operand */
+int64_t ah__meta_bytes(const struct ah_meta *meta); /* 0 for an absent operand */
 int64_t ah__dtype_bytes(enum ah_dtype dtype);
 /* "fp32", "bf16", as ah_dtype_parse takes them; null for the others. */
 const char *ah__dtype_word(enum ah_dtype dtype);
-const char *ah__dtype_name(enum ah_dtype dtype);                   /* "F32" as in safetensors */
+const char *ah__dtype_name(enum ah_dtype dtype);                               /* "F32" as in safetensors */
 char *ah__shape_format(char *text, size_t size, const struct ah_shape *shape); /* "[4,256,768]" */
 
 #endif

@@ -5,8 +5,10 @@
 
 #include "op/rules.h"
 
-enum { ROTARY_ATTRS = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS | AH_ATTR_FACTOR | AH_ATTR_LOW | AH_ATTR_HIGH
-                      | AH_ATTR_ORIGINAL | AH_ATTR_BY_HEAD };
+enum {
+    ROTARY_ATTRS = AH_ATTR_HEADS | AH_ATTR_THETA | AH_ATTR_DIMS | AH_ATTR_FACTOR | AH_ATTR_LOW | AH_ATTR_HIGH |
+                   AH_ATTR_ORIGINAL | AH_ATTR_BY_HEAD
+};
 
 int64_t ah__rotary_size(const struct ah_meta *x, const struct ah_attr *attr)
 {
@@ -52,8 +54,10 @@ static int expect_stretch(const struct ah_attr *attr)
     AH_TRY(expect_number("low", attr->low, 0));
     AH_TRY(expect_number("high", attr->high, 0));
     if (attr->high > 0 && (attr->low >= attr->high || attr->original < 1))
-        return ah__fail(AH_EINPUT, "found low %g, high %g and %d original positions, expected low below high and 1 or "
-                        "more positions", (double)attr->low, (double)attr->high, attr->original);
+        return ah__fail(AH_EINPUT,
+                        "found low %g, high %g and %d original positions, expected low below high and 1 or "
+                        "more positions",
+                        (double)attr->low, (double)attr->high, attr->original);
     return AH_OK;
 }
 

@@ -3,14 +3,7 @@
 #include <string.h>
 
 /* Which spaces a program's values live in. */
-enum mode {
-    MODE_FORWARD,
-    MODE_FORWARD_DROP,
-    MODE_RECOMPUTE,
-    MODE_RECOMPUTE_SELECTIVE,
-    MODE_BACKWARD,
-    MODE_INFER
-};
+enum mode { MODE_FORWARD, MODE_FORWARD_DROP, MODE_RECOMPUTE, MODE_RECOMPUTE_SELECTIVE, MODE_BACKWARD, MODE_INFER };
 
 struct place {
     enum ah_space space; /* NONE: in WORK */
@@ -23,14 +16,14 @@ struct compiling {
     struct ah_section *section;
     int number;
     const int *param_of;
-    bool *wanted;         /* by value: backward reads it, or something that makes what backward reads */
-    bool *cheap_wanted;   /* by value: the same of what selective recomputation makes again */
-    bool *leads;          /* by value: it is the logits, or something that makes them */
-    bool *saved;          /* by storage: lives in SAVED, or in CHEAP where `cheap` says so */
-    bool *cheap;          /* by storage: selective recomputation makes it again */
+    bool *wanted;          /* by value: backward reads it, or something that makes what backward reads */
+    bool *cheap_wanted;    /* by value: the same of what selective recomputation makes again */
+    bool *leads;           /* by value: it is the logits, or something that makes them */
+    bool *saved;           /* by storage: lives in SAVED, or in CHEAP where `cheap` says so */
+    bool *cheap;           /* by storage: selective recomputation makes it again */
     int64_t *saved_offset; /* in SAVED or CHEAP */
-    struct place *places; /* by storage, of the program being made */
-    bool *absent;         /* by value: an optional result that the program being made leaves out */
+    struct place *places;  /* by storage, of the program being made */
+    bool *absent;          /* by value: an optional result that the program being made leaves out */
     struct ah_live *live;
     struct ah_interval *intervals;
     int *nodes; /* of the program being made */

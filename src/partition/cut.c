@@ -47,7 +47,7 @@ char *ah__cut_name(const struct ah_cut *cut, int partition, char *text, size_t s
 struct scan {
     const char *first; /* name of block 0's scope */
     size_t prefix;
-    bool after;        /* the head has begun */
+    bool after; /* the head has begun */
 };
 
 static int scan_block(struct ah_cut *cut, struct scan *scan, int node, int number, size_t prefix)

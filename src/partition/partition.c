@@ -99,9 +99,9 @@ static uint64_t hash_program(const struct ah_program *program, uint64_t seed)
 
 static uint64_t signature(const struct ah_partition *partition, uint64_t config_hash)
 {
-    const int64_t values[] = {partition->layers, partition->batch, partition->seq, partition->vocab,
-                              partition->compute, partition->step.clips, partition->step.infers, partition->step.logits,
-                              ah__micro_batches(partition)};
+    const int64_t values[] = {partition->layers,      partition->batch,       partition->seq,
+                              partition->vocab,       partition->compute,     partition->step.clips,
+                              partition->step.infers, partition->step.logits, ah__micro_batches(partition)};
     uint64_t hash = hash_ints(values, AH_LENGTH(values), ah__hash_text(ah_version(), config_hash));
     if (ah__step_ranks(partition) > 1)
         hash = ah__hash_int((uint64_t)ah__step_ranks(partition), hash);
@@ -150,7 +150,7 @@ static void describe(struct ah_partition *partition, const struct ah_cut *cut)
 
 static void add_flops(struct ah_partition *partition)
 {
-    for (enum ah_class class = 0; class < AH_CLASS_COUNT; class++) {
+    for (enum ah_class class = 0; class < AH_CLASS_COUNT; class ++) {
         int size = ah__class_size(class, partition->layers) * ah__micro_batches(partition);
         partition->flops_forward += size * partition->code[class].program[AH_PROGRAM_FORWARD].flops;
         partition->flops_backward += size * partition->code[class].program[AH_PROGRAM_BACKWARD].flops;
@@ -203,10 +203,10 @@ int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph, co
         AH_TRY(check_step(options));
     if (graph->cache && !(options && options->infers))
         return ah__fail(AH_EINPUT, "step: found a graph that keeps keys and values, expected one to learn: only "
-                        "inference keeps them");
+                                   "inference keeps them");
     if (!graph->finished)
-        return ah__fail(AH_EINPUT, "%s", graph->message ? graph->message
-                                                        : "the graph is not closed by ah_graph_finish()");
+        return ah__fail(AH_EINPUT, "%s",
+                        graph->message ? graph->message : "the graph is not closed by ah_graph_finish()");
     struct ah_partition *partition;
     AH_TRY(ah__new(&partition, 1, sizeof *partition));
     if (options)
@@ -230,7 +230,7 @@ void ah_partition_free(struct ah_partition *partition)
 int64_t ah__partition_work_bytes(const struct ah_partition *partition)
 {
     int64_t most = 0;
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         const struct ah_code *code = &partition->code[class];
         int64_t bytes = ah__code_work_bytes(code), infer = code->program[AH_PROGRAM_INFER].work_bytes;
         bytes = bytes > infer ? bytes : infer;

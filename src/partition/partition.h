@@ -36,12 +36,12 @@ struct ah_group {
 
 /* The programs of a partition. id, name in text and JSON */
 #define AH_PROGRAM_TABLE(X)                                                                                            \
-    X(FORWARD, "forward")           /* keeps SAVED and CHEAP */                                                        \
-    X(FORWARD_DROP, "forward_drop") /* the same with both in WORK: recomputed blocks, evaluation */                    \
-    X(RECOMPUTE, "recompute")       /* INPUT -> SAVED and CHEAP, nothing that backward does not read */                \
+    X(FORWARD, "forward")                         /* keeps SAVED and CHEAP */                                          \
+    X(FORWARD_DROP, "forward_drop")               /* the same with both in WORK: recomputed blocks, evaluation */      \
+    X(RECOMPUTE, "recompute")                     /* INPUT -> SAVED and CHEAP, nothing that backward does not read */  \
     X(RECOMPUTE_SELECTIVE, "recompute_selective") /* INPUT, SAVED -> CHEAP, without products and attention */          \
     X(BACKWARD, "backward")         /* BOUNDARY in and out; writes GRAD (first use overwrites, later uses add) */      \
-    X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */       \
+    X(INFER, "infer")               /* head: INPUT -> logits in WORK, without targets; elsewhere of 0 calls */         \
     X(FORWARD_ADD, "forward_add")   /* FORWARD and BACKWARD of all micro-batches but the first: they add to what */    \
     X(BACKWARD_ADD, "backward_add") /* is in GRAD. Of 0 calls where there is one, or the other writes no gradients */
 enum ah_program_kind {
@@ -55,14 +55,14 @@ extern const char *const ah__program_names[AH_PROGRAM_COUNT];
 /* One compiled partition structure. */
 struct ah_code {
     struct ah_program program[AH_PROGRAM_COUNT];
-    struct ah_operand logits;    /* head: where INFER leaves them, [B,T,V]; elsewhere of AH_SPACE_NONE */
+    struct ah_operand logits; /* head: where INFER leaves them, [B,T,V]; elsewhere of AH_SPACE_NONE */
     int64_t input_bytes, output_bytes;
-    int64_t saved_bytes;         /* M_a - M_a' in bytes: of SAVED, then of CHEAP where that lies behind it */
-    int64_t kept_bytes;          /* of SAVED alone, a multiple of what operands in CHEAP are aligned to */
-    int64_t cache_bytes;         /* of CACHE */
+    int64_t saved_bytes; /* M_a - M_a' in bytes: of SAVED, then of CHEAP where that lies behind it */
+    int64_t kept_bytes;  /* of SAVED alone, a multiple of what operands in CHEAP are aligned to */
+    int64_t cache_bytes; /* of CACHE */
     int64_t boundary_bytes;
-    bool uses_shared;            /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
-    bool backward_needs_params;  /* false for an embedding */
+    bool uses_shared;           /* reads SHARED parameters (and adds to SHARED_GRAD in backward) */
+    bool backward_needs_params; /* false for an embedding */
 };
 /* The most scratch that any of its programs needs but INFER. */
 int64_t ah__code_work_bytes(const struct ah_code *code);
@@ -72,17 +72,17 @@ struct ah_partition {
     enum ah_dtype compute;
     struct ah_step_options step;
     int layers;
-    bool packed;                  /* a step has positions: its sequences are several documents each */
-    int64_t batch, seq, vocab;    /* of one micro-batch: what programs work on; vocab: rows of the logits */
+    bool packed;               /* a step has positions: its sequences are several documents each */
+    int64_t batch, seq, vocab; /* of one micro-batch: what programs work on; vocab: rows of the logits */
     struct ah_code code[AH_CLASS_COUNT];
     int shared_group;             /* group the head also reads (0 when the embedding is tied), -1: none */
     int param_count, group_count; /* groups: layers + 2 */
     struct ah_param *params;
     struct ah_group *groups;
-    int64_t work_bytes_least;     /* of scratch, whatever its own programs need: others share it. 0 when it is made */
-    double flops_forward;         /* of one iteration, forward, all partitions */
-    double flops_backward;        /* without recompute */
-    uint64_t signature;           /* of structure, batch, seq, micro-batches, dtype, version */
+    int64_t work_bytes_least; /* of scratch, whatever its own programs need: others share it. 0 when it is made */
+    double flops_forward;     /* of one iteration, forward, all partitions */
+    double flops_backward;    /* without recompute */
+    uint64_t signature;       /* of structure, batch, seq, micro-batches, dtype, version */
 };
 
 /* The most scratch that any program of any partition needs, INFER included. */

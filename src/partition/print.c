@@ -6,12 +6,23 @@
 #include "partition/partition.h"
 
 static const char *const space_names[AH_SPACE_COUNT] = {
-    [AH_SPACE_NONE] = "none",         [AH_SPACE_PARAM] = "param",   [AH_SPACE_SHARED] = "shared",
-    [AH_SPACE_GRAD] = "grad",         [AH_SPACE_SHARED_GRAD] = "shared_grad", [AH_SPACE_INPUT] = "input",
-    [AH_SPACE_OUTPUT] = "output",     [AH_SPACE_SAVED] = "saved",   [AH_SPACE_WORK] = "work",
-    [AH_SPACE_BOUNDARY] = "boundary", [AH_SPACE_TARGETS] = "targets", [AH_SPACE_LOSS] = "loss",
-    [AH_SPACE_SCALE] = "scale",       [AH_SPACE_WORKSPACE] = "workspace", [AH_SPACE_POSITIONS] = "positions",
-    [AH_SPACE_CACHE] = "cache",       [AH_SPACE_CHEAP] = "cheap",
+    [AH_SPACE_NONE] = "none",
+    [AH_SPACE_PARAM] = "param",
+    [AH_SPACE_SHARED] = "shared",
+    [AH_SPACE_GRAD] = "grad",
+    [AH_SPACE_SHARED_GRAD] = "shared_grad",
+    [AH_SPACE_INPUT] = "input",
+    [AH_SPACE_OUTPUT] = "output",
+    [AH_SPACE_SAVED] = "saved",
+    [AH_SPACE_WORK] = "work",
+    [AH_SPACE_BOUNDARY] = "boundary",
+    [AH_SPACE_TARGETS] = "targets",
+    [AH_SPACE_LOSS] = "loss",
+    [AH_SPACE_SCALE] = "scale",
+    [AH_SPACE_WORKSPACE] = "workspace",
+    [AH_SPACE_POSITIONS] = "positions",
+    [AH_SPACE_CACHE] = "cache",
+    [AH_SPACE_CHEAP] = "cheap",
 };
 
 /* Only the head has something to infer, and only micro-batches add. */
@@ -24,7 +35,7 @@ static bool has_program(const struct ah_code *code, int number)
 
 static const struct ah_group *group_of(const struct ah_partition *partition, int class)
 {
-    return &partition->groups[ah__class_representative((enum ah_class)class, partition->layers)];
+    return &partition->groups[ah__class_representative((enum ah_class) class, partition->layers)];
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
@@ -40,8 +51,8 @@ static void print_row(const struct ah_partition *partition, int class, FILE *to)
         ah_size_format(sizes[i], sizeof sizes[i], bytes[i]);
     snprintf(name, sizeof name, "%s%s", ah__class_names[class], class == AH_CLASS_BLOCK ? " (each)" : "");
     ah__fprintf(to, "%-14s %12lld %11s %11s %11s %11s %11s %10.3g %10.3g\n", name, (long long)group->elements, sizes[0],
-            sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops,
-            code->program[AH_PROGRAM_BACKWARD].flops);
+                sizes[1], sizes[2], sizes[3], sizes[4], code->program[AH_PROGRAM_FORWARD].flops,
+                code->program[AH_PROGRAM_BACKWARD].flops);
 }
 
 static void print_operand(const struct ah_operand *operand, const char *before, FILE *to)
@@ -56,7 +67,7 @@ static void print_program(const char *class, const char *name, const struct ah_p
 {
     char attr[AH_ATTR_TEXT_BYTES];
     ah__fprintf(to, "\n%s %s: %d calls, %lld bytes of work, %.4g flop\n", class, name, program->count,
-            (long long)program->work_bytes, program->flops);
+                (long long)program->work_bytes, program->flops);
     for (int i = 0; i < program->count; i++) {
         const struct ah_call *call = &program->calls[i];
         fprintf(to, "  ");
@@ -95,7 +106,7 @@ int ah_partition_print(const struct ah_partition *partition, FILE *to)
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_row(partition, i, to);
     ah__fprintf(to, "one iteration: %.4g flop forward, %.4g flop backward\n", partition->flops_forward,
-            partition->flops_backward);
+                partition->flops_backward);
     for (int i = 0; i < AH_CLASS_COUNT; i++)
         print_programs(ah__class_names[i], &partition->code[i], to);
     return ferror(to) ? ah__fail(AH_EIO, "printing the partition failed") : AH_OK;
@@ -133,7 +144,9 @@ static int add_attr(cJSON *object, const struct ah_attr *attr)
     unsigned set = ah__attr_set(attr);
 #define ADD(id, type, name)                                                                                            \
     if (set & AH_ATTR_##id)                                                                                            \
-        AH_TRY(_Generic(attr->name, float: ah__json_add_double, default: ah__json_add_int)(object, #name, attr->name));
+        AH_TRY(_Generic(attr->name, float                                                                              \
+                        : ah__json_add_double, default                                                                 \
+                        : ah__json_add_int)(object, #name, attr->name));
     AH_ATTR_LIST(ADD)
 #undef ADD
     return AH_OK;

@@ -11,13 +11,13 @@
 
 struct ah_section {
     struct ah_graph *graph;
-    int forward_count; /* nodes [0, forward_count) are forward, the others backward */
-    int input;         /* what enters (token ids for the embedding) */
-    int output;        /* what leaves, -1 for the head */
-    int loss;          /* head, else -1 */
-    int scale;         /* what the loss is multiplied by instead of being a mean, F32 [1]; -1: nothing */
-    int dout;          /* gradient of output, the first thing backward reads; -1 for the head */
-    int din;           /* gradient of input, -1 for the embedding */
+    int forward_count;                /* nodes [0, forward_count) are forward, the others backward */
+    int input;                        /* what enters (token ids for the embedding) */
+    int output;                       /* what leaves, -1 for the head */
+    int loss;                         /* head, else -1 */
+    int scale;                        /* what the loss is multiplied by instead of being a mean, F32 [1]; -1: nothing */
+    int dout;                         /* gradient of output, the first thing backward reads; -1 for the head */
+    int din;                          /* gradient of input, -1 for the embedding */
     struct ah_autodiff_param *params; /* that the section reads */
     int *recorded;                    /* by index in params: the parameter in the recorded graph */
     struct ah_autodiff_grad *grads;

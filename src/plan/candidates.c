@@ -160,9 +160,8 @@ static int candidates_placed(struct ah_candidates *candidates, const struct ah_p
         } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
             found[recomputes] = true;
             AH_TRY(candidate_add(candidates, &plan, predictor));
-        } else if (!found[recomputes] &&
-                   (!last[recomputes].switches.layers ||
-                    last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
+        } else if (!found[recomputes] && (!last[recomputes].switches.layers ||
+                                          last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
             last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
         }
     }
@@ -223,7 +222,9 @@ static int candidates_placed_so(void *context, int places, struct ah_trials *tri
     (void)trials;
     int layers = predictor->partition->layers;
     struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1,
+        .switches = {.layers = layers,
+                     .ranks = ah__predictor_ranks(predictor),
+                     .tiles = 1,
                      .offload_activations = spread->leaving},
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
@@ -251,8 +252,8 @@ static int candidates_add(struct ah_candidates *candidates, const struct ah_cand
                           const struct ah_budget *budget)
 {
     const struct ah_plan *const least[] = {&found->least_host, &found->least_within, &found->least};
-    AH_TRY(ah__grow(&candidates->list, &candidates->capacity, candidates->count + found->count,
-                    sizeof *candidates->list));
+    AH_TRY(
+        ah__grow(&candidates->list, &candidates->capacity, candidates->count + found->count, sizeof *candidates->list));
     for (size_t i = 0; i < found->count; i++) {
         struct ah_candidate *added = &candidates->list[candidates->count++];
         *added = found->list[i];

@@ -20,7 +20,7 @@ struct ah_candidate {
     struct ah_plan plan;
     int64_t bound_ns;
     size_t number; /* in the order in which they were found */
-    bool visited; /* the search has simulated it */
+    bool visited;  /* the search has simulated it */
 };
 
 struct ah_candidates {

@@ -39,8 +39,8 @@ double ah__cost_sync(const struct ah_cost_model *model, struct ah_cpo s)
 
 double ah__cost_backward(const struct ah_cost_model *model, struct ah_cpo s)
 {
-    double compute = model->t_bp * model->L + model->t_fp * s.c + model->t_optim_gpu * (model->L - s.o) +
-                     ah__cost_sync(model, s);
+    double compute =
+        model->t_bp * model->L + model->t_fp * s.c + model->t_optim_gpu * (model->L - s.o) + ah__cost_sync(model, s);
     double host = model->t_bp + model->t_d2h + model->t_optim_cpu * s.o;
     return fmax(compute, host);
 }

@@ -8,11 +8,11 @@
 
 struct ah_cost_model {
     int L;
-    double Ma, Ma_in, Mp;         /* elements: all activations of a block, its input, its parameters */
-    double Mgc, Mcc;              /* bytes outside the blocks, device and host */
-    double M_gpu, M_cpu;          /* limits, bytes; infinity: none */
-    double half_bytes;            /* bytes of an activation or compute parameter: 2 in the paper, 4 in fp32 */
-    double state_bytes;           /* optimizer states per parameter: 12 */
+    double Ma, Ma_in, Mp; /* elements: all activations of a block, its input, its parameters */
+    double Mgc, Mcc;      /* bytes outside the blocks, device and host */
+    double M_gpu, M_cpu;  /* limits, bytes; infinity: none */
+    double half_bytes;    /* bytes of an activation or compute parameter: 2 in the paper, 4 in fp32 */
+    double state_bytes;   /* optimizer states per parameter: 12 */
     double t_fp, t_bp, t_h2d, t_d2h, t_optim_cpu, t_optim_gpu; /* seconds, one block */
 };
 

@@ -47,7 +47,7 @@ static int print_row(FILE *to, const char *what, struct ah_plan plan, const stru
         return AH_OK;
     }
     ah__fprintf(to, " %9.2f ms  %+6.1f%%\n", (double)plan.step_ns / 1e6,
-            100.0 * (double)(plan.step_ns - chosen->step_ns) / (double)chosen->step_ns);
+                100.0 * (double)(plan.step_ns - chosen->step_ns) / (double)chosen->step_ns);
     return AH_OK;
 }
 
@@ -58,7 +58,7 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
     static const struct row moves[] = {
         {.what = "one more checkpointed", .c = 1},      {.what = "one fewer checkpointed", .c = -1},
         {.what = "one more selective", .selective = 1}, {.what = "one fewer selective", .selective = -1},
-        {.what = "one more params offl.", .p = 1},  {.what = "one fewer params offl.", .p = -1},
+        {.what = "one more params offl.", .p = 1},      {.what = "one fewer params offl.", .p = -1},
         {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
         {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
         {.what = "one more streamed", .streamed = 1},   {.what = "one fewer streamed", .streamed = -1},
@@ -122,7 +122,7 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.whole = 0;
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     ah__fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
-            ah__cost_device_bytes(&model, cpo) / (1 << 20));
+                ah__cost_device_bytes(&model, cpo) / (1 << 20));
     return AH_OK;
 }
 

@@ -192,14 +192,14 @@ static int try_exchanges(struct descent *descent, const struct ah_plan *from)
 static int try_blocks(struct descent *descent, const struct ah_plan *from)
 {
     static const int moves[][6] = {
-        {1, 0, 0, 0, 0, 0}, {-1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0, -1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0},
-        {0, 0, -1, 0, 0, 0}, {0, 1, 1, 0, 0, 0}, {0, -1, -1, 0, 0, 0}, {1, 0, -1, 0, 0, 0}, {-1, 0, 1, 0, 0, 0},
-        {1, -1, -1, 0, 0, 0}, {-1, 1, 1, 0, 0, 0}, {1, -1, 0, 0, 0, 0}, {-1, 1, 0, 0, 0, 0}, {0, 0, 0, 1, 0, 0},
-        {0, 0, 0, -1, 0, 0}, {-1, 0, 0, 1, 0, 0}, {-1, 0, 0, 2, 0, 0}, {1, 0, 0, -2, 0, 0}, {0, 0, -1, 2, 0, 0},
-        {0, 0, 1, -2, 0, 0}, {0, -1, -1, 4, 0, 0}, {0, 1, 1, -4, 0, 0}, {0, 0, 0, 0, 1, 0}, {0, 0, 0, 0, -1, 0},
-        {0, 0, 1, 0, 1, 0}, {0, 0, -1, 0, -1, 0}, {0, 1, 1, 0, 1, 0}, {-1, 0, 1, 0, 1, 0}, {-1, 1, 1, 0, 1, 0},
-        {0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, -1}, {-1, 0, 0, 0, 0, 1}, {1, 0, 0, 0, 0, -1}, {-2, 0, 0, 0, 0, 1},
-        {0, 0, 0, -1, 0, 1}, {0, 0, 0, -2, 0, 1}, {0, 0, 0, 2, 0, -1},
+        {1, 0, 0, 0, 0, 0},   {-1, 0, 0, 0, 0, 0},  {0, 1, 0, 0, 0, 0},   {0, -1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 0},
+        {0, 0, -1, 0, 0, 0},  {0, 1, 1, 0, 0, 0},   {0, -1, -1, 0, 0, 0}, {1, 0, -1, 0, 0, 0}, {-1, 0, 1, 0, 0, 0},
+        {1, -1, -1, 0, 0, 0}, {-1, 1, 1, 0, 0, 0},  {1, -1, 0, 0, 0, 0},  {-1, 1, 0, 0, 0, 0}, {0, 0, 0, 1, 0, 0},
+        {0, 0, 0, -1, 0, 0},  {-1, 0, 0, 1, 0, 0},  {-1, 0, 0, 2, 0, 0},  {1, 0, 0, -2, 0, 0}, {0, 0, -1, 2, 0, 0},
+        {0, 0, 1, -2, 0, 0},  {0, -1, -1, 4, 0, 0}, {0, 1, 1, -4, 0, 0},  {0, 0, 0, 0, 1, 0},  {0, 0, 0, 0, -1, 0},
+        {0, 0, 1, 0, 1, 0},   {0, 0, -1, 0, -1, 0}, {0, 1, 1, 0, 1, 0},   {-1, 0, 1, 0, 1, 0}, {-1, 1, 1, 0, 1, 0},
+        {0, 0, 0, 0, 0, 1},   {0, 0, 0, 0, 0, -1},  {-1, 0, 0, 0, 0, 1},  {1, 0, 0, 0, 0, -1}, {-2, 0, 0, 0, 0, 1},
+        {0, 0, 0, -1, 0, 1},  {0, 0, 0, -2, 0, 1},  {0, 0, 0, 2, 0, -1},
     };
     bool overtakes_all = from->switches.overtaking == from->switches.slots;
     for (size_t i = 0; i < AH_LENGTH(moves); i++)
@@ -531,8 +531,12 @@ int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struc
     enum { MUST_GAIN = 2000, STREAMED_TIMES = 2 };
     int64_t items = effort->items * (best->switches.streamed > 0 ? STREAMED_TIMES : 1);
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
-    struct descent descent = {.best = best, .trials = trials, .most = trials->items + items,
-                              .predictor = predictor, .budget = trials->budget, .stream = effort->stream};
+    struct descent descent = {.best = best,
+                              .trials = trials,
+                              .most = trials->items + items,
+                              .predictor = predictor,
+                              .budget = trials->budget,
+                              .stream = effort->stream};
     ah__levels_init(&descent.levels, predictor);
     if (best->step_ns > enough_ns)
         AH_TRY(descend_quickly(&descent));

@@ -10,7 +10,7 @@
 enum { AH_KEPT_MOST = 32 };
 
 struct ah_kept {
-    char *path; /* of the file; null: nothing is kept */
+    char *path;        /* of the file; null: nothing is kept */
     uint64_t question; /* the one that is asked now */
     int count;
     struct {

@@ -44,8 +44,10 @@ int ah__known_check(struct ah_plan *plan, const struct ah_predictor *predictor, 
 {
     AH_TRY(ah__plan_check(plan, predictor->partition));
     if (ah__policy_is_placed(predictor->policy))
-        return ah__fail(AH_EINPUT, "policy: found %s, which brings its own placements, expected autohete or another "
-                        "one that searches", predictor->policy->name);
+        return ah__fail(AH_EINPUT,
+                        "policy: found %s, which brings its own placements, expected autohete or another "
+                        "one that searches",
+                        predictor->policy->name);
     AH_TRY(check_policy(&plan->switches, predictor));
     plan->workspace_bytes = predictor->profile->workspace_bytes;
     ah__plan_measure(plan, predictor);

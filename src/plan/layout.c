@@ -15,18 +15,18 @@ struct sizes {
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
-    int64_t stage_state, stages;    /* one of p, m, v of a tile that streams; all stages */
-    int64_t set;                    /* host states of a block; with what is fetched where that is not the master */
-    int64_t accumulator;            /* F32 sums of a block's gradient, where that is another dtype */
+    int64_t stage_state, stages;       /* one of p, m, v of a tile that streams; all stages */
+    int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
+    int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
                                         * they share a place */
-    int64_t ends; /* parameters of embedding and head in the place that they share */
+    int64_t ends;                      /* parameters of embedding and head in the place that they share */
     /* of one micro-batch */
     int64_t input, saved, kept, embedding_saved, boundary, head_saved;
     int micro_batches;
-    int64_t saved_all, kept_all; /* of all blocks that have places of their own, and of all micro-batches */
+    int64_t saved_all, kept_all;           /* of all blocks that have places of their own, and of all micro-batches */
     int64_t activations[AH_KEEPING_COUNT]; /* of a block that keeps so much, with its input; of all micro-batches */
-    int64_t activation_stage; /* for the activations of any block that passes; 0: none does */
+    int64_t activation_stage;              /* for the activations of any block that passes; 0: none does */
     int64_t cheap; /* where no activation set has room for what selective recomputation makes again */
     int64_t cache; /* of one block */
     int64_t work, head_work, tokens, results, staging, workspace;
@@ -57,7 +57,7 @@ static int64_t staging_bytes(const struct ah_partition *partition, const struct 
 {
     const int lowest[AH_CLASS_COUNT] = {0, 1, switches->layers + 1}; /* of each class, the last to go to the host */
     int64_t largest = 0;
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         if (!ah__on_host(switches, lowest[class]))
             largest = max_bytes(largest, largest_param_bytes(partition, lowest[class]));
     return largest < STAGING_MOST_BYTES ? round_up(largest) : STAGING_MOST_BYTES;
@@ -114,7 +114,7 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
                            const struct ah_switches *switches)
 {
     int64_t element_bytes = ah__dtype_bytes(partition->compute);
-    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++) {
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative(class, switches->layers);
         int64_t count = partition->groups[group].count;
         int ranks = ah__ranks(switches);
@@ -139,8 +139,8 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
     if (ah__share_gradients(switches, partition->step.clips)) {
-        sizes->embedding_grad = max_bytes(sizes->embedding_grad, sum_bytes(partition, switches->layers + 1,
-                                                                          sizes->buffer[AH_CLASS_HEAD], switches));
+        sizes->embedding_grad = max_bytes(
+            sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
         sizes->head_grad = 0;
     }
     if (switches->share_ends)
@@ -182,7 +182,7 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
     measure_saved(sizes, &code[AH_CLASS_BLOCK], switches);
     sizes->cache = round_up(code[AH_CLASS_BLOCK].cache_bytes);
     sizes->embedding_saved = round_up(code[AH_CLASS_EMBEDDING].saved_bytes);
-    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class++)
+    for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++)
         sizes->boundary = max_bytes(sizes->boundary, max_bytes(code[class].boundary_bytes, code[class].output_bytes));
     sizes->boundary = round_up(sizes->boundary);
     measure_work(sizes, partition, switches);
@@ -238,8 +238,8 @@ static int64_t host_activation_bytes(const struct sizes *sizes, const struct ah_
 {
     int64_t bytes = 0;
     for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++)
-        bytes += sizes->activations[keeping] * ah__keeping_count(switches, (enum ah_keeping)keeping, false,
-                                                                 switches->offload_activations);
+        bytes += sizes->activations[keeping] *
+                 ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
     return bytes;
 }
 

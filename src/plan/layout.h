@@ -37,14 +37,14 @@ struct ah_layout_group {
     int64_t input_offset;     /* blocks and head: the activation that enters */
     int64_t saved_offset;     /* blocks: what is kept for backward, or made again */
     int64_t host_activations_offset; /* where input and what is kept behind it wait for backward */
-    int64_t activation_bytes; /* of both; 0: they stay on the device */
+    int64_t activation_bytes;        /* of both; 0: they stay on the device */
 };
 
 struct ah_layout {
-    int64_t slots_offset, slot_bytes;      /* pool shared by block parameters and block gradients */
-    int64_t stages_offset, stage_bytes;    /* where states stream: AH_STAGES, each a tile's p, m, v and gradient */
-    int64_t stage_state_bytes;             /* of one of the three: m lies so far behind p, the gradient behind v */
-    int64_t shards_offset, shard_bytes;    /* several ranks: parts of blocks that stay, see layout.c; else nothing */
+    int64_t slots_offset, slot_bytes;   /* pool shared by block parameters and block gradients */
+    int64_t stages_offset, stage_bytes; /* where states stream: AH_STAGES, each a tile's p, m, v and gradient */
+    int64_t stage_state_bytes;          /* of one of the three: m lies so far behind p, the gradient behind v */
+    int64_t shards_offset, shard_bytes; /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t reduced_offset; /* several ranks, where updates wait for the norm: for each block optimized on the device
                              * shard_bytes, this rank's part of its summed gradient */
     int64_t inputs_offset,
@@ -58,23 +58,20 @@ struct ah_layout {
      * a block nor one that recomputes selectively, one for what is made again. */
     int64_t saved_offset, saved_bytes;
     int saved_sets;
-    int64_t kept_offset, kept_bytes;       /* of blocks that recompute selectively: what they keep */
+    int64_t kept_offset, kept_bytes; /* of blocks that recompute selectively: what they keep */
     int kept_sets;
     int64_t cheap_offset; /* where blocks that recompute, selectively or not, make again what costs little: in the first
                            * activation set, whose block is done with it by then, or where there is none apart */
-    int64_t embedding_saved_offset;        /* what the embedding's backward reads besides the ids (mostly nothing) */
-    int64_t boundary_offset;               /* gradient that crosses from block to block */
-    int64_t work_offset, work_bytes; /* scratch; the head's saved set lies in it, above its programs' own scratch */
-    int64_t head_saved_offset;             /* in the region, not in work */
-    int64_t workspace_offset;              /* scratch of the device's own, as large as its programs asked for */
-    int64_t cache_offset,
-        cache_bytes; /* of one block, what its attention keeps from run to run; 0: nothing */
-    int64_t accumulator_offset;            /* F32 gradient of the block whose backward runs; -1: the compute dtype is
+    int64_t embedding_saved_offset;      /* what the embedding's backward reads besides the ids (mostly nothing) */
+    int64_t boundary_offset;             /* gradient that crosses from block to block */
+    int64_t work_offset, work_bytes;     /* scratch; the head's saved set lies in it, above its programs' own scratch */
+    int64_t head_saved_offset;           /* in the region, not in work */
+    int64_t workspace_offset;            /* scratch of the device's own, as large as its programs asked for */
+    int64_t cache_offset, cache_bytes;   /* of one block, what its attention keeps from run to run; 0: nothing */
+    int64_t accumulator_offset;          /* F32 gradient of the block whose backward runs; -1: the compute dtype is
                                             * F32, so that it is made where it stays */
-    int64_t tokens_offset,
-        tokens_bytes; /* of one iteration, as bind/bind.h says; there are two */
-    int64_t results_offset,
-        results_bytes; /* of one iteration, as bind/bind.h says; two */
+    int64_t tokens_offset, tokens_bytes; /* of one iteration, as bind/bind.h says; there are two */
+    int64_t results_offset, results_bytes; /* of one iteration, as bind/bind.h says; two */
     int64_t device_bytes;
     int64_t host_tokens_offset, host_results_offset; /* two of each, same shapes as on the device */
     /* Host states of blocks, ah__host_sets() of them: p, m, v, each groups[1].state_bytes; then, where parameters do

@@ -23,8 +23,8 @@ void ah__levels_set(struct ah_switches *switches, const struct ah_levels *levels
 int64_t ah__levels_freed(const struct ah_levels *levels, int step, const struct ah_partition *partition)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    int64_t freed = !levels->selective         ? block->saved_bytes
+    int64_t freed = !levels->selective       ? block->saved_bytes
                     : step >= levels->layers ? block->kept_bytes
-                                               : block->saved_bytes - block->kept_bytes;
+                                             : block->saved_bytes - block->kept_bytes;
     return ah__micro_batches(partition) * (freed + AH_LAYOUT_ALIGN);
 }

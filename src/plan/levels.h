@@ -9,7 +9,7 @@
 #include "plan/predict.h"
 
 struct ah_levels {
-    bool selective; /* there are steps of selective recomputation, because the policy has it and it pays */
+    bool selective;   /* there are steps of selective recomputation, because the policy has it and it pays */
     int layers, last; /* steps are 0 (all is kept) .. last (every block recomputes) */
 };
 void ah__levels_init(struct ah_levels *out, const struct ah_predictor *predictor);

@@ -90,7 +90,8 @@ static int build_rows(struct row rows[ROWS], const struct ah_cost_model *m)
         {'L', 0, {[V] = 1, [BOTH] = -L}},
         {'L', 0, {[V] = 1, [C] = -1, [O] = -1, [BOTH] = L}},
         {'G', m->t_fp / u, {[FORWARD] = 1, [O] = -m->t_h2d / u}}, /* (3) */
-        {'G', (m->t_bp + m->t_optim_gpu) * L / u,                 /* (5) with (4) */
+        {'G',
+         (m->t_bp + m->t_optim_gpu) * L / u, /* (5) with (4) */
          {[BACKWARD] = 1, [C] = -m->t_fp / u, [O] = m->t_optim_gpu / u, [P] = -bare, [V] = bare - hidden}},
         {'G', (m->t_bp + m->t_d2h) / u, {[BACKWARD] = 1, [O] = -m->t_optim_cpu / u}},
     };

@@ -51,11 +51,15 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
         return ah__fail(AH_EINPUT, "--plan: streamed=%d: found policy %s, expected a synchronous one",
                         plan->switches.streamed, predictor->policy->name);
     if (plan->switches.streamed > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
-        return ah__fail(AH_EINPUT, "--plan: streamed=%d: found a profile without times of '%s', expected one of this "
-                        "version", plan->switches.streamed, ah__item_names[AH_ITEM_STATES_IN]);
+        return ah__fail(AH_EINPUT,
+                        "--plan: streamed=%d: found a profile without times of '%s', expected one of this "
+                        "version",
+                        plan->switches.streamed, ah__item_names[AH_ITEM_STATES_IN]);
     if (plan->switches.whole > 0 && predictor->partition->compute == AH_F32 && ah__ranks(&plan->switches) == 1)
-        return ah__fail(AH_EINPUT, "--plan: whole=%d: found fp32 on one rank, where all parameters are whole, expected "
-                        "whole=0", plan->switches.whole);
+        return ah__fail(AH_EINPUT,
+                        "--plan: whole=%d: found fp32 on one rank, where all parameters are whole, expected "
+                        "whole=0",
+                        plan->switches.whole);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
     if (plan->switches.slots < ah__sched_min_slots(&config))
@@ -110,8 +114,10 @@ static int load_known(struct ah_plan *out, int *count, int most, const char *pat
         end = at + strcspn(at, ",");
         size_t length = (size_t)(end - at);
         if (length == 0 || length >= sizeof path)
-            return ah__fail(AH_EINPUT, "--no-slower-than: found '%.200s', expected files of plans with commas between "
-                            "them", paths);
+            return ah__fail(AH_EINPUT,
+                            "--no-slower-than: found '%.200s', expected files of plans with commas between "
+                            "them",
+                            paths);
         if (*count == most)
             return ah__fail(AH_EINPUT, "--no-slower-than: found more files in '%.200s', expected at most %d", paths,
                             most);

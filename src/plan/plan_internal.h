@@ -25,8 +25,8 @@ enum {
     AH_PLAN_GIVEN_TILES = 16,
     AH_PLAN_GIVEN_OVERTAKING = 32,
     AH_PLAN_GIVEN_SPARES = 64,
-    AH_PLAN_GIVEN_SELECTIVE = 128, /* open: none */
-    AH_PLAN_GIVEN_STREAMED = 256,  /* open: none */
+    AH_PLAN_GIVEN_SELECTIVE = 128,   /* open: none */
+    AH_PLAN_GIVEN_STREAMED = 256,    /* open: none */
     AH_PLAN_GIVEN_ACTIVATIONS = 512, /* open: none */
     AH_PLAN_GIVEN_ENDS = 1024,       /* open: apart */
     AH_PLAN_GIVEN_FINISHING = 2048,  /* open: 0 */

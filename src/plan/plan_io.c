@@ -92,11 +92,12 @@ int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_part
         return AH_OK;
     if (!ah__plan_has_ends(partition))
         return ah__fail(AH_EINPUT, "ends=shared: found an embedding that the head, or its own backward, reads too, "
-                        "expected ends=apart for this model");
+                                   "expected ends=apart for this model");
     if (!ah__may_share_ends(switches))
-        return ah__fail(AH_EINPUT, "ends=shared: found embedding=%s and head=%s, expected both on the host, or several "
-                        "ranks", switches->embedding_on_host ? "host" : "device",
-                        switches->head_on_host ? "host" : "device");
+        return ah__fail(AH_EINPUT,
+                        "ends=shared: found embedding=%s and head=%s, expected both on the host, or several "
+                        "ranks",
+                        switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
     return AH_OK;
 }
 
@@ -128,7 +129,7 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     case FIELD_BOOL:
         return ah__json_add_bool(tree, field->key, *(const bool *)from);
     case FIELD_LANE:
-        return ah__json_add_string(tree, field->key, ah_lane_name((enum ah_lane)*(const int *)from));
+        return ah__json_add_string(tree, field->key, ah_lane_name((enum ah_lane) * (const int *)from));
     case FIELD_POLICY:
         return ah__json_add_string(tree, field->key, from);
     case FIELD_HASH:

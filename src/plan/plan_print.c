@@ -40,10 +40,7 @@ static bool line_equal(struct line a, struct line b)
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
-    const char *checkpoint = !line.block      ? "-"
-                             : line.recompute ? "recompute"
-                             : line.selective ? "selective"
-                                              : "keep";
+    const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : line.selective ? "selective" : "keep";
     const char *parameters = line.released  ? "fetched twice"
                              : line.on_host ? "fetched once"
                              : line.whole   ? "whole"
@@ -103,8 +100,8 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
     int passing = ah__passing_blocks(switches), kinds = 0;
     if (passing == 0)
         return;
-    ah__buf_printf(buf, "  %-14s  of %d blocks pass two stages, of %d wait on the host;\n", "activations",
-                   passing, switches->offload_activations);
+    ah__buf_printf(buf, "  %-14s  of %d blocks pass two stages, of %d wait on the host;\n", "activations", passing,
+                   switches->offload_activations);
     ah__buf_printf(buf, "  %-14s  they keep", "");
     for (int keeping = AH_KEEPING_COUNT - 1; keeping >= 0; keeping--) {
         int count = ah__keeping_count(switches, (enum ah_keeping)keeping, false, passing);

@@ -86,7 +86,7 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     *seen |= bit;
     char *field = (char *)plan + key->offset;
     return key->words[0] ? parse_word((bool *)field, key, equals + 1, value_length)
-                     : parse_number((int *)(void *)field, key, equals + 1, value_length);
+                         : parse_number((int *)(void *)field, key, equals + 1, value_length);
 }
 
 /* Every key without a bit must have been seen; the bits of the others are the answer. */

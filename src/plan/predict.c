@@ -147,8 +147,8 @@ static int64_t activations_ns(const struct ah_switches *switches, const int64_t 
 {
     int64_t sum = 0;
     for (int keeping = 0; switches->offload_activations > 0 && keeping < AH_KEEPING_COUNT; keeping++)
-        sum += ns[keeping] *
-               ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
+        sum +=
+            ns[keeping] * ah__keeping_count(switches, (enum ah_keeping)keeping, false, switches->offload_activations);
     return sum;
 }
 
@@ -260,9 +260,9 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
                   again_ns(switches, predictor, 1);
     if (switches->offload_optimizer > streamed)
-        longest = max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h +
-                                      (switches->layers - first + 1) * (f.b + b.b) +
-                                      again_ns(switches, predictor, (int)first));
+        longest =
+            max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h + (switches->layers - first + 1) * (f.b + b.b) +
+                                again_ns(switches, predictor, (int)first));
     if (streamed)
         longest = max_ns(longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b + f.h + b.h +
                                       (switches->layers - stream + 1) * (f.b + b.b) +
@@ -326,11 +326,11 @@ int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predic
 /* When each iteration's last compute item ended, and whether the rest matters. */
 struct watch {
     int64_t end_ns[AH_PREDICT_ITERATIONS];
-    int from, to, at;           /* a step is what lies between the ends of the first two; the iteration it is in */
-    int64_t below_ns;           /* once it cannot be below that, the rest does not matter */
-    int64_t work_ns, left_ns;   /* the least that the compute lane has to do in an iteration; what is left of it */
-    bool first_step;            /* the one that is watched; then comes the steady one */
-    int64_t first_items;        /* completed until then */
+    int from, to, at;         /* a step is what lies between the ends of the first two; the iteration it is in */
+    int64_t below_ns;         /* once it cannot be below that, the rest does not matter */
+    int64_t work_ns, left_ns; /* the least that the compute lane has to do in an iteration; what is left of it */
+    bool first_step;          /* the one that is watched; then comes the steady one */
+    int64_t first_items;      /* completed until then */
     const struct ah_costs *costs;
 };
 
@@ -456,9 +456,9 @@ static void caption_make(char text[200], const struct ah_predictor *predictor)
     int micro_batches = ah__micro_batches(partition);
     char params[32];
     ah_count_format(params, sizeof params, ah__partition_params(partition));
-    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s", partition->layers,
-             params, (long long)(micro_batches * partition->batch), (long long)partition->seq,
-             ah__dtype_word(partition->compute), predictor->profile->device);
+    ah__snprintf(text, 200, "%d blocks, %s parameters; batch %lld x %lld tokens, %s; on %s", partition->layers, params,
+                 (long long)(micro_batches * partition->batch), (long long)partition->seq,
+                 ah__dtype_word(partition->compute), predictor->profile->device);
 }
 
 int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, const struct ah_predictor *predictor,

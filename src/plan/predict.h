@@ -19,7 +19,7 @@ struct ah_predictor {
     struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
     enum ah_memory_rule rule; /* by which peaks are counted */
-    bool no_spares; /* the search lets every update wait for the norm: for comparison only */
+    bool no_spares;           /* the search lets every update wait for the norm: for comparison only */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
@@ -34,8 +34,7 @@ bool ah__predictor_streams(const struct ah_predictor *predictor);
 int ah__predictor_ranks(const struct ah_predictor *predictor);
 
 /* What a lane has to do in one iteration of a plan, at full speed. */
-int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor,
-                         enum ah_lane lane);
+int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane);
 /* Fills bound_ns, bound_lane_ns, bound_cycle_ns and bound_lane: the busiest lane, and cycles between iterations. Where
  * nothing streams, in constant time. */
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);

@@ -46,8 +46,8 @@ int64_t ah__published_activation_bytes(const struct ah_partition *partition, con
     struct ah_published_shape shape = ah__published_shape(partition);
     int64_t element = ah__dtype_bytes(partition->compute), channels = shape.tokens * shape.width;
     int64_t scores = shape.tokens * shape.heads * shape.seq, micro_batches = ah__micro_batches(partition);
-    int64_t block = channels * (BLOCK_ELEMENTS * element + BLOCK_MASKS) +
-                    scores * (SCORE_ELEMENTS * element + SCORE_MASKS);
+    int64_t block =
+        channels * (BLOCK_ELEMENTS * element + BLOCK_MASKS) + scores * (SCORE_ELEMENTS * element + SCORE_MASKS);
     int64_t around = channels * (AROUND_ELEMENTS * element + AROUND_MASKS);
     int64_t head = shape.tokens * shape.vocabulary * LOGIT_BYTES;
     int64_t at_head = (switches->layers - switches->checkpoint) * block * micro_batches + head;

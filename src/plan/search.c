@@ -153,8 +153,7 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
         AH_TRY(keep(&kept, best, trials, &tried, most_ns));
         tried = best->switches;
     }
-    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor),
-                       most_ns));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor), most_ns));
     AH_TRY(trim_whole(best, trials, &tried));
     most_ns = best->step_ns;
     int64_t longer_ns = most_ns + most_ns / MUST_GAIN;
@@ -222,8 +221,8 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
  * the host, or stays whole, takes less. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
-    struct ah_plan resident = {.switches = {.layers = predictor->partition->layers,
-                                            .ranks = ah__predictor_ranks(predictor)}};
+    struct ah_plan resident = {
+        .switches = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor)}};
     ah__plan_bound(&resident, predictor);
     return resident.bound_lane_ns;
 }
@@ -414,8 +413,12 @@ static int find(struct ah_plan *best, struct ah_search_report *report, struct ah
         *best = *ah__starts_fastest(&starts);
         return AH_OK;
     }
-    struct ways ways = {.starts = &starts, .known = known, .trials = trials, .descents = descents,
-                        .floor_ns = compute_floor_ns(predictor), .times = 1};
+    struct ways ways = {.starts = &starts,
+                        .known = known,
+                        .trials = trials,
+                        .descents = descents,
+                        .floor_ns = compute_floor_ns(predictor),
+                        .times = 1};
     if (candidates->count && candidates->list[0].bound_ns < ways.floor_ns)
         ways.floor_ns = candidates->list[0].bound_ns;
     AH_TRY(improve_turns(best, &ways));
@@ -504,7 +507,9 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 static int compare_resident(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_plan resident = {
-        .switches = {.layers = plan->switches.layers, .ranks = ah__predictor_ranks(predictor), .tiles = 1,
+        .switches = {.layers = plan->switches.layers,
+                     .ranks = ah__predictor_ranks(predictor),
+                     .tiles = 1,
                      .refetch_ahead = 1},
         .workspace_bytes = plan->workspace_bytes,
     };

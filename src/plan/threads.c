@@ -25,8 +25,8 @@ int ah__threads_attempts(int cores, int host_threads,
 
 struct choice {
     const struct ah_threads_options *options;
-    struct ah_comm *comm;   /* of those that try together */
-    struct ah_threads best; /* without a profile: none yet */
+    struct ah_comm *comm;      /* of those that try together */
+    struct ah_threads best;    /* without a profile: none yet */
     int threads, host_threads; /* tried last */
 };
 

@@ -42,12 +42,23 @@ int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns)
 
 static uint64_t key_of(const struct ah_switches *switches)
 {
-    const int values[] = {switches->checkpoint,        switches->offload_params, switches->offload_optimizer,
-                          switches->embedding_on_host, switches->head_on_host,   switches->tiles,
-                          switches->slots,             switches->overtaking,     switches->refetch_ahead,
-                          switches->spares,            switches->selective,      switches->streamed,
-                          switches->offload_activations, switches->share_ends,   switches->finishing,
-                          switches->order,             switches->whole};
+    const int values[] = {switches->checkpoint,
+                          switches->offload_params,
+                          switches->offload_optimizer,
+                          switches->embedding_on_host,
+                          switches->head_on_host,
+                          switches->tiles,
+                          switches->slots,
+                          switches->overtaking,
+                          switches->refetch_ahead,
+                          switches->spares,
+                          switches->selective,
+                          switches->streamed,
+                          switches->offload_activations,
+                          switches->share_ends,
+                          switches->finishing,
+                          switches->order,
+                          switches->whole};
     uint64_t key = ah__hash(values, sizeof values, 0);
     return key ? key : 1;
 }

@@ -17,9 +17,9 @@ struct ah_tried {
 struct ah_trials {
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
-    int64_t simulated, items; /* plans; items of their first steps */
-    struct ah_tried *tried;   /* by key, open addressing */
-    size_t count, capacity;   /* a power of two, or 0 */
+    int64_t simulated, items;      /* plans; items of their first steps */
+    struct ah_tried *tried;        /* by key, open addressing */
+    size_t count, capacity;        /* a power of two, or 0 */
     const struct ah_trials *known; /* what others simulated, of the same predictor, or null: only read */
 };
 

@@ -21,7 +21,7 @@ struct visit {
     struct ah_trials *trials;
     struct ah_descents *descents;
     int64_t most_items;
-    int64_t fastest_ns; /* of what was visited before the batch */
+    int64_t fastest_ns;    /* of what was visited before the batch */
     int64_t open_bound_ns; /* nonzero: a candidate was left out because of most_items */
     struct batch batch;
 };
@@ -43,9 +43,8 @@ static int kind_of(const struct ah_switches *switches)
     int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
     bool few_pieces = streamed > 0 && switches->tiles == AH_CANDIDATES_FEW_PIECES;
     int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
-    return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) +
-           8 * streams + 32 * leaving + 128 * switches->share_ends + 256 * few_pieces +
-           512 * ah__gathers_ahead(switches);
+    return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) + 8 * streams +
+           32 * leaving + 128 * switches->share_ends + 256 * few_pieces + 512 * ah__gathers_ahead(switches);
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -150,8 +149,8 @@ int ah__visit(struct ah_starts *starts, struct ah_search_report *report, struct 
               struct ah_trials *trials, struct ah_descents *descents, int64_t most_items)
 {
     enum { OF_EACH_KIND = 12 };
-    struct visit visit = {.starts = starts, .candidates = candidates, .trials = trials, .descents = descents,
-                          .most_items = most_items};
+    struct visit visit = {
+        .starts = starts, .candidates = candidates, .trials = trials, .descents = descents, .most_items = most_items};
     report->candidates = (int64_t)candidates->count;
     lowest_first(candidates);
     AH_TRY(batch_add(&visit, &candidates->list[0], kind_of(&candidates->list[0].plan.switches)));

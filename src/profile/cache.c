@@ -20,8 +20,8 @@ static const size_t FILE_MOST = 1 << 20;
 /* Variables that libraries read. */
 static uint64_t hash_environment(void)
 {
-    static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "MALLOC_", "GLIBC_", "CUDA_",
-                                           "CUBLAS", "CUDNN_", "NCCL_", "UCX_", "FI_"};
+    static const char *const prefixes[] = {"DNNL_", "ONEDNN_", "OMP_",   "GOMP_", "KMP_", "MALLOC_", "GLIBC_",
+                                           "CUDA_", "CUBLAS",  "CUDNN_", "NCCL_", "UCX_", "FI_"};
     uint64_t sum = 0;
     for (char **each = environ; each && *each; each++)
         for (size_t i = 0; i < AH_LENGTH(prefixes); i++)

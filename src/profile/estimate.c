@@ -19,10 +19,10 @@ struct estimate {
     double most_flops_per_s; /* of a program as a whole; 0: no limit known */
     bool recomputes_whole;   /* all of forward, as PyTorch's checkpoints do, and not what backward needs of it */
     double ranks;
-    double dtype_bytes;         /* of the compute dtype */
-    double dram_bytes_per_s;    /* what the host's memory reaches, all ranks together */
-    double adam_params_per_s;   /* of the host, all ranks together */
-    double adam_bytes_per_s;    /* what that takes of dram_bytes_per_s */
+    double dtype_bytes;                                /* of the compute dtype */
+    double dram_bytes_per_s;                           /* what the host's memory reaches, all ranks together */
+    double adam_params_per_s;                          /* of the host, all ranks together */
+    double adam_bytes_per_s;                           /* what that takes of dram_bytes_per_s */
     double h2d_bytes_per_s, d2h_bytes_per_s;           /* of one rank while all ranks copy alike */
     double h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* both directions */
 };
@@ -265,8 +265,8 @@ static void profile_fill(struct estimate *estimate)
 {
     const struct ah_partition *partition = estimate->partition;
     double waiting = 0;
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
-        int group = ah__class_representative((enum ah_class)class, partition->layers);
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
+        int group = ah__class_representative((enum ah_class) class, partition->layers);
         estimate->profile->params[class] = partition->groups[group].count;
         double share_of_memory = set_programs(estimate, class);
         if (class == AH_CLASS_BLOCK)
@@ -286,8 +286,9 @@ static int rates_find(enum rates *out, const struct ah_hardware *hardware, const
         return ah__fail(AH_EINPUT, "optimizer: found '%.40s', expected autohete, deepspeed or pytorch", optimizer);
     if (rates == RATES_PYTORCH &&
         (hardware->figure[AH_FIGURE_PYTORCH_TRAINING] <= 0 || hardware->figure[AH_FIGURE_PYTORCH_ADAM] <= 0))
-        return ah__fail(AH_EINPUT, "optimizer: found 'pytorch', but %s lacks 'device.pytorch_training' or "
-                                   "'host.pytorch_adam'",
+        return ah__fail(AH_EINPUT,
+                        "optimizer: found 'pytorch', but %s lacks 'device.pytorch_training' or "
+                        "'host.pytorch_adam'",
                         hardware->name);
     *out = (enum rates)rates;
     return AH_OK;

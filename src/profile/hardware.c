@@ -13,9 +13,9 @@ const char ah__hardware_format[] = "autohete hardware 1";
 const char *const ah__figure_group_names[AH_FIGURES_COUNT] = {"device", "link", "host", "latency", "interconnect"};
 /* Of a figure in its base unit: far beyond any machine, and what comes of it still fits 63 bits. */
 static const double dimension_most[] = {
-    [AH_DIMENSION_FRACTION] = 1,         [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
-    [AH_DIMENSION_BYTES_PER_S] = 1e15,   [AH_DIMENSION_FLOPS_PER_S] = 1e18,
-    [AH_DIMENSION_PARAMS_PER_S] = 1e15,  [AH_DIMENSION_NS] = 1e12,
+    [AH_DIMENSION_FRACTION] = 1,        [AH_DIMENSION_BYTES] = 1125899906842624.0, /* 1 PiB */
+    [AH_DIMENSION_BYTES_PER_S] = 1e15,  [AH_DIMENSION_FLOPS_PER_S] = 1e18,
+    [AH_DIMENSION_PARAMS_PER_S] = 1e15, [AH_DIMENSION_NS] = 1e12,
 };
 
 const struct ah_figure_row ah__figure_table[AH_FIGURE_COUNT] = {
@@ -204,10 +204,8 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
     static const struct {
         enum ah_figure small, large;
     } rules[] = {
-        {AH_FIGURE_MEMORY_RESERVED, AH_FIGURE_MEMORY},
-        {AH_FIGURE_HOST_MEMORY_RESERVED, AH_FIGURE_HOST_MEMORY},
-        {AH_FIGURE_H2D_BOTH, AH_FIGURE_H2D},
-        {AH_FIGURE_D2H_BOTH, AH_FIGURE_D2H},
+        {AH_FIGURE_MEMORY_RESERVED, AH_FIGURE_MEMORY}, {AH_FIGURE_HOST_MEMORY_RESERVED, AH_FIGURE_HOST_MEMORY},
+        {AH_FIGURE_H2D_BOTH, AH_FIGURE_H2D},           {AH_FIGURE_D2H_BOTH, AH_FIGURE_D2H},
         {AH_FIGURE_BUS, AH_FIGURE_LINK_PEAK},
     };
     for (size_t i = 0; i < AH_LENGTH(rules); i++) {
@@ -216,16 +214,15 @@ static int check_figures(const struct ah_hardware *hardware, const char *path)
         if (hardware->figure[rules[i].small] > hardware->figure[rules[i].large])
             return ah__fail(AH_EINPUT, "%s: key '%s.%s': found %g %s, expected at most '%s.%s'", path,
                             ah__figure_group_names[small->group], small->key, hardware->origin[rules[i].small].written,
-                            hardware->origin[rules[i].small].unit,
-                            ah__figure_group_names[large->group], large->key);
+                            hardware->origin[rules[i].small].unit, ah__figure_group_names[large->group], large->key);
     }
     return AH_OK;
 }
 
 static int hardware_parse(struct ah_hardware *hardware, const struct ah_json *json)
 {
-    static const char *const keys[] = {"format",  "name",         "description", "device", "link", "host",
-                                       "latency", "interconnect", NULL};
+    static const char *const keys[] = {"format", "name",    "description",  "device", "link",
+                                       "host",   "latency", "interconnect", NULL};
     enum { NAME_MOST = 63 }; /* it becomes a profile's device */
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));

@@ -36,9 +36,9 @@ enum ah_figure_group {
     X(MEMORY_EFFICIENCY, DEVICE, "memory_efficiency", FRACTION) /* of it that streaming kernels reach */               \
     X(ATTENTION_FORWARD, DEVICE, "attention_forward", FRACTION) /* of the best GEMM rate */                            \
     X(ATTENTION_BACKWARD, DEVICE, "attention_backward", FRACTION)                                                      \
-    X(TRAINING_MOST, DEVICE, "training_most", FRACTION) /* of peak: most flops of any training; optional */            \
+    X(TRAINING_MOST, DEVICE, "training_most", FRACTION)       /* of peak: most flops of any training; optional */      \
     X(PYTORCH_TRAINING, DEVICE, "pytorch_training", FRACTION) /* of peak: what PyTorch systems reach; optional */      \
-    X(H2D, LINK, "h2d", BYTES_PER_S) /* of each device */                                                              \
+    X(H2D, LINK, "h2d", BYTES_PER_S)                          /* of each device */                                     \
     X(D2H, LINK, "d2h", BYTES_PER_S)                                                                                   \
     X(H2D_BOTH, LINK, "h2d_both", BYTES_PER_S) /* while the other direction runs too */                                \
     X(D2H_BOTH, LINK, "d2h_both", BYTES_PER_S)                                                                         \
@@ -49,12 +49,12 @@ enum ah_figure_group {
     X(DRAM_EFFICIENCY, HOST, "dram_efficiency", FRACTION)                                                              \
     X(DEEPSPEED_ADAM, HOST, "deepspeed_adam", PARAMS_PER_S)                                                            \
     X(PYTORCH_ADAM, HOST, "pytorch_adam", PARAMS_PER_S) /* of PyTorch systems on a host like this; optional */         \
-    X(KERNEL, LATENCY, "kernel", NS)                /* between two kernels of one work item */                         \
-    X(LAUNCH, LATENCY, "launch", NS)                /* between two work items of a lane */                             \
-    X(NOTIFY, LATENCY, "notify", NS)                /* from a completion to the next submission */                     \
-    X(COPY, LATENCY, "copy", NS)                    /* of the smallest copy */                                         \
-    X(LINK_PEAK, INTERCONNECT, "peak", BYTES_PER_S) /* between devices, one direction */                               \
-    X(BUS, INTERCONNECT, "bus", BYTES_PER_S)        /* bus bandwidth of collectives, as nccl-tests counts */           \
+    X(KERNEL, LATENCY, "kernel", NS)                    /* between two kernels of one work item */                     \
+    X(LAUNCH, LATENCY, "launch", NS)                    /* between two work items of a lane */                         \
+    X(NOTIFY, LATENCY, "notify", NS)                    /* from a completion to the next submission */                 \
+    X(COPY, LATENCY, "copy", NS)                        /* of the smallest copy */                                     \
+    X(LINK_PEAK, INTERCONNECT, "peak", BYTES_PER_S)     /* between devices, one direction */                           \
+    X(BUS, INTERCONNECT, "bus", BYTES_PER_S)            /* bus bandwidth of collectives, as nccl-tests counts */       \
     X(COLLECTIVE, INTERCONNECT, "latency", NS)                                                                         \
     X(COLLECTIVE_SHARE, INTERCONNECT, "device_share", FRACTION) /* of a device's arithmetic that a collective takes */
 

@@ -316,7 +316,7 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
     }
     double items = (double)ITERATIONS_MOST * AH_ITEM_COUNT * ((double)costs->layers + 2);
     int64_t most = (int64_t)((double)INT64_MAX / 4 / items / stretch);
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         for (int i = 0; i < AH_ITEM_COUNT; i++)
             AH_TRY(time_check(json, ah__item_names[i], class, costs->ns[i][class], most));
         AH_TRY(time_check(json, "recompute", class, costs->recompute_ns[class], most));
@@ -327,10 +327,25 @@ static int times_check(const struct ah_costs *costs, const struct ah_json *json)
 
 static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
 {
-    static const char *const keys[] = {"format", "device", "ranks", "workspace_bytes", "threads", "host_threads",
-                                       "link_bytes_per_s", "layers",
-                                       "device_signature", "partition_signature", "ns", "recompute_ns", "selective_ns",
-                                       "launch_ns", "notify_ns", "slowdown", "rates", "work", NULL};
+    static const char *const keys[] = {"format",
+                                       "device",
+                                       "ranks",
+                                       "workspace_bytes",
+                                       "threads",
+                                       "host_threads",
+                                       "link_bytes_per_s",
+                                       "layers",
+                                       "device_signature",
+                                       "partition_signature",
+                                       "ns",
+                                       "recompute_ns",
+                                       "selective_ns",
+                                       "launch_ns",
+                                       "notify_ns",
+                                       "slowdown",
+                                       "rates",
+                                       "work",
+                                       NULL};
     const char *format;
     AH_TRY(ah__json_string(&format, json, "format"));
     if (strcmp(format, format_name) != 0)

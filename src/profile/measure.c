@@ -12,9 +12,9 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     profile->link_bytes_per_s = info.link_bytes_per_s;
     profile->device_signature = info.signature;
     profile->partition_signature = partition->signature;
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         const struct ah_code *code = &partition->code[class];
-        int group = ah__class_representative((enum ah_class)class, partition->layers);
+        int group = ah__class_representative((enum ah_class) class, partition->layers);
         profile->params[class] = partition->groups[group].count;
         int times = ah__micro_batches(partition);
         profile->forward_flops[class] = times * code->program[AH_PROGRAM_FORWARD].flops;

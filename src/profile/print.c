@@ -56,7 +56,7 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
 /* Collectives are no rows of a single device. */
 static bool row_is_empty(const struct ah_profile *profile, int item)
 {
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         if (item >= AH_ITEM_COUNT || profile->costs.ns[item][class] > 0)
             return false;
     return item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
@@ -65,14 +65,14 @@ static bool row_is_empty(const struct ah_profile *profile, int item)
 static void times_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
     ah__buf_printf(buf, "%-16s", "ms");
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         ah__buf_printf(buf, " %10s %16s", ah__class_names[class], "");
     ah__buf_printf(buf, "\n");
     for (size_t i = 0; i < AH_LENGTH(print_table); i++) {
         if (row_is_empty(profile, print_table[i].item))
             continue;
         ah__buf_printf(buf, "%-16s", print_table[i].name);
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             cell(buf, profile, &print_table[i], class);
         ah__buf_printf(buf, "\n");
     }

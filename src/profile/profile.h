@@ -13,14 +13,14 @@ struct ah_profile {
     /* Both places of the optimizer, for every class, so that any plan can be priced: costs.ns[UPDATE_HOST] and
      * costs.ns[UPDATE_DEVICE]; PREFETCH, REFETCH and OFFLOAD likewise. */
     char device[64];
-    int ranks; /* times are of one of so many ranks working alike; 0 or 1: one */
+    int ranks;               /* times are of one of so many ranks working alike; 0 or 1: one */
     int64_t workspace_bytes; /* scratch that the device asks for beside what programs name */
     int threads, host_threads;
     int64_t link_bytes_per_s;
-    int64_t h2d_bytes_per_s, d2h_bytes_per_s;                 /* measured, alone */
-    int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s;       /* measured, both directions at once */
+    int64_t h2d_bytes_per_s, d2h_bytes_per_s;           /* measured, alone */
+    int64_t h2d_both_bytes_per_s, d2h_both_bytes_per_s; /* measured, both directions at once */
     /* What was timed, so that rates can be told: 0 where unknown. */
-    int64_t params[AH_CLASS_COUNT];                           /* elements of a group */
+    int64_t params[AH_CLASS_COUNT]; /* elements of a group */
     double forward_flops[AH_CLASS_COUNT], backward_flops[AH_CLASS_COUNT], recompute_flops[AH_CLASS_COUNT];
     uint64_t partition_signature;
     uint64_t device_signature;

@@ -9,9 +9,9 @@
 #include "profile/hardware.h"
 
 struct ah_roofline {
-    const struct ah_curve *curve;      /* of the compute dtype */
-    double bytes_per_s;                /* of device memory, that streaming kernels reach */
-    double attention_flops_per_s[2];   /* forward, backward */
+    const struct ah_curve *curve;    /* of the compute dtype */
+    double bytes_per_s;              /* of device memory, that streaming kernels reach */
+    double attention_flops_per_s[2]; /* forward, backward */
     double kernel_ns;
 };
 

@@ -82,8 +82,12 @@ static int burst_backward(struct burst *burst, int place, int round)
     const struct ah_workload *workload = burst->workload;
     bool has_recompute = workload->partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_RECOMPUTE].count > 0;
     int kind = workload->place[place].class == AH_CLASS_BLOCK && has_recompute ? (place + round) % KINDS : 0;
-    struct ah_item item = {.kind = AH_ITEM_BACKWARD, .partition = place, .recompute = kind == 1,
-                           .selective = kind == 2, .param_slot = -1, .grad_slot = -1};
+    struct ah_item item = {.kind = AH_ITEM_BACKWARD,
+                           .partition = place,
+                           .recompute = kind == 1,
+                           .selective = kind == 2,
+                           .param_slot = -1,
+                           .grad_slot = -1};
     return burst_submit_item(burst, &item);
 }
 
@@ -206,7 +210,7 @@ static int64_t again_ns(const struct ah_workload *workload, struct ah_samples *s
 static void programs_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     static const enum ah_item_kind kinds[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD};
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
             costs->ns[kinds[i]][class] =
                 at_least_one(of_all(ah__samples_median(&workload->samples[kinds[i]][class]), workload));
@@ -223,7 +227,7 @@ static int64_t median_ns(struct ah_workload *workload, int kind, int class)
 
 static void host_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         /* Only blocks have spare sets. */
         int ahead = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_HOST][class] = median_ns(workload, AH_ITEM_UPDATE_HOST, class);
@@ -236,7 +240,7 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
     static const int per_class[] = {AH_ITEM_UPDATE_DEVICE, AH_ITEM_PREFETCH, AH_ITEM_OFFLOAD};
     programs_fill(workload, costs);
     host_fill(workload, costs);
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = median_ns(workload, per_class[i], class);
         /* Only blocks stream. */
@@ -275,7 +279,7 @@ int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *c
         AH_TRY(ah__workload_agree(workload, round_once(workload, &row, round, round > 0)));
         AH_TRY(ah__workload_elapsed(&passed_ns, workload, start_ns));
     }
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         for (size_t i = 0; i < AH_LENGTH(kinds); i++)
             costs->ns[kinds[i]][class] = at_least_one(ah__samples_median(&workload->samples[kinds[i]][class]));
     costs->lanes.launch_ns[AH_LANE_COMM] = ah__samples_median(&workload->gaps[AH_LANE_COMM]);

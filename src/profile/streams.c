@@ -304,8 +304,7 @@ static struct sums fastest_of(const struct sums *sums, int count)
     for (int n = 0; n < count; n++)
         for (int i = 0; i < KINDS; i++) {
             bool is_first = best.count[i] <= 0;
-            if (sums[n].count[i] <= 0 ||
-                (!is_first && sums[n].ns[i] / sums[n].count[i] >= best.ns[i] / best.count[i]))
+            if (sums[n].count[i] <= 0 || (!is_first && sums[n].ns[i] / sums[n].count[i] >= best.ns[i] / best.count[i]))
                 continue;
             best.ns[i] = sums[n].ns[i];
             best.count[i] = sums[n].count[i];

@@ -147,7 +147,8 @@ static void params_fill(float *values, const struct ah_partition *partition, int
         float *to = values + param->offset;
         for (int64_t j = 0; j < count; j++)
             to[j] = param->init == AH_INIT_NORMAL ? param->init_std * normals[j % NORMALS]
-                                                  : param->init == AH_INIT_ONES ? 1.0F : 0.0F;
+                    : param->init == AH_INIT_ONES ? 1.0F
+                                                  : 0.0F;
     }
 }
 
@@ -366,8 +367,14 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
         .rank = workload->comm->rank,
         .micro_batches = workload->micro_batches,
         /* So small a step that parameters stay what they are, however many rounds there are. */
-        .adam = {.beta1 = 0.9F, .one_minus_beta1 = 0.1F, .beta2 = 0.95F, .one_minus_beta2 = 0.05F, .eps = 1e-8F,
-                 .decay_factor = 1.0F, .step_size = 1e-7F, .inv_sqrt_bias2 = 1.0F},
+        .adam = {.beta1 = 0.9F,
+                 .one_minus_beta1 = 0.1F,
+                 .beta2 = 0.95F,
+                 .one_minus_beta2 = 0.05F,
+                 .eps = 1e-8F,
+                 .decay_factor = 1.0F,
+                 .step_size = 1e-7F,
+                 .inv_sqrt_bias2 = 1.0F},
     };
     addresses(&at, workload, item);
     work->label = ah__item_label(item);

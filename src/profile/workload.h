@@ -19,33 +19,33 @@ struct ah_samples {
 
 struct ah_workload_place {
     enum ah_class class;
-    int group;                        /* in the partition */
-    int64_t count, decayed;           /* of the group */
-    char *state[3], *grad;            /* device: p, m, v */
-    char *param;                      /* device: in the compute dtype; F32: the master */
-    char *exchange;                   /* device: what collectives of a block work on, of several ranks; else null */
-    char *input, *output, *saved;     /* device; input is the output of the place before */
-    int64_t saved_step;               /* from one micro-batch to the next */
-    char *host_state[3], *host_grad;  /* host update */
-    char *host_landing;               /* where a gradient arrives */
-    char *host_param;                 /* what is fetched: no update writes it */
+    int group;                       /* in the partition */
+    int64_t count, decayed;          /* of the group */
+    char *state[3], *grad;           /* device: p, m, v */
+    char *param;                     /* device: in the compute dtype; F32: the master */
+    char *exchange;                  /* device: what collectives of a block work on, of several ranks; else null */
+    char *input, *output, *saved;    /* device; input is the output of the place before */
+    int64_t saved_step;              /* from one micro-batch to the next */
+    char *host_state[3], *host_grad; /* host update */
+    char *host_landing;              /* where a gradient arrives */
+    char *host_param;                /* what is fetched: no update writes it */
 };
 
 struct ah_workload {
     struct ah_dev *dev;
     const struct ah_partition *partition;
-    struct ah_comm *comm;             /* the ranks that are profiled together */
-    const volatile int *stop;         /* as in struct ah_profile_options */
-    bool owns_memory;                 /* what was handed out to us is released at the end */
-    int copies, places;               /* places = copies + 2 */
-    int micro_batches;                /* that programs run; of the step's, at most AH_WORKLOAD_MICRO_BATCHES */
+    struct ah_comm *comm;              /* the ranks that are profiled together */
+    const volatile int *stop;          /* as in struct ah_profile_options */
+    bool owns_memory;                  /* what was handed out to us is released at the end */
+    int copies, places;                /* places = copies + 2 */
+    int micro_batches;                 /* that programs run; of the step's, at most AH_WORKLOAD_MICRO_BATCHES */
     int64_t input_step, boundary_step; /* from one micro-batch to the next */
     struct ah_workload_place *place;
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
-    char *accumulator;                /* device: gradients of blocks in F32; null: `grad` is that */
+    char *accumulator;                     /* device: gradients of blocks in F32; null: `grad` is that */
     char *host_spare[3], *host_spare_half; /* states of a block and their copy, for provisional updates */
-    int64_t tokens_bytes, results_bytes; /* of all micro-batches of the step */
+    int64_t tokens_bytes, results_bytes;   /* of all micro-batches of the step */
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
     struct ah_samples samples[AH_ITEM_COUNT][AH_CLASS_COUNT];

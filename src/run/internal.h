@@ -11,26 +11,26 @@ struct ah_run {
     const struct ah_partition *partition;
     struct ah_plan plan;
     struct ah_dev *dev;
-    struct ah_comm *comm;     /* the ranks that train together */
+    struct ah_comm *comm; /* the ranks that train together */
     struct ah_run_hooks hooks;
     struct ah_bound_programs programs;
-    const struct ah_partition *decoder;     /* of the same parameters, one token at a time; or null */
+    const struct ah_partition *decoder; /* of the same parameters, one token at a time; or null */
     struct ah_bound_programs decoder_programs;
-    bool decodes;             /* the running evaluation is the decoder's */
-    bool prefills;            /* the running evaluation ends before the head */
+    bool decodes;  /* the running evaluation is the decoder's */
+    bool prefills; /* the running evaluation ends before the head */
     struct ah_layout *layout;
     struct ah_sched *sched;
     struct ah_timeline *timeline;
-    char *device, *host;      /* bases of the region and of host memory */
-    int64_t iteration;        /* iterations completed, evaluations included: what the scheduler counts */
-    int64_t trained;          /* training iterations completed: what hooks count */
-    struct ah_batch all;      /* several ranks: of one step of all of them; else null */
+    char *device, *host;         /* bases of the region and of host memory */
+    int64_t iteration;           /* iterations completed, evaluations included: what the scheduler counts */
+    int64_t trained;             /* training iterations completed: what hooks count */
+    struct ah_batch all;         /* several ranks: of one step of all of them; else null */
     const struct ah_batch *eval; /* of a running evaluation, else null */
-    int64_t input_iteration;  /* the last whose batch was asked for, as the scheduler counts */
-    bool infer;               /* the running evaluation ends at the logits */
-    bool masters_loaded;      /* what is made of the masters in the compute dtype is not yet that of the new ones */
+    int64_t input_iteration;     /* the last whose batch was asked for, as the scheduler counts */
+    bool infer;                  /* the running evaluation ends at the logits */
+    bool masters_loaded;         /* what is made of the masters in the compute dtype is not yet that of the new ones */
     int64_t busy_ns[AH_LANE_COUNT];
-    double loss;              /* of the last completed evaluation */
+    double loss; /* of the last completed evaluation */
 };
 
 /* Whose programs run now. */

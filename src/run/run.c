@@ -44,9 +44,10 @@ static int run_init(struct ah_run *run)
         return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
                         run->hooks.clip, run->partition->step.clips ? "one above 0" : "0");
     if (config.casts && config.policy->delay > 0)
-        return ah__fail(AH_EINPUT, "policy: found %s, expected a synchronous one to train in %s: parameters would be "
-                        "fetched while gradients arrive in their place", config.policy->name,
-                        ah__dtype_name(run->partition->compute));
+        return ah__fail(AH_EINPUT,
+                        "policy: found %s, expected a synchronous one to train in %s: parameters would be "
+                        "fetched while gradients arrive in their place",
+                        config.policy->name, ah__dtype_name(run->partition->compute));
     AH_TRY(ranks_init(run));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->decoder)
@@ -69,7 +70,7 @@ static bool decoder_fits(const struct ah_partition *decoder, const struct ah_par
                 ah__partition_work_bytes(decoder) <= partition->work_bytes_least;
     for (int g = 0; fits && g < partition->group_count; g++)
         fits = decoder->groups[g].count == partition->groups[g].count;
-    for (int class = 0; fits && class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; fits && class < AH_CLASS_COUNT; class ++) {
         const struct ah_code *one = &decoder->code[class], *all = &partition->code[class];
         fits = one->cache_bytes == all->cache_bytes && one->input_bytes <= all->input_bytes &&
                one->output_bytes <= all->output_bytes;
@@ -156,9 +157,8 @@ static int input_fill_part(struct ah_run *run, const struct ah_batch *to, int64_
         memcpy(to->positions, run->all.positions + first, bytes);
     *(float *)(void *)(to->targets + tokens) = scale_of(run->all.targets, run->comm->ranks * tokens);
     for (int word = 0; word < AH_RUN_WORDS; word++)
-        words[word] = !run->eval && run->hooks.says && run->hooks.says((enum ah_run_word)word, run->hooks.context)
-                          ? 1.0F
-                          : 0.0F;
+        words[word] =
+            !run->eval && run->hooks.says && run->hooks.says((enum ah_run_word)word, run->hooks.context) ? 1.0F : 0.0F;
     return AH_OK;
 }
 

@@ -9,12 +9,12 @@
 
 struct ah_costs {
     int layers;
-    int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT]; /* of an item alone on the machine */
-    int64_t recompute_ns[AH_CLASS_COUNT];      /* added to BACKWARD where the item says recompute */
-    int64_t selective_ns[AH_CLASS_COUNT];      /* the same where it says selective */
+    int64_t ns[AH_ITEM_COUNT][AH_CLASS_COUNT];                 /* of an item alone on the machine */
+    int64_t recompute_ns[AH_CLASS_COUNT];                      /* added to BACKWARD where the item says recompute */
+    int64_t selective_ns[AH_CLASS_COUNT];                      /* the same where it says selective */
     int64_t out_ns[AH_KEEPING_COUNT], in_ns[AH_KEEPING_COUNT]; /* ACTIVATIONS_OUT and _IN of a block that keeps so
                                                                 * much; from the link's rate, in no profile */
-    struct ah_sim_lanes lanes;                 /* gaps, notification, how lanes slow each other */
+    struct ah_sim_lanes lanes;                                 /* gaps, notification, how lanes slow each other */
 };
 
 /* Of one item, alone on the machine; a tile takes its share, rounded up. */

@@ -69,8 +69,8 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
     const struct group *group = &sched->groups[partition];
     return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
            sched->fetch.iteration == sched->compute.iteration &&
-           (!ah__sched_evicts(sched) || (ah__sched_complete_mark(sched, &group->evict) &&
-                                         group->evict.iteration == sched->fetch.iteration)) &&
+           (!ah__sched_evicts(sched) ||
+            (ah__sched_complete_mark(sched, &group->evict) && group->evict.iteration == sched->fetch.iteration)) &&
            sched->lowest_backward - partition <= sched->config.switches.refetch_ahead;
 }
 
@@ -140,8 +140,7 @@ static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int
 {
     for (int i = 0; i < sched->filling.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->filling.groups[i], AH_PHASE_FORWARD};
-        if (ah__holds_slot(&sched->groups[step.partition], iteration) &&
-            fetch_ready(sched, next, &step, iteration, 0))
+        if (ah__holds_slot(&sched->groups[step.partition], iteration) && fetch_ready(sched, next, &step, iteration, 0))
             return true;
     }
     return false;

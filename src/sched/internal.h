@@ -29,20 +29,20 @@ struct group {
     bool whole;      /* a block: its parameters have a place of their own, where updates put them */
     bool casts_once; /* not a block: they are put into the place that embedding and head share, where they stay */
     enum ah_keeping keeping; /* a block: of its activations */
-    bool leaves;     /* its activations wait for backward on the host */
-    int passing;     /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
-    bool pooled;     /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
+    bool leaves;             /* its activations wait for backward on the host */
+    int passing; /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
+    bool pooled; /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
     int param_slot, grad_slot;
     int fetched;                      /* tiles of this iteration's fetch submitted */
     int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
-    int set;   /* of host states: the one in use */
-    int spare; /* the one that provisional updates of iteration ready_for write; -1: none */
-    int void_tiles; /* that are still being written there and do not count: the iteration was clipped */
+    int set;                          /* of host states: the one in use */
+    int spare;                        /* the one that provisional updates of iteration ready_for write; -1: none */
+    int void_tiles;          /* that are still being written there and do not count: the iteration was clipped */
     int64_t param_iteration; /* the iteration param_slot was claimed for */
-    int64_t ready_for; /* the iteration the host parameters are up to date for */
+    int64_t ready_for;       /* the iteration the host parameters are up to date for */
     struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
     struct mark evict, activations_out, activations_in;
-    struct mark cast[2], gather[2]; /* for forward, for backward */
+    struct mark cast[2], gather[2];           /* for forward, for backward */
     struct mark offload[AH_SCHED_MOST_TILES]; /* last: pickers look at what is above, group after group */
 };
 
@@ -53,8 +53,8 @@ struct slot {
 
 /* A piece of states on its way through the device. */
 struct piece {
-    struct ah_item item;  /* the UPDATE_STREAMED that it waits for */
-    struct mark arrived;  /* its STATES_IN */
+    struct ah_item item; /* the UPDATE_STREAMED that it waits for */
+    struct mark arrived; /* its STATES_IN */
 };
 
 struct step {
@@ -87,14 +87,14 @@ struct ah_sched {
     /* Tiles of a gradient sent home that have no update yet, of groups that the host updates and of those that stream:
      * in `held` without a spare set and before the norm is known. */
     struct group_set updating[2], held[2];
-    struct group_set updated;  /* tiles updated and not fetched since (only kept for policies that overtake) */
-    struct group_set filling;  /* a slot claimed by a prefetch of which not all tiles are submitted */
+    struct group_set updated; /* tiles updated and not fetched since (only kept for policies that overtake) */
+    struct group_set filling; /* a slot claimed by a prefetch of which not all tiles are submitted */
     /* Pieces pass the stages in turn: those begun and not ended lie in them. */
     struct piece pieces[AH_STAGES];
     struct mark stage_left[AH_STAGES];
     int64_t pieces_begun, pieces_ended; /* STATES_IN, UPDATE_STREAMED submitted */
-    int param_slots[ITERATION_RING]; /* slots that hold fetched parameters, by the iteration they are for */
-    int *spare_sets; /* free sets of host states */
+    int param_slots[ITERATION_RING];    /* slots that hold fetched parameters, by the iteration they are for */
+    int *spare_sets;                    /* free sets of host states */
     int spare_count;
     int free_slots; /* not claimed; their release may still be under way */
 
@@ -109,15 +109,15 @@ struct ah_sched {
     int64_t input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
     int64_t gradient_iteration; /* of the next gradient to claim its slot */
     int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */
-    int lowest_backward; /* partition of the last backward submitted in this iteration; partitions before any */
+    int lowest_backward;        /* partition of the last backward submitted in this iteration; partitions before any */
 
     struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
-    struct mark computing; /* what the compute lane was given last */
+    struct mark computing;                     /* what the compute lane was given last */
     struct mark last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
-    int64_t norms_known;          /* the host knows the norms of all iterations below */
-    bool clipped[ITERATION_RING]; /* of those it knows: the factor is not one */
+    int64_t norms_known;                       /* the host knows the norms of all iterations below */
+    bool clipped[ITERATION_RING];              /* of those it knows: the factor is not one */
     int64_t updates_redone;
-    bool unsettled;               /* provisional updates wait for what follows from the last norms that arrived */
+    bool unsettled; /* provisional updates wait for what follows from the last norms that arrived */
     int items_done[ITERATION_RING];
     int64_t iterations_complete; /* all iterations below it are complete */
     int in_flight[AH_LANE_COUNT];

@@ -8,24 +8,24 @@
 
 /* kind, lane, name, and a short one for rows where dozens must fit */
 #define AH_ITEM_TABLE(X)                                                                                               \
-    X(INPUT, AH_LANE_H2D, "input", "input")         /* token ids and targets of an iteration */                        \
+    X(INPUT, AH_LANE_H2D, "input", "input") /* token ids and targets of an iteration */                                \
     X(FORWARD, AH_LANE_COMPUTE, "forward", "F")                                                                        \
     X(BACKWARD, AH_LANE_COMPUTE, "backward", "B")                                                                      \
     X(UPDATE_DEVICE, AH_LANE_COMPUTE, "update", "update")                                                              \
-    X(CAST, AH_LANE_COMPUTE, "cast", "cast")        /* half-precision copy of a device-optimized group */              \
-    X(PREFETCH, AH_LANE_H2D, "prefetch", "fetch")   /* updated parameters for forward */                               \
-    X(REFETCH, AH_LANE_H2D, "refetch", "refetch")   /* released parameters again for backward */                       \
-    X(OFFLOAD, AH_LANE_D2H, "offload", "offload")   /* gradient */                                                     \
-    X(EVICT, AH_LANE_D2H, "evict", "evict")         /* released parameters, as they came */                            \
+    X(CAST, AH_LANE_COMPUTE, "cast", "cast")                   /* half-precision copy of a device-optimized group */   \
+    X(PREFETCH, AH_LANE_H2D, "prefetch", "fetch")              /* updated parameters for forward */                    \
+    X(REFETCH, AH_LANE_H2D, "refetch", "refetch")              /* released parameters again for backward */            \
+    X(OFFLOAD, AH_LANE_D2H, "offload", "offload")              /* gradient */                                          \
+    X(EVICT, AH_LANE_D2H, "evict", "evict")                    /* released parameters, as they came */                 \
     X(ACTIVATIONS_OUT, AH_LANE_D2H, "activations out", "acts") /* what a block keeps for backward: to the host */      \
-    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts") /* and back */                                            \
-    X(RESULT, AH_LANE_D2H, "result", "result")      /* loss (partition head) or gradient norms (partition 0) */        \
+    X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* and back */                                          \
+    X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
     X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
     X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update", "ahead") /* before the norm is known, into a spare set */      \
     X(STATES_IN, AH_LANE_H2D, "states in", "states") /* with the gradient, a piece: from the host to a stage */        \
     X(UPDATE_STREAMED, AH_LANE_D2H, "streamed update", "update") /* of that piece, on the device; then it goes home */ \
-    X(GATHER, AH_LANE_COMM, "all-gather", "gather") /* full parameters from every rank's shard */                      \
-    X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce") /* every rank's shard of the summed gradient */
+    X(GATHER, AH_LANE_COMM, "all-gather", "gather")              /* full parameters from every rank's shard */         \
+    X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")          /* every rank's shard of the summed gradient */
 
 enum ah_item_kind {
 #define AH_ITEM_ENUM(id, lane, name, short_name) AH_ITEM_##id,

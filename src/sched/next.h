@@ -100,7 +100,7 @@ static inline int64_t put_behind(const struct ah_sched *sched, enum ah_item_kind
 
 /* `behind`: what the order adds to the key. */
 static inline void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
-                     int64_t (*key)(int group, int64_t arrival), int64_t behind)
+                            int64_t (*key)(int group, int64_t arrival), int64_t behind)
 {
     bool arrived = ah__sched_passed(sched, arrival);
     int64_t value = arrived ? key(group, arrival->arrival) + behind : arrival->arrival;

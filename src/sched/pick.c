@@ -409,8 +409,8 @@ static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
     enum { MOST = 8, RARITIES = 5 };
     const struct ah_item *item = &next->item;
     int drawn = sched->config.switches.order / AH_ORDERS;
-    bool somebody_waits = next->lane == AH_LANE_COMPUTE || next->lane == AH_LANE_COMM ||
-                          item->kind == AH_ITEM_INPUT || item->kind == AH_ITEM_RESULT;
+    bool somebody_waits = next->lane == AH_LANE_COMPUTE || next->lane == AH_LANE_COMM || item->kind == AH_ITEM_INPUT ||
+                          item->kind == AH_ITEM_RESULT;
     if (drawn == 0 || !sched->config.policy->reorders || somebody_waits)
         return false;
     uint64_t one_in = (uint64_t)MOST << drawn % RARITIES;

@@ -3,11 +3,16 @@
 #include "sched/internal.h"
 
 const struct ah_policy *const ah__policies[] = {
-    &ah__policy_autohete,         &ah__policy_autohete_paper,
-    &ah__policy_autohete_fifo,    &ah__policy_stronghold,
-    &ah__policy_stronghold_best,  &ah__policy_patrickstar,
-    &ah__policy_zero_offload,     &ah__policy_zero_offload_dpu,
-    &ah__policy_l2l,              &ah__policy_resident,
+    &ah__policy_autohete,
+    &ah__policy_autohete_paper,
+    &ah__policy_autohete_fifo,
+    &ah__policy_stronghold,
+    &ah__policy_stronghold_best,
+    &ah__policy_patrickstar,
+    &ah__policy_zero_offload,
+    &ah__policy_zero_offload_dpu,
+    &ah__policy_l2l,
+    &ah__policy_resident,
     NULL,
 };
 

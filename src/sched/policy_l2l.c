@@ -30,12 +30,12 @@ static bool alone_group(const struct ah_sched *sched, int group)
 static bool one_block(struct ah_switches *out, int layers, int index)
 {
     *out = (struct ah_switches){.checkpoint = index == 0 ? 0 : layers,
-                                 .offload_params = layers,
-                                 .offload_optimizer = layers,
-                                 .embedding_on_host = true,
-                                 .head_on_host = true,
-                                 .slots = 2,
-                                 .refetch_ahead = 1};
+                                .offload_params = layers,
+                                .offload_optimizer = layers,
+                                .embedding_on_host = true,
+                                .head_on_host = true,
+                                .slots = 2,
+                                .refetch_ahead = 1};
     return index < 2;
 }
 

@@ -40,12 +40,12 @@ static bool chunks(struct ah_switches *out, int layers, int index)
     int level = index / 2, evicted = level > layers ? level - layers : 0;
     int on_host = level > layers ? layers : level;
     *out = (struct ah_switches){.checkpoint = index % 2 ? layers : 0,
-                                 .offload_params = evicted,
-                                 .offload_optimizer = on_host,
-                                 .embedding_on_host = true,
-                                 .head_on_host = true,
-                                 .slots = on_host - evicted + (evicted ? 2 : 1),
-                                 .refetch_ahead = 1};
+                                .offload_params = evicted,
+                                .offload_optimizer = on_host,
+                                .embedding_on_host = true,
+                                .head_on_host = true,
+                                .slots = on_host - evicted + (evicted ? 2 : 1),
+                                .refetch_ahead = 1};
     return level <= 2 * layers - 1;
 }
 

@@ -42,10 +42,10 @@ static bool windows(struct ah_switches *out, int layers, int index)
     int blocks = index / PLACEMENTS_OF_WINDOW + 1, on_host = layers - blocks;
     int gradients = GRADIENTS - index % PLACEMENTS_OF_WINDOW / 2;
     *out = (struct ah_switches){.checkpoint = index % 2 ? layers : 0,
-                                 .offload_params = on_host > blocks ? on_host - blocks : 0,
-                                 .offload_optimizer = on_host,
-                                 .slots = on_host ? blocks + NEXT + gradients : 1,
-                                 .refetch_ahead = blocks};
+                                .offload_params = on_host > blocks ? on_host - blocks : 0,
+                                .offload_optimizer = on_host,
+                                .slots = on_host ? blocks + NEXT + gradients : 1,
+                                .refetch_ahead = blocks};
     return blocks <= layers;
 }
 

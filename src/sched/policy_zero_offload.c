@@ -7,7 +7,7 @@
  * evaluation, the end) makes up for the delay. */
 #include "sched/internal.h"
 
-enum { BUCKETS = 2 }; /* gradients on the device: one being written, one leaving */
+enum { BUCKETS = 2 };                 /* gradients on the device: one being written, one leaving */
 enum { BUCKET_ELEMENTS = 500000000 }; /* DeepSpeed's reduce_bucket_size unless its user says otherwise */
 
 static bool is_over(const struct ah_sched *sched, const struct mark *mark, int64_t iteration)
@@ -29,11 +29,11 @@ static bool update_when_copied(const struct ah_sched *sched, int group)
 static bool all_states_on_the_host(struct ah_switches *out, int layers, int index)
 {
     *out = (struct ah_switches){.checkpoint = index == 0 ? 0 : layers,
-                                 .offload_optimizer = layers,
-                                 .embedding_on_host = true,
-                                 .head_on_host = true,
-                                 .slots = layers + BUCKETS,
-                                 .refetch_ahead = 1};
+                                .offload_optimizer = layers,
+                                .embedding_on_host = true,
+                                .head_on_host = true,
+                                .slots = layers + BUCKETS,
+                                .refetch_ahead = 1};
     return index < 2;
 }
 

@@ -47,16 +47,16 @@ struct ah_policy {
     bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     bool waits_off_lane; /* a fetch without a free slot is not queued behind one, but takes what becomes free first */
-    bool reorders;  /* a plan's `order` may shake what comes first, and let pieces linger */
-    bool finishes;  /* where slots are short, a gradient of which pieces have left goes on before others */
-    bool selective;       /* the search may let blocks recompute selectively, which published systems do not */
-    bool streams;         /* and states visit the device to be updated */
-    bool activations;     /* and activations wait for backward on the host */
-    bool whole;           /* and blocks optimized on the device keep their parameters as they are used */
-    bool shares_ends;     /* and embedding and head have one place on the device, which takes a step's order as it is */
-    bool gathers_ahead;   /* of several ranks, always: plans with too few slots for it are none of its own */
-    bool evicts;    /* parameters that are released between forward and backward are copied home first */
-    int delay;            /* iterations by which the parameters used may lack updates; 0 unless semantics change */
+    bool reorders;       /* a plan's `order` may shake what comes first, and let pieces linger */
+    bool finishes;       /* where slots are short, a gradient of which pieces have left goes on before others */
+    bool selective;      /* the search may let blocks recompute selectively, which published systems do not */
+    bool streams;        /* and states visit the device to be updated */
+    bool activations;    /* and activations wait for backward on the host */
+    bool whole;          /* and blocks optimized on the device keep their parameters as they are used */
+    bool shares_ends;    /* and embedding and head have one place on the device, which takes a step's order as it is */
+    bool gathers_ahead;  /* of several ranks, always: plans with too few slots for it are none of its own */
+    bool evicts;         /* parameters that are released between forward and backward are copied home first */
+    int delay;           /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts
      * candidates in the order they became ready. */
     int64_t (*offload_key)(int group, int64_t arrival);

@@ -106,8 +106,7 @@ static inline int ah__passing_below(const struct ah_switches *switches, int bloc
 /* Its activations lie in the stage ah__passing_below() % AH_ACTIVATION_STAGES. */
 static inline bool ah__passes(const struct ah_switches *switches, int block)
 {
-    return ah__is_block(switches, block) &&
-           ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
+    return ah__is_block(switches, block) && ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
 }
 
 /* The block that is the index-th (from 0) to pass. */
@@ -185,9 +184,9 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
-           switches->offload_params >= 0 &&
-           switches->offload_params <= switches->offload_optimizer && switches->offload_optimizer <= switches->layers &&
-           switches->spares >= 0 && switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
+           switches->offload_params >= 0 && switches->offload_params <= switches->offload_optimizer &&
+           switches->offload_optimizer <= switches->layers && switches->spares >= 0 &&
+           switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
            switches->streamed <= switches->offload_optimizer && switches->offload_activations >= 0 &&
            ah__passing_blocks(switches) <= switches->layers && switches->whole >= 0 &&
            switches->whole <= switches->layers - switches->offload_optimizer &&

@@ -88,8 +88,9 @@ static void header(struct ah_buf *buf, const struct part *parts, int count)
 
 static void process(struct ah_buf *buf, const struct part *part)
 {
-    ah__buf_printf(buf, "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", \"args\": {\"name\": \"%s: ",
-                   part->pid, source_of(part->timeline));
+    ah__buf_printf(buf,
+                   "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", \"args\": {\"name\": \"%s: ", part->pid,
+                   source_of(part->timeline));
     ah__buf_json(buf, part->timeline->title);
     ah__buf_printf(buf, "\"}}");
 }
@@ -102,11 +103,13 @@ static void rows(struct ah_buf *buf, const struct part *part)
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
         if (!used[lane])
             continue;
-        ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
-                            "{\"name\": \"%s\"}}",
+        ah__buf_printf(buf,
+                       ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_name\", \"args\": "
+                       "{\"name\": \"%s\"}}",
                        part->pid, lane, ah_lane_name((enum ah_lane)lane));
-        ah__buf_printf(buf, ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
-                            "{\"sort_index\": %d}}",
+        ah__buf_printf(buf,
+                       ",\n{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": \"thread_sort_index\", \"args\": "
+                       "{\"sort_index\": %d}}",
                        part->pid, lane, lane);
     }
 }
@@ -129,12 +132,13 @@ static void spans(struct ah_buf *buf, const struct part *part)
         const struct ah_span *span = &timeline->spans[i];
         char name[32];
         span_name(name, timeline, &span->item);
-        ah__buf_printf(buf, ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
-                            "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
-                            "\"partition\": %d, \"recompute\": %s, \"selective\": %s}}",
+        ah__buf_printf(buf,
+                       ",\n{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"%s\", "
+                       "\"ts\": " US_FORMAT ", \"dur\": " US_FORMAT ", \"args\": {\"iteration\": %lld, "
+                       "\"partition\": %d, \"recompute\": %s, \"selective\": %s}}",
                        part->pid, (int)span->lane, name, ah__item_names[span->item.kind],
-                       US(span->start_ns - part->origin_ns),
-                       US(span->end_ns - span->start_ns), (long long)span->item.iteration, span->item.partition,
+                       US(span->start_ns - part->origin_ns), US(span->end_ns - span->start_ns),
+                       (long long)span->item.iteration, span->item.partition,
                        span->item.recompute && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false",
                        span->item.selective && span->item.kind == AH_ITEM_BACKWARD ? "true" : "false");
     }
@@ -149,8 +153,9 @@ static void memory(struct ah_buf *buf, const struct part *part)
         if (sample->slots_used == before || sample->time_ns < part->origin_ns)
             continue;
         before = sample->slots_used;
-        ah__buf_printf(buf, ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
-                            ", \"args\": {\"bytes\": %lld}}",
+        ah__buf_printf(buf,
+                       ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
+                       ", \"args\": {\"bytes\": %lld}}",
                        part->pid, US(sample->time_ns - part->origin_ns),
                        (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
     }
@@ -175,11 +180,13 @@ static void arrow(struct ah_buf *buf, const struct part *part, const struct edge
 {
     /* Viewers bind the tail to the slice that covers its time, and a slice's end lies outside it. */
     int64_t tail_ns = from->end_ns > from->start_ns ? from->end_ns - 1 : from->end_ns;
-    ah__buf_printf(buf, ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", "
-                        "\"id\": %d, \"ts\": " US_FORMAT "}",
+    ah__buf_printf(buf,
+                   ",\n{\"ph\": \"s\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": \"dependency\", "
+                   "\"id\": %d, \"ts\": " US_FORMAT "}",
                    part->pid, (int)from->lane, edge->what, id, US(tail_ns - part->origin_ns));
-    ah__buf_printf(buf, ",\n{\"ph\": \"f\", \"bp\": \"e\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": "
-                        "\"dependency\", \"id\": %d, \"ts\": " US_FORMAT "}",
+    ah__buf_printf(buf,
+                   ",\n{\"ph\": \"f\", \"bp\": \"e\", \"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"cat\": "
+                   "\"dependency\", \"id\": %d, \"ts\": " US_FORMAT "}",
                    part->pid, (int)to->lane, edge->what, id, US(to->start_ns - part->origin_ns));
 }
 

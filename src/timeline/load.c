@@ -140,8 +140,7 @@ int ah__timeline_load(struct ah_timeline **predicted, struct ah_timeline **measu
     struct ah_timeline *both[2] = {NULL, NULL};
     AH_TRY(ah__json_load(&json, path));
     const cJSON *events = cJSON_GetObjectItemCaseSensitive(json.node, "traceEvents");
-    int status = cJSON_IsArray(events) ? AH_OK
-                                       : ah__fail(AH_EINPUT, "%s: key 'traceEvents': expected an array", path);
+    int status = cJSON_IsArray(events) ? AH_OK : ah__fail(AH_EINPUT, "%s: key 'traceEvents': expected an array", path);
     if (status == AH_OK)
         status = one_read(&both[0], &json, events, "predicted");
     if (status == AH_OK)

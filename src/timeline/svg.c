@@ -60,7 +60,9 @@ enum mark { MARK_WORK, MARK_RAMP, MARK_LATE, MARK_SLOTS, MARK_ALWAYS };
 static void mark(struct ah_buf *buf, enum mark mark, const char *colour, bool again, double x, int y)
 {
     switch (mark) {
-    case MARK_WORK: swatch(buf, x, y - 10, colour, again); break;
+    case MARK_WORK:
+        swatch(buf, x, y - 10, colour, again);
+        break;
     case MARK_RAMP:
         ah__buf_printf(buf, "<rect x=\"%.1f\" y=\"%d\" width=\"72\" height=\"12\" rx=\"2\" fill=\"url(#ramp)\"/>", x,
                        y - 10);
@@ -69,8 +71,12 @@ static void mark(struct ah_buf *buf, enum mark mark, const char *colour, bool ag
         swatch(buf, x, y - 11, "#cbd5e1", false);
         ah__buf_printf(buf, "<rect class=\"late\" x=\"%.1f\" y=\"%d\" width=\"18\" height=\"3\" rx=\"1\"/>", x, y + 2);
         break;
-    case MARK_SLOTS: swatch(buf, x, y - 10, "#93c5fd", false); break;
-    case MARK_ALWAYS: swatch(buf, x, y - 10, "#cbd5e1", false); break;
+    case MARK_SLOTS:
+        swatch(buf, x, y - 10, "#93c5fd", false);
+        break;
+    case MARK_ALWAYS:
+        swatch(buf, x, y - 10, "#cbd5e1", false);
+        break;
     }
 }
 

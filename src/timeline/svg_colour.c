@@ -25,8 +25,11 @@ void ah__svg_colour(char text[8], int partition, int layers, enum ah_svg_shade s
     static const struct {
         double share;
         int rest;
-    } mixes[] = {[AH_SVG_LIGHT] = {0.42, 255}, [AH_SVG_SOLID] = {0.92, 255}, [AH_SVG_AGAIN] = {0.92, 255},
-                 [AH_SVG_DARK] = {0.68, 24},   [AH_SVG_GREY] = {1, 0}};
+    } mixes[] = {[AH_SVG_LIGHT] = {0.42, 255},
+                 [AH_SVG_SOLID] = {0.92, 255},
+                 [AH_SVG_AGAIN] = {0.92, 255},
+                 [AH_SVG_DARK] = {0.68, 24},
+                 [AH_SVG_GREY] = {1, 0}};
     int rgb[3];
     base_colour(rgb, partition, layers);
     if (shade == AH_SVG_GREY)

@@ -18,13 +18,15 @@ static const char *const lane_labels[AH_LANE_COUNT] = {
 };
 
 static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
-    [AH_ITEM_INPUT] = AH_SVG_GREY,         [AH_ITEM_FORWARD] = AH_SVG_LIGHT,  [AH_ITEM_BACKWARD] = AH_SVG_SOLID,
-    [AH_ITEM_UPDATE_DEVICE] = AH_SVG_DARK, [AH_ITEM_CAST] = AH_SVG_LIGHT,     [AH_ITEM_PREFETCH] = AH_SVG_LIGHT,
-    [AH_ITEM_REFETCH] = AH_SVG_AGAIN,      [AH_ITEM_OFFLOAD] = AH_SVG_SOLID,  [AH_ITEM_RESULT] = AH_SVG_GREY,
-    [AH_ITEM_EVICT] = AH_SVG_AGAIN,        [AH_ITEM_ACTIVATIONS_OUT] = AH_SVG_GREY,
-    [AH_ITEM_ACTIVATIONS_IN] = AH_SVG_GREY,
-    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,   [AH_ITEM_STATES_IN] = AH_SVG_DARK, [AH_ITEM_UPDATE_STREAMED] = AH_SVG_DARK,
-    [AH_ITEM_UPDATE_AHEAD] = AH_SVG_DARK,  [AH_ITEM_GATHER] = AH_SVG_LIGHT,   [AH_ITEM_REDUCE] = AH_SVG_SOLID,
+    [AH_ITEM_INPUT] = AH_SVG_GREY,           [AH_ITEM_FORWARD] = AH_SVG_LIGHT,
+    [AH_ITEM_BACKWARD] = AH_SVG_SOLID,       [AH_ITEM_UPDATE_DEVICE] = AH_SVG_DARK,
+    [AH_ITEM_CAST] = AH_SVG_LIGHT,           [AH_ITEM_PREFETCH] = AH_SVG_LIGHT,
+    [AH_ITEM_REFETCH] = AH_SVG_AGAIN,        [AH_ITEM_OFFLOAD] = AH_SVG_SOLID,
+    [AH_ITEM_RESULT] = AH_SVG_GREY,          [AH_ITEM_EVICT] = AH_SVG_AGAIN,
+    [AH_ITEM_ACTIVATIONS_OUT] = AH_SVG_GREY, [AH_ITEM_ACTIVATIONS_IN] = AH_SVG_GREY,
+    [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,     [AH_ITEM_STATES_IN] = AH_SVG_DARK,
+    [AH_ITEM_UPDATE_STREAMED] = AH_SVG_DARK, [AH_ITEM_UPDATE_AHEAD] = AH_SVG_DARK,
+    [AH_ITEM_GATHER] = AH_SVG_LIGHT,         [AH_ITEM_REDUCE] = AH_SVG_SOLID,
 };
 
 /* The tops of what a panel consists of; rows[lane] < 0: nothing ever ran there. */
@@ -248,13 +250,15 @@ static void memory_axis(struct ah_buf *buf, const struct scale *scale)
     double size = scale->unit.size, step = ah__svg_nice_step(scale->top_bytes / size, 4);
     for (double at = 0; at <= scale->top_bytes / size; at += step) {
         double y = y_of(scale, at * size);
-        ah__buf_printf(buf, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
-                            "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
+        ah__buf_printf(buf,
+                       "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
+                       "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
                        AH_SVG_LEFT, AH_SVG_LEFT + AH_SVG_PLOT, y, y, AH_SVG_LEFT - 8, y + 3.5, at);
     }
-    ah__buf_printf(buf, "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text>"
-                        "<text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
-                        "<text class=\"small end\" x=\"%d\" y=\"%d\">in %s</text>\n",
+    ah__buf_printf(buf,
+                   "<text class=\"lane\" x=\"%d\" y=\"%d\">device</text>"
+                   "<text class=\"lane\" x=\"%d\" y=\"%d\">memory</text>"
+                   "<text class=\"small end\" x=\"%d\" y=\"%d\">in %s</text>\n",
                    AH_SVG_LEFT - 44, scale->y + 36, AH_SVG_LEFT - 44, scale->y + 51, AH_SVG_LEFT - 44, scale->y + 66,
                    scale->unit.name);
 }
@@ -293,8 +297,10 @@ static void memory_names(struct ah_buf *buf, const struct ah_svg_panel *panel, c
         break;
     }
     if (bottom - fixed > 14)
-        ah__buf_printf(buf, "<text class=\"band\" x=\"%d\" y=\"%.2f\">always in use: optimizer states, activations, "
-                            "workspace</text>\n", AH_SVG_LEFT + 8, bottom - 5);
+        ah__buf_printf(buf,
+                       "<text class=\"band\" x=\"%d\" y=\"%.2f\">always in use: optimizer states, activations, "
+                       "workspace</text>\n",
+                       AH_SVG_LEFT + 8, bottom - 5);
 }
 
 static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
@@ -305,10 +311,11 @@ static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
     double fixed = y_of(&scale, (double)panel->timeline->fixed_bytes), bottom = scale.y + scale.height;
     ah__buf_printf(buf, "<path fill=\"#93c5fd\" fill-opacity=\"0.75\" d=\"");
     outline(buf, panel, &scale);
-    ah__buf_printf(buf, "V%.2fH%dZ\"><title>slots in use: parameters and gradients of blocks</title></path>\n"
-                        "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"#cbd5e1\">"
-                        "<title>always in use: optimizer states, activations, workspace</title></rect>\n"
-                        "<path fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.3\" d=\"",
+    ah__buf_printf(buf,
+                   "V%.2fH%dZ\"><title>slots in use: parameters and gradients of blocks</title></path>\n"
+                   "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"#cbd5e1\">"
+                   "<title>always in use: optimizer states, activations, workspace</title></rect>\n"
+                   "<path fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.3\" d=\"",
                    bottom, AH_SVG_LEFT, AH_SVG_LEFT, fixed, AH_SVG_PLOT, bottom - fixed);
     outline(buf, panel, &scale);
     ah__buf_printf(buf, "\"/>\n");
@@ -326,8 +333,8 @@ static void memory_figures(struct ah_buf *buf, const struct ah_svg_panel *panel,
 {
     char text[24];
     const struct ah_svg_unit unit = panel->memory_unit;
-    ah__buf_printf(buf, "<text class=\"end\" x=\"%d\" y=\"%d\">device memory: peak %s", AH_SVG_LEFT + AH_SVG_PLOT,
-                   y, ah__svg_figure(text, (double)panel->timeline->device_peak_bytes / unit.size));
+    ah__buf_printf(buf, "<text class=\"end\" x=\"%d\" y=\"%d\">device memory: peak %s", AH_SVG_LEFT + AH_SVG_PLOT, y,
+                   ah__svg_figure(text, (double)panel->timeline->device_peak_bytes / unit.size));
     if (panel->budget_bytes > 0)
         ah__buf_printf(buf, ", <tspan class=\"budget-text\">budget %s</tspan>",
                        ah__svg_figure(text, (double)panel->budget_bytes / unit.size));
@@ -338,9 +345,11 @@ static void heading(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
 {
     char text[24];
     const struct ah_svg_unit unit = panel->time_unit;
-    ah__buf_printf(buf, "<text class=\"heading\" x=\"24\" y=\"%d\">%s</text>"
-                        "<text x=\"24\" y=\"%d\">%s %s per step", y + 18, panel->heading, y + 35,
-                   ah__svg_figure(text, (double)panel->view.step_ns / unit.size), unit.name);
+    ah__buf_printf(buf,
+                   "<text class=\"heading\" x=\"24\" y=\"%d\">%s</text>"
+                   "<text x=\"24\" y=\"%d\">%s %s per step",
+                   y + 18, panel->heading, y + 35, ah__svg_figure(text, (double)panel->view.step_ns / unit.size),
+                   unit.name);
     if (panel->timeline->steps > 0)
         ah__buf_printf(buf, ", the median over %lld steps of the run", (long long)panel->timeline->steps);
     else if (panel->timeline->step_ns <= 0)

@@ -30,8 +30,8 @@ struct ah_svg_panel {
     const struct ah_timeline *timeline;
     struct ah_view view;
     const char *heading;
-    int64_t span_ns;      /* time across the plot, the same in every panel */
-    int64_t budget_bytes; /* 0: none */
+    int64_t span_ns;                           /* time across the plot, the same in every panel */
+    int64_t budget_bytes;                      /* 0: none */
     struct ah_svg_unit time_unit, memory_unit; /* the same in every panel */
 };
 

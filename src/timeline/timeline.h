@@ -12,16 +12,16 @@ struct ah_sample {
 
 struct ah_timeline {
     int layers;
-    bool predicted;             /* by the simulator */
-    char title[96];             /* the plan */
-    char caption[200];          /* model, batch, machine; "": nobody said */
-    int64_t step_ns;            /* the step time that pictures tell; 0: the median over this record */
-    int64_t steps;              /* it is the median over so many steps of a run; 0: of this record, or predicted */
-    int64_t fixed_bytes;        /* device bytes in use all the time */
-    int64_t slot_bytes;         /* each claimed slot adds this */
+    bool predicted;      /* by the simulator */
+    char title[96];      /* the plan */
+    char caption[200];   /* model, batch, machine; "": nobody said */
+    int64_t step_ns;     /* the step time that pictures tell; 0: the median over this record */
+    int64_t steps;       /* it is the median over so many steps of a run; 0: of this record, or predicted */
+    int64_t fixed_bytes; /* device bytes in use all the time */
+    int64_t slot_bytes;  /* each claimed slot adds this */
     int64_t device_peak_bytes, device_budget_bytes;
-    struct ah_span *spans;      /* in order of completion */
-    struct ah_sample *samples;  /* after every submit and completion */
+    struct ah_span *spans;     /* in order of completion */
+    struct ah_sample *samples; /* after every submit and completion */
     size_t span_count, sample_count, span_capacity,
         sample_capacity; /* full: recording stops, nothing grows while running */
 };

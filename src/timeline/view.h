@@ -7,8 +7,8 @@
 
 struct ah_view {
     int64_t first,
-        last; /* the iterations shown: two consecutive ones, or the same one twice when there is no such pair */
-    int64_t start_ns;    /* end of the last compute item of iteration first-1, or where iteration `first` begins */
+        last;         /* the iterations shown: two consecutive ones, or the same one twice when there is no such pair */
+    int64_t start_ns; /* end of the last compute item of iteration first-1, or where iteration `first` begins */
     int64_t boundary_ns; /* end of the last compute item of iteration `first` */
     int64_t end_ns;      /* end of the last compute item of iteration `last` */
     int64_t step_ns;     /* as the timeline says; else the median over it, or of what is shown when it is short */

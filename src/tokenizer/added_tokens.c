@@ -23,7 +23,7 @@ struct trie {
 struct ah_added_tokens {
     struct ah_added_token *tokens;
     size_t count;
-    struct trie tries[2]; /* not normalized; normalized */
+    struct trie tries[2];  /* not normalized; normalized */
     struct ah_regex *word; /* one character of a word; null: no token asks */
 };
 

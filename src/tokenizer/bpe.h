@@ -29,7 +29,7 @@ struct ah_bpe_options {
     int32_t unknown;       /* what any other unknown character becomes; -1: nothing */
     bool fuse_unknown;     /* several in a row become one */
     bool ignore_merges;    /* a word that is a token is that token */
-    const struct ah_token_map *words; /* ignore_merges: in which texts words are looked up */
+    const struct ah_token_map *words;  /* ignore_merges: in which texts words are looked up */
     const struct ah_bpe_merge *merges; /* in order of rank; only read during the call */
     size_t merge_count;
 };

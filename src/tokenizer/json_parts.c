@@ -34,8 +34,7 @@ int ah__json_each(struct ah_subword_recipe *recipe, const struct ah_json *json, 
     const char *dot = json->where[0] ? "." : "";
     int index = 0;
     if (!cJSON_IsArray(array))
-        return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found no array, expected one", json->path, json->where, dot,
-                        key);
+        return ah__fail(AH_EINPUT, "%s: key '%s%s%s': found no array, expected one", json->path, json->where, dot, key);
     for (cJSON *child = array->child; child; child = child->next, index++) {
         if (!cJSON_IsObject(child))
             return ah__fail(AH_EINPUT, "%s: key '%s%s%s[%d]': found no object, expected one", json->path, json->where,

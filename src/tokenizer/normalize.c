@@ -12,10 +12,9 @@
  * most text is only looked at. */
 static bool is_settled(uint32_t code, bool composed)
 {
-    static const uint32_t ranges[][2] = {{0xa0, 0x2ff},    {0x388, 0x482},   {0x48a, 0x58f},
-                                         {0x2002, 0x20cf}, {0x2100, 0x2125}, {0x3041, 0x3096},
-                                         {0x30a1, 0x30fa}, {0x4e00, 0x9fff}, {0xac00, 0xd7a3},
-                                         {0x1f300, 0x1faff}};
+    static const uint32_t ranges[][2] = {{0xa0, 0x2ff},    {0x388, 0x482},    {0x48a, 0x58f},   {0x2002, 0x20cf},
+                                         {0x2100, 0x2125}, {0x3041, 0x3096},  {0x30a1, 0x30fa}, {0x4e00, 0x9fff},
+                                         {0xac00, 0xd7a3}, {0x1f300, 0x1faff}};
     if (code < 0x80)
         return true;
     for (size_t i = 0; i < AH_LENGTH(ranges) && composed; i++)
@@ -67,8 +66,8 @@ static int form_add(struct ah_buf *to, const char *text, size_t length, int opti
                                (utf8proc_option_t)options);
     if (count > 0)
         count = utf8proc_normalize_utf32(codes, count, (utf8proc_option_t)options);
-    int status = count < 0 ? ah__fail(AH_EINTERNAL, "utf8proc: %s", utf8proc_errmsg(count))
-                           : codes_add(to, codes, count);
+    int status =
+        count < 0 ? ah__fail(AH_EINTERNAL, "utf8proc: %s", utf8proc_errmsg(count)) : codes_add(to, codes, count);
     if (codes != few)
         ah__free(codes);
     return status;

@@ -39,11 +39,15 @@ static int waiting_emit(struct split *split)
 static bool joins(const struct split *split, enum ah_split_behavior behavior, bool match)
 {
     switch (behavior) {
-    case AH_SPLIT_MERGED_WITH_PREVIOUS: return match && !split->matched;
-    case AH_SPLIT_MERGED_WITH_NEXT: return !match && split->matched;
-    case AH_SPLIT_CONTIGUOUS: return match == split->matched;
+    case AH_SPLIT_MERGED_WITH_PREVIOUS:
+        return match && !split->matched;
+    case AH_SPLIT_MERGED_WITH_NEXT:
+        return !match && split->matched;
+    case AH_SPLIT_CONTIGUOUS:
+        return match == split->matched;
     case AH_SPLIT_ISOLATED:
-    case AH_SPLIT_REMOVED: break;
+    case AH_SPLIT_REMOVED:
+        break;
     }
     return false;
 }
@@ -160,9 +164,12 @@ static int step_run(const struct flow *flow, int at, const char *text, size_t le
     if (at == flow->pre->count)
         return flow->word(text, length, flow->context);
     switch (flow->pre->steps[at].kind) {
-    case AH_PRE_SPLIT: return split_run(flow, at, text, length, at_start);
-    case AH_PRE_SPACE: return space_run(flow, at, text, length, at_start);
-    case AH_PRE_METASPACE: break;
+    case AH_PRE_SPLIT:
+        return split_run(flow, at, text, length, at_start);
+    case AH_PRE_SPACE:
+        return space_run(flow, at, text, length, at_start);
+    case AH_PRE_METASPACE:
+        break;
     }
     return metaspace_run(flow, at, text, length, at_start);
 }

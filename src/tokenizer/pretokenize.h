@@ -32,7 +32,7 @@ struct ah_pre_step {
 enum { AH_PRE_STEPS = 16 };
 struct ah_pretokenizer {
     struct ah_pre_step steps[AH_PRE_STEPS];
-    int count; /* 0: the text is one word */
+    int count;                           /* 0: the text is one word */
     struct ah_buf scratch[AH_PRE_STEPS]; /* by step */
 };
 

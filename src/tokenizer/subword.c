@@ -183,8 +183,8 @@ static int words_fill(struct ah_subword *subword)
         bytes.length = 0;
         if (!text || !length || !ah__bytes_of_text(&bytes, text, length))
             continue;
-        status = bytes.status == AH_OK ? ah__token_map_add(&subword->words, id, bytes.text, bytes.length)
-                                       : bytes.status;
+        status =
+            bytes.status == AH_OK ? ah__token_map_add(&subword->words, id, bytes.text, bytes.length) : bytes.status;
     }
     ah__buf_free(&bytes);
     return status;
@@ -205,8 +205,10 @@ static int make_bpe(const struct ah_subword_recipe *recipe)
         .merge_count = recipe->merge_count,
     };
     if (recipe->byte_level && recipe->byte_fallback)
-        return ah__fail(AH_EINPUT, "%s: key 'model.byte_fallback': found true beside a ByteLevel pre-tokenizer, "
-                        "expected false", recipe->path);
+        return ah__fail(AH_EINPUT,
+                        "%s: key 'model.byte_fallback': found true beside a ByteLevel pre-tokenizer, "
+                        "expected false",
+                        recipe->path);
     if (recipe->unknown && options.unknown < 0)
         return ah__fail(AH_EINPUT, "%s: key 'model.unk_token': found '%.40s', which the vocabulary does not have",
                         recipe->path, recipe->unknown);
@@ -309,8 +311,10 @@ int ah__subword_add_merge(struct ah_subword_recipe *recipe, const char *left, si
     if (status == AH_OK)
         merge.merged = ah__token_map_find(vocab, text.text, text.length);
     if (status == AH_OK && (merge.left < 0 || merge.right < 0 || merge.merged < 0))
-        status = ah__fail(AH_EINPUT, "%s: %s: found '%.*s' and '%.40s', expected both and what they make together in "
-                          "the vocabulary", recipe->path, where, left_length < 40 ? (int)left_length : 40, left, right);
+        status = ah__fail(AH_EINPUT,
+                          "%s: %s: found '%.*s' and '%.40s', expected both and what they make together in "
+                          "the vocabulary",
+                          recipe->path, where, left_length < 40 ? (int)left_length : 40, left, right);
     ah__buf_free(&text);
     AH_TRY(status);
     AH_TRY(ah__grow(&recipe->merges, &recipe->merge_room, recipe->merge_count + 1, sizeof *recipe->merges));
@@ -388,8 +392,7 @@ int ah__subword_add_split(struct ah_subword_recipe *recipe, const char *pattern,
 
 int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_space, bool splits, const char *where)
 {
-    static const char words[] =
-        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+    static const char words[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
     if (recipe->byte_level)
         return ah__fail(AH_EINPUT, "%s: %s: found ByteLevel twice, expected it once", recipe->path, where);
     if (prefix_space)
@@ -400,8 +403,8 @@ int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_spa
     return AH_OK;
 }
 
-int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from,
-                           const char *to, const char *where)
+int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from, const char *to,
+                           const char *where)
 {
     struct ah_normalizer *normalizer = &recipe->subword->normalizer;
     struct ah_normal_step step = {.kind = kind};

@@ -14,10 +14,10 @@
 
 struct ah_subword {
     struct ah_tokenizer base;
-    struct ah_arena arena;      /* strings of the parts */
-    struct ah_token_map vocab;  /* the model's */
-    struct ah_token_map own;    /* the added tokens' */
-    struct ah_token_map words;  /* byte-level texts as the bytes they stand for, where words are looked up */
+    struct ah_arena arena;     /* strings of the parts */
+    struct ah_token_map vocab; /* the model's */
+    struct ah_token_map own;   /* the added tokens' */
+    struct ah_token_map words; /* byte-level texts as the bytes they stand for, where words are looked up */
     struct ah_normalizer normalizer;
     struct ah_pretokenizer pre;
     struct ah_added_tokens *added;
@@ -25,22 +25,22 @@ struct ah_subword {
     struct ah_token_decoder *decoder;
     struct ah_ids before, behind; /* what the template puts around a text */
     struct ah_ids stops;
-    bool *special;              /* [vocab_size] */
+    bool *special; /* [vocab_size] */
 };
 
 /* What is read first and made into parts of a subword tokenizer then. */
 struct ah_subword_recipe {
     struct ah_subword *subword;
-    const char *path;           /* of the file, for messages */
+    const char *path; /* of the file, for messages */
     struct ah_bpe_merge *merges;
     size_t merge_count, merge_room;
     struct ah_added_token *added; /* contents in the arena */
     size_t added_count, added_room;
-    bool byte_level;            /* the pre-tokenizer gives bytes */
+    bool byte_level; /* the pre-tokenizer gives bytes */
     bool byte_fallback, fuse_unknown, ignore_merges;
-    const char *unknown;        /* a text of the vocabulary; null: none */
+    const char *unknown; /* a text of the vocabulary; null: none */
     struct ah_token_decoder_options decoder;
-    int decoder_stage;          /* of subword_json.c: how far the decoder's parts have come */
+    int decoder_stage;              /* of subword_json.c: how far the decoder's parts have come */
     const struct ah_json *specials; /* a template's special tokens, while it is read */
     bool template_has_text;
 };
@@ -67,8 +67,8 @@ int ah__subword_add_split(struct ah_subword_recipe *recipe, const char *pattern,
                           enum ah_split_behavior behavior, bool invert, const char *where);
 /* How GPT-2 splits and how bytes come after it. */
 int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_space, bool splits, const char *where);
-int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from,
-                           const char *to, const char *where);
+int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from, const char *to,
+                           const char *where);
 
 /* What begins and ends texts, as tokenizer_config.json, generation_config.json and config.json of the folder say
  * (special_ids.c). */

@@ -26,14 +26,23 @@ int ah__pattern_read(const char **text, bool *literal, const struct ah_json *jso
     AH_TRY(ah__json_only(&pattern, keys));
     *literal = ah__json_has(&pattern, "String");
     AH_TRY(ah__json_string(text, &pattern, *literal ? "String" : "Regex"));
-    return **text ? AH_OK : ah__fail(AH_EINPUT, "%s: key '%s': found an empty pattern, expected one that is not",
-                                     pattern.path, pattern.where);
+    return **text ? AH_OK
+                  : ah__fail(AH_EINPUT, "%s: key '%s': found an empty pattern, expected one that is not", pattern.path,
+                             pattern.where);
 }
 
 /* ---- normalizer -------------------------------------------------------------------------------------------------- */
 
-#define KEYS(...) (const char *const[]) { "type", __VA_ARGS__, NULL }
-#define NO_KEYS (const char *const[]) { "type", NULL }
+#define KEYS(...)                                                                                                      \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        "type", __VA_ARGS__, NULL                                                                                      \
+    }
+#define NO_KEYS                                                                                                        \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        "type", NULL                                                                                                   \
+    }
 
 static int normalizer_read(struct ah_subword_recipe *recipe, const struct ah_json *json);
 
@@ -123,8 +132,10 @@ static int behavior_read(enum ah_split_behavior *out, const struct ah_json *json
             *out = (enum ah_split_behavior)i;
             return AH_OK;
         }
-    return ah__fail(AH_EINPUT, "%s: key '%s.behavior': found '%.40s', expected Isolated, Removed, MergedWithPrevious, "
-                    "MergedWithNext or Contiguous", json->path, json->where, name);
+    return ah__fail(AH_EINPUT,
+                    "%s: key '%s.behavior': found '%.40s', expected Isolated, Removed, MergedWithPrevious, "
+                    "MergedWithNext or Contiguous",
+                    json->path, json->where, name);
 }
 
 static int pre_split(struct ah_subword_recipe *recipe, const struct ah_json *json)
@@ -219,8 +230,10 @@ static int stage_enter(struct ah_subword_recipe *recipe, const struct ah_json *j
     bool again = stage == STAGE_REPLACE && recipe->decoder_stage == STAGE_REPLACE;
     if ((recipe->decoder_stage >= (int)stage && !again) || (stage == STAGE_ALONE && recipe->decoder_stage > 0) ||
         (stage == STAGE_STRIP && recipe->decoder_stage != STAGE_FUSE))
-        return ah__fail(AH_EINPUT, "%s: key '%s': found it at this place, expected decoders in the order Replace, "
-                        "ByteFallback, Metaspace, Fuse, Strip, or ByteLevel alone", json->path, json->where);
+        return ah__fail(AH_EINPUT,
+                        "%s: key '%s': found it at this place, expected decoders in the order Replace, "
+                        "ByteFallback, Metaspace, Fuse, Strip, or ByteLevel alone",
+                        json->path, json->where);
     recipe->decoder_stage = (int)stage;
     recipe->decoder.kind = stage == STAGE_ALONE ? AH_DECODE_BYTE_LEVEL : AH_DECODE_PIECES;
     return AH_OK;
@@ -280,13 +293,11 @@ static int decode_strip(struct ah_subword_recipe *recipe, const struct ah_json *
 
 static int decoder_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
-    const struct ah_part_kind kinds[] = {{"Sequence", KEYS("decoders"), decode_sequence},
-                                         {"ByteLevel", BYTE_LEVEL_KEYS, decode_byte_level},
-                                         {"Replace", KEYS("pattern", "content"), decode_replace},
-                                         {"ByteFallback", NO_KEYS, decode_byte_fallback},
-                                         {"Metaspace", METASPACE_KEYS, decode_metaspace},
-                                         {"Fuse", NO_KEYS, decode_fuse},
-                                         {"Strip", KEYS("content", "start", "stop"), decode_strip}};
+    const struct ah_part_kind kinds[] = {
+        {"Sequence", KEYS("decoders"), decode_sequence},          {"ByteLevel", BYTE_LEVEL_KEYS, decode_byte_level},
+        {"Replace", KEYS("pattern", "content"), decode_replace},  {"ByteFallback", NO_KEYS, decode_byte_fallback},
+        {"Metaspace", METASPACE_KEYS, decode_metaspace},          {"Fuse", NO_KEYS, decode_fuse},
+        {"Strip", KEYS("content", "start", "stop"), decode_strip}};
     return ah__part_read(recipe, json, kinds, AH_LENGTH(kinds));
 }
 
@@ -323,8 +334,8 @@ static int part_read(struct ah_subword_recipe *recipe, const struct ah_json *jso
 
 static int root_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
-    static const char *const keys[] = {"version",        "truncation", "padding", "added_tokens", "normalizer",
-                                       "pre_tokenizer", "post_processor", "decoder", "model",  NULL};
+    static const char *const keys[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                       "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
     AH_TRY(ah__json_only(json, keys));
     struct ah_json model;
     AH_TRY(ah__json_object(&model, json, "model"));

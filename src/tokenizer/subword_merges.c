@@ -76,9 +76,8 @@ static int decoder_tokens(struct ah_subword_recipe *recipe, const struct ah_json
         if (*end || id < 0 || id >= AH_TOKEN_IDS_MOST || !cJSON_IsString(content))
             return ah__fail(AH_EINPUT, "%s: key '%s.%.40s': found no token, expected an id and its content",
                             config->path, tokens.where, child->string);
-        struct ah_added_token token = {content->valuestring,     (int32_t)id,
-                                       flag(child, "single_word"), flag(child, "lstrip"),
-                                       flag(child, "rstrip"),      flag(child, "normalized"),
+        struct ah_added_token token = {content->valuestring,  (int32_t)id,           flag(child, "single_word"),
+                                       flag(child, "lstrip"), flag(child, "rstrip"), flag(child, "normalized"),
                                        flag(child, "special")};
         AH_TRY(ah__subword_add_token(recipe, token, tokens.where));
     }
@@ -152,8 +151,10 @@ static int class_read(struct ah_subword_recipe *recipe, const struct ah_json *co
     for (size_t i = 0; i < AH_LENGTH(classes); i++)
         if (strcmp(name, classes[i].name) == 0)
             return classes[i].read(recipe, config);
-    return ah__fail(AH_EINPUT, "%s: key 'tokenizer_class': found '%.40s', expected GPT2Tokenizer or Qwen2Tokenizer: "
-                    "others need a tokenizer.json", config->path, name);
+    return ah__fail(AH_EINPUT,
+                    "%s: key 'tokenizer_class': found '%.40s', expected GPT2Tokenizer or Qwen2Tokenizer: "
+                    "others need a tokenizer.json",
+                    config->path, name);
 }
 
 static int config_read(struct ah_subword_recipe *recipe, const struct ah_json *config)

@@ -64,9 +64,17 @@ static int dropout_check(const struct ah_json *json)
 
 int ah__model_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
-    static const char *const keys[] = {"type", "dropout", "unk_token", "continuing_subword_prefix",
-                                       "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
-                                       "merges", NULL};
+    static const char *const keys[] = {"type",
+                                       "dropout",
+                                       "unk_token",
+                                       "continuing_subword_prefix",
+                                       "end_of_word_suffix",
+                                       "fuse_unk",
+                                       "byte_fallback",
+                                       "ignore_merges",
+                                       "vocab",
+                                       "merges",
+                                       NULL};
     struct ah_json vocab;
     const char *type = "BPE"; /* old files do not say it */
     if (ah__json_has(json, "type"))
@@ -142,9 +150,9 @@ static int template_processing(struct ah_subword_recipe *recipe, const struct ah
     int status = ah__json_each(recipe, json, "single", piece_read);
     recipe->specials = NULL;
     AH_TRY(status);
-    return recipe->template_has_text ? AH_OK
-                                     : ah__fail(AH_EINPUT, "%s: key '%s.single': found no Sequence A, expected it",
-                                                json->path, json->where);
+    return recipe->template_has_text
+               ? AH_OK
+               : ah__fail(AH_EINPUT, "%s: key '%s.single': found no Sequence A, expected it", json->path, json->where);
 }
 
 /* It moves offsets, which are not given here. */
@@ -163,8 +171,8 @@ static int template_sequence(struct ah_subword_recipe *recipe, const struct ah_j
 int ah__template_read(struct ah_subword_recipe *recipe, const struct ah_json *json)
 {
     static const char *const sequence[] = {"type", "processors", NULL},
-                      *const single[] = {"type", "single", "pair", "special_tokens", NULL},
-                      *const byte_level[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
+                             *const single[] = {"type", "single", "pair", "special_tokens", NULL},
+                             *const byte_level[] = {"type", "add_prefix_space", "trim_offsets", "use_regex", NULL};
     static const struct ah_part_kind kinds[] = {{"Sequence", sequence, template_sequence},
                                                 {"TemplateProcessing", single, template_processing},
                                                 {"ByteLevel", byte_level, template_byte_level}};

@@ -153,7 +153,7 @@ static int pieces_init(struct ah_token_decoder *decoder, const struct ah_token_m
 }
 
 int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_decoder_options *options,
-                    const struct ah_token_map *vocab, const struct ah_token_map *own)
+                          const struct ah_token_map *vocab, const struct ah_token_map *own)
 {
     struct ah_token_decoder *decoder;
     AH_TRY(ah__new(&decoder, 1, sizeof *decoder));

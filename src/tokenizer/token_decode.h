@@ -18,10 +18,10 @@ struct ah_token_decoder_options {
     } kind;
     struct ah_decode_replace replaces[AH_DECODE_REPLACES]; /* in each token, one after the other */
     int replace_count;
-    bool byte_fallback;   /* <0x41> is a byte; bytes in a row that are no UTF-8 become U+FFFD each */
-    char mark[5];         /* becomes a space; "": none. In the first token, where mark_drops, nothing */
+    bool byte_fallback; /* <0x41> is a byte; bytes in a row that are no UTF-8 become U+FFFD each */
+    char mark[5];       /* becomes a space; "": none. In the first token, where mark_drops, nothing */
     bool mark_drops;
-    char strip[5];        /* a character that is taken away at the text's start, at most strip_most times */
+    char strip[5]; /* a character that is taken away at the text's start, at most strip_most times */
     int strip_most;
 };
 
@@ -30,7 +30,7 @@ struct ah_token_decoder;
 /* `own`: texts of added tokens by id, which count before those of `vocab`. Both are only read during the call.
  * AH_ENOMEM. */
 int ah__token_decoder_new(struct ah_token_decoder **out, const struct ah_token_decoder_options *options,
-                    const struct ah_token_map *vocab, const struct ah_token_map *own);
+                          const struct ah_token_map *vocab, const struct ah_token_map *own);
 void ah__token_decoder_free(struct ah_token_decoder *decoder);
 /* Appends the text of all the ids together, well-formed UTF-8; an id without a text adds nothing. */
 int ah__token_decoder_text(struct ah_buf *to, const struct ah_token_decoder *decoder, const int32_t *ids,

@@ -12,7 +12,7 @@ struct ah_token_map {
         size_t at; /* in the pool */
         uint32_t length;
         bool present;
-    } *texts; /* [size], by id */
+    } * texts;    /* [size], by id */
     int32_t size; /* the highest id + 1 */
     size_t room, count;
     char *pool; /* the texts, each with a zero byte behind it */

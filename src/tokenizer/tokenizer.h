@@ -16,8 +16,8 @@ struct ah_tokenizer {
     bool text_is_ids;   /* the text's bytes are its ids, so that a file of text can be used as it lies */
     uint64_t signature; /* tells tokenizers apart on resume; 0: byte-level */
     bool has_bos, has_eos;
-    int32_t bos, eos;      /* what begins and ends a text, where it has them */
-    const int32_t *stops;  /* [stop_count] ids that end what a model writes */
+    int32_t bos, eos;     /* what begins and ends a text, where it has them */
+    const int32_t *stops; /* [stop_count] ids that end what a model writes */
     int32_t stop_count;
     /* A document's text, as it is learned: no token is put around it, but special tokens that stand in it are found. A
      * new array of ids, which the caller frees with ah__free, and how many. AH_EINPUT, AH_ENOMEM. */

@@ -65,9 +65,9 @@ static size_t window_of(const struct ah_chart *chart)
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
 
 struct scale {
-    double first, last;  /* steps at the edges of the plot */
-    double low, high;    /* values at its bottom and top */
-    int top, height;     /* pixels */
+    double first, last; /* steps at the edges of the plot */
+    double low, high;   /* values at its bottom and top */
+    int top, height;    /* pixels */
 };
 
 static double x_of(const struct scale *scale, double step)
@@ -91,8 +91,12 @@ static void widen(struct scale *scale, double value)
 static struct scale scale_of(const struct ah_chart *chart)
 {
     const struct ah_series *main = chart->main, *dots = chart->dots;
-    struct scale scale = {.first = main->step[0], .last = main->step[main->count - 1], .low = main->value[0],
-                          .high = main->value[0], .top = TOP, .height = chart->height - TOP - BOTTOM};
+    struct scale scale = {.first = main->step[0],
+                          .last = main->step[main->count - 1],
+                          .low = main->value[0],
+                          .high = main->value[0],
+                          .top = TOP,
+                          .height = chart->height - TOP - BOTTOM};
     double sum = 0, weight = 0;
     for (size_t i = 0; i < main->count; i++)
         widen(&scale, smooth(&sum, &weight, main->value[i], window_of(chart)));
@@ -117,18 +121,21 @@ static void axes(struct ah_buf *buf, const struct scale *scale)
     int bottom = scale->top + scale->height;
     double step = ah__svg_nice_step(scale->high - scale->low, 5);
     for (double at = ceil(scale->low / step) * step; at <= scale->high + step * 1e-9; at += step)
-        ah__buf_printf(buf, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
-                            "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
+        ah__buf_printf(buf,
+                       "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
+                       "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
                        LEFT, LEFT + PLOT, y_of(scale, at), y_of(scale, at), LEFT - 8, y_of(scale, at) + 4,
                        fabs(at) < step * 1e-9 ? 0 : at);
     step = ah__svg_nice_step(scale->last - scale->first, 8);
     step = step < 1 ? 1 : step;
     for (double at = ceil(scale->first / step) * step; at <= scale->last; at += step)
-        ah__buf_printf(buf, "<line class=\"tick\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>"
-                            "<text class=\"small middle\" x=\"%.2f\" y=\"%d\">%.15g</text>\n",
+        ah__buf_printf(buf,
+                       "<line class=\"tick\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>"
+                       "<text class=\"small middle\" x=\"%.2f\" y=\"%d\">%.15g</text>\n",
                        x_of(scale, at), x_of(scale, at), bottom, bottom + 5, x_of(scale, at), bottom + 18, at);
-    ah__buf_printf(buf, "<line class=\"tick\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
-                        "<text class=\"small end\" x=\"%d\" y=\"%d\">step</text>\n",
+    ah__buf_printf(buf,
+                   "<line class=\"tick\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
+                   "<text class=\"small end\" x=\"%d\" y=\"%d\">step</text>\n",
                    LEFT, LEFT + PLOT, bottom, bottom, LEFT - 8, bottom + 18);
 }
 
@@ -181,8 +188,9 @@ static void reference(struct ah_buf *buf, const struct scale *scale, const struc
     if (!(chart->reference >= scale->low && chart->reference <= scale->high))
         return;
     double y = y_of(scale, chart->reference);
-    ah__buf_printf(buf, "<line class=\"reference\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
-                        "<text class=\"small end\" x=\"%d\" y=\"%.2f\">",
+    ah__buf_printf(buf,
+                   "<line class=\"reference\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
+                   "<text class=\"small end\" x=\"%d\" y=\"%.2f\">",
                    LEFT, LEFT + PLOT, y, y, LEFT + PLOT - 4, y - 5);
     ah__buf_xml(buf, chart->reference_name);
     ah__buf_printf(buf, "</text>\n");
@@ -208,8 +216,10 @@ static void legend(struct ah_buf *buf, const struct ah_chart *chart, int y)
     if (!chart->dots || chart->dots->count == 0)
         return;
     double x = LEFT + 30 + 6.1 * (double)strlen(words) + 26;
-    ah__buf_printf(buf, "<line class=\"dots\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                        "<circle cx=\"%.1f\" cy=\"%d\" r=\"3.2\"/>\n", x, x + 22, y - 4, y - 4, x + 11, y - 4);
+    ah__buf_printf(buf,
+                   "<line class=\"dots\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
+                   "<circle cx=\"%.1f\" cy=\"%d\" r=\"3.2\"/>\n",
+                   x, x + 22, y - 4, y - 4, x + 11, y - 4);
     text(buf, "plain", x + 30, y, chart->dots_name);
 }
 

@@ -22,15 +22,15 @@ size_t ah__series_window(const struct ah_series *series);
 double ah__series_smoothed(const struct ah_series *series);
 
 struct ah_chart {
-    const char *title, *note;        /* note: a line under the title, may be null */
-    const char *name;                /* of `main` in the legend */
-    const struct ah_series *main;    /* drawn pale as it is and strong smoothed */
+    const char *title, *note;     /* note: a line under the title, may be null */
+    const char *name;             /* of `main` in the legend */
+    const struct ah_series *main; /* drawn pale as it is and strong smoothed */
     const char *dots_name;
-    const struct ah_series *dots;    /* marked one by one, joined; may be null */
-    double reference;                /* a dashed line across; NaN: none. Left out when far from the curve */
+    const struct ah_series *dots; /* marked one by one, joined; may be null */
+    double reference;             /* a dashed line across; NaN: none. Left out when far from the curve */
     const char *reference_name;
-    bool plain;                      /* not smoothed, no legend: one exact curve */
-    int height;                      /* pixels */
+    bool plain; /* not smoothed, no legend: one exact curve */
+    int height; /* pixels */
 };
 /* One <svg> element that stands for itself, also alone in a file. */
 void ah__chart(struct ah_buf *buf, const struct ah_chart *chart);

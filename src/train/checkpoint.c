@@ -29,9 +29,8 @@ static int model_path(char **out, const char *folder)
         *out = path;
         return AH_OK;
     }
-    int status = errno == ENOENT || errno == ENOTDIR
-                     ? ah__sprintf(out, "%s/" AH_SHARDS_FILE, folder)
-                     : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
+    int status = errno == ENOENT || errno == ENOTDIR ? ah__sprintf(out, "%s/" AH_SHARDS_FILE, folder)
+                                                     : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
     ah__free(path);
     return status;
 }
@@ -59,8 +58,7 @@ static int load_entries(const struct ah_shards *file, const char *path, const st
 }
 
 static int load_part(const struct ah_checkpoint *checkpoint, enum ah_checkpoint_part part,
-                     const struct ah_partition *partition,
-                     struct ah_run *run, float *buffer)
+                     const struct ah_partition *partition, struct ah_run *run, float *buffer)
 {
     struct ah_shards *file = NULL;
     struct ah_entries entries;
@@ -260,13 +258,14 @@ int ah__checkpoint_check_data(const struct ah_checkpoint *checkpoint, const stru
 {
     const struct ah_tokens_info *info = ah__tokens_info(tokens);
     if (info->tokens != checkpoint->data_tokens)
-        return ah__fail(AH_ESTALE, "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a "
-                        "new training may start from its weights: give %s as the model)", path, info->tokens,
-                        checkpoint->data_tokens, checkpoint->run_folder);
+        return ah__fail(AH_ESTALE,
+                        "%s: found %" PRId64 " tokens, expected %" PRId64 " as in the checkpoint's data (a "
+                        "new training may start from its weights: give %s as the model)",
+                        path, info->tokens, checkpoint->data_tokens, checkpoint->run_folder);
     if (info->signature != checkpoint->data_signature)
         return ah__fail(AH_ESTALE,
                         "%s: found content %016" PRIx64 ", expected %016" PRIx64 " as in the checkpoint's data (a new "
-                        "training may start from its weights: give %s as the model)", path, info->signature,
-                        checkpoint->data_signature, checkpoint->run_folder);
+                        "training may start from its weights: give %s as the model)",
+                        path, info->signature, checkpoint->data_signature, checkpoint->run_folder);
     return AH_OK;
 }

@@ -27,7 +27,7 @@ struct ah_checkpoint {
     int64_t data_tokens;
     uint64_t data_signature;
     struct ah_settings settings;
-    char arithmetic[64]; /* of the device that trained it: struct ah_dev_info */
+    char arithmetic[64];                /* of the device that trained it: struct ah_dev_info */
     const struct ah_model_files *files; /* to be saved with it; null: none. Not set by opening one */
 };
 

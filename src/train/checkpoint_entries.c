@@ -14,7 +14,8 @@ static const struct part {
     } suffix[3];
 } parts[AH_PART_COUNT] = {
     [AH_PART_MODEL] = {1, 1, {{"", AH_RUN_PARAM}}},
-    [AH_PART_OPTIMIZER] = {2, 3,
+    [AH_PART_OPTIMIZER] = {2,
+                           3,
                            {{".exp_avg", AH_RUN_MOMENT1}, {".exp_avg_sq", AH_RUN_MOMENT2}, {".master", AH_RUN_PARAM}}},
 };
 

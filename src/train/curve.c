@@ -69,8 +69,8 @@ static int file_read(const char *folder, const char *name, const struct column *
 int ah__curves_load(struct ah_curves *out, const char *folder)
 {
     *out = (struct ah_curves){0};
-    const struct column steps[] = {{"loss", &out->loss}, {"grad_norm", &out->grad_norm}, {"lr", &out->lr},
-                                   {"tokens_per_s", &out->tokens_per_s}};
+    const struct column steps[] = {
+        {"loss", &out->loss}, {"grad_norm", &out->grad_norm}, {"lr", &out->lr}, {"tokens_per_s", &out->tokens_per_s}};
     const struct column vals[] = {{"val_loss", &out->val_loss}};
     AH_TRY(file_read(folder, "metrics.jsonl", steps, AH_LENGTH(steps)));
     return file_read(folder, "val.jsonl", vals, AH_LENGTH(vals));
@@ -92,14 +92,20 @@ void ah__curves_loss(struct ah_buf *buf, const struct ah_curves *curves, const c
     if (curves->loss.count > 0) {
         size_t last = curves->loss.count - 1;
         int used = ah__snprintf(title, sizeof title, "Loss after %.15g steps: %.3f", curves->loss.step[last],
-                            ah__series_smoothed(&curves->loss));
+                                ah__series_smoothed(&curves->loss));
         if (curves->val_loss.count > 0)
             ah__snprintf(title + used, sizeof title - (size_t)used, ", validation %.3f",
-                     curves->val_loss.value[curves->val_loss.count - 1]);
+                         curves->val_loss.value[curves->val_loss.count - 1]);
     }
     ah__snprintf(guess, sizeof guess, "a guess among %lld tokens: %.2f", (long long)vocab_size, guessed);
-    struct ah_chart chart = {.title = title, .note = caption, .name = "training", .main = &curves->loss,
-                             .dots_name = "validation", .dots = &curves->val_loss, .reference = guessed,
-                             .reference_name = guess, .height = 380};
+    struct ah_chart chart = {.title = title,
+                             .note = caption,
+                             .name = "training",
+                             .main = &curves->loss,
+                             .dots_name = "validation",
+                             .dots = &curves->val_loss,
+                             .reference = guessed,
+                             .reference_name = guess,
+                             .height = 380};
     ah__chart(buf, &chart);
 }

@@ -21,9 +21,9 @@ struct preparation {
     struct ah_documents *documents;
     int32_t end; /* of a document */
     char *spool_path;
-    int spool;             /* tokens as int32, in the order of the inputs; -1: none */
-    int64_t spooled;       /* tokens in it */
-    int64_t *starts;       /* of each document in it, and where the last ends: [count + 1] */
+    int spool;       /* tokens as int32, in the order of the inputs; -1: none */
+    int64_t spooled; /* tokens in it */
+    int64_t *starts; /* of each document in it, and where the last ends: [count + 1] */
     size_t count, room;
     int64_t val_documents; /* the last of the shuffled order */
     struct ah_token_file file;
@@ -126,8 +126,10 @@ static int read_all(struct preparation *prep)
         if (!more)
             break;
         if (document.completion)
-            return ah__fail(AH_EINPUT, "%s: found a prompt and completion, expected a document of text: 'autohete "
-                            "train' reads these as they are", ah__documents_where(prep->documents));
+            return ah__fail(AH_EINPUT,
+                            "%s: found a prompt and completion, expected a document of text: 'autohete "
+                            "train' reads these as they are",
+                            ah__documents_where(prep->documents));
         AH_TRY(text_add(prep, &document));
         if (document.whole)
             AH_TRY(document_end(prep));

@@ -13,11 +13,11 @@ struct evaluator {
     const struct ah_eval_options *options;
     struct ah_inference model;
     struct ah_tokens *tokens;
-    bool examples;             /* the data are; else one text, or one row of tokens */
+    bool examples; /* the data are; else one text, or one row of tokens */
     int64_t batch, seq, windows;
-    int32_t *ids, *targets;    /* [batch, seq] */
-    double nats;               /* of the tokens predicted so far */
-    int64_t done, bytes;       /* so many tokens, and the bytes that they stand for */
+    int32_t *ids, *targets; /* [batch, seq] */
+    double nats;            /* of the tokens predicted so far */
+    int64_t done, bytes;    /* so many tokens, and the bytes that they stand for */
 };
 
 static int64_t seq_of(const struct evaluator *eval, int64_t most)
@@ -52,15 +52,15 @@ static int open_data(struct evaluator *eval)
 {
     AH_TRY(check(eval->options));
     eval->seq = seq_of(eval, INT64_MAX);
-    eval->examples = tokens_open(eval, eval->seq) == AH_OK &&
-                     strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
+    eval->examples =
+        tokens_open(eval, eval->seq) == AH_OK && strcmp(ah__tokens_info(eval->tokens)->format, "examples") == 0;
     if (!eval->examples)
         AH_TRY(tokens_open(eval, 1));
     int64_t predicted = ah__tokens_info(eval->tokens)->tokens - 1;
     if (!eval->examples)
         eval->seq = seq_of(eval, predicted);
-    eval->windows = eval->examples ? ah__tokens_info(eval->tokens)->val_windows
-                                   : (predicted + eval->seq - 1) / eval->seq;
+    eval->windows =
+        eval->examples ? ah__tokens_info(eval->tokens)->val_windows : (predicted + eval->seq - 1) / eval->seq;
     eval->batch = eval->options->batch ? eval->options->batch : BATCH;
     if (eval->batch > eval->windows)
         eval->batch = eval->windows;

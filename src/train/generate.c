@@ -32,8 +32,9 @@ static int check(const struct generator *gen)
     if (vocab > tokenizer->vocab_size && tokenizer->text_is_ids)
         return ah__fail(AH_EINPUT,
                         "%s: found vocab_size %" PRId64 " and no tokenizer.json, expected at most %d: text prompts "
-                        "need a tokenizer or a %s model", ah__inference_folder(&gen->from, options->model_dir), vocab,
-                        tokenizer->vocab_size, tokenizer->name);
+                        "need a tokenizer or a %s model",
+                        ah__inference_folder(&gen->from, options->model_dir), vocab, tokenizer->vocab_size,
+                        tokenizer->name);
     return AH_OK;
 }
 
@@ -159,7 +160,7 @@ static int generate(struct generator *gen)
 static int open_and_generate(struct generator *gen)
 {
     const struct ah_generate_options *options = gen->options;
-    const struct ah_sampling sampling = {options->temperature, options->top_k, options->top_p, options->min_p,
+    const struct ah_sampling sampling = {options->temperature,        options->top_k, options->top_p, options->min_p,
                                          options->repetition_penalty, options->seed};
     if (!options->model_dir)
         return ah__fail(AH_EINPUT, "model: found none, expected a folder with a model");

@@ -22,7 +22,8 @@ static int check_dropout(const struct ah_session *session)
         return AH_OK;
     return ah__fail(AH_EINPUT,
                     "%s: key '%s': found %g, expected 0: training drops nothing; --no-dropout (no_dropout) takes it "
-                    "as 0", path && !session->options->model ? path : def->name, def->dropout_key, def->dropout);
+                    "as 0",
+                    path && !session->options->model ? path : def->name, def->dropout_key, def->dropout);
 }
 
 static int open_model(struct ah_session *session)
@@ -89,18 +90,23 @@ static void tell_data(const struct ah_session *session, const char *path)
     if (strcmp(info->format, "nanogpt") == 0)
         ah__session_note(session, "%s is read as nanoGPT's 16-bit tokens", path);
     if (info->examples && session->settings.pack)
-        ah__session_note(session, "%" PRId64 " examples of prompt and completion, packed into %" PRId64 " sequences; "
-                         "the loss is the completions'", info->examples,
-                         info->train_windows + (info->held_out ? info->val_windows : 0));
+        ah__session_note(session,
+                         "%" PRId64 " examples of prompt and completion, packed into %" PRId64 " sequences; "
+                         "the loss is the completions'",
+                         info->examples, info->train_windows + (info->held_out ? info->val_windows : 0));
     else if (info->examples)
-        ah__session_note(session, "%" PRId64 " examples of prompt and completion, one in each sequence; the loss is "
-                         "the completions'", info->examples);
+        ah__session_note(session,
+                         "%" PRId64 " examples of prompt and completion, one in each sequence; the loss is "
+                         "the completions'",
+                         info->examples);
     if (info->cut)
         ah__session_note(session, "%" PRId64 " examples are longer than %" PRId64 " tokens and were cut there",
                          info->cut, given);
     if (info->left_out)
-        ah__session_note(session, "%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
-                         "anything of their completions", info->left_out, given);
+        ah__session_note(session,
+                         "%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
+                         "anything of their completions",
+                         info->left_out, given);
     if (info->memory_bytes)
         ah__session_note(session, "tokens of %" PRId64 " documents take %s of memory", info->documents,
                          ah_size_format(bytes, sizeof bytes, info->memory_bytes));
@@ -146,14 +152,18 @@ static int resolve_ranks(struct ah_session *session)
     if (ranks == 1)
         return AH_OK;
     if (batch % ranks != 0)
-        return ah__fail(AH_EINPUT, "batch: found %" PRId64 ", expected a multiple of %" PRId64 ", the ranks: it is "
-                        "that of all of them", batch, ranks);
+        return ah__fail(AH_EINPUT,
+                        "batch: found %" PRId64 ", expected a multiple of %" PRId64 ", the ranks: it is "
+                        "that of all of them",
+                        batch, ranks);
     if (size == AH_MICRO_BATCH_AUTO)
         return AH_OK;
     session->micro_batch = size < batch / ranks ? size : batch / ranks;
     if (batch / ranks % session->micro_batch != 0)
-        return ah__fail(AH_EINPUT, "micro_batch: found %" PRId64 ", expected a divisor of %" PRId64 ", the sequences "
-                        "of each of %" PRId64 " ranks", size, batch / ranks, ranks);
+        return ah__fail(AH_EINPUT,
+                        "micro_batch: found %" PRId64 ", expected a divisor of %" PRId64 ", the sequences "
+                        "of each of %" PRId64 " ranks",
+                        size, batch / ranks, ranks);
     return AH_OK;
 }
 
@@ -324,9 +334,10 @@ int ah__session_profile(struct ah_session *session)
     AH_TRY(ah_profile_load(&session->profile, path));
     session->dev->ops->info(session->dev, &info);
     if (session->profile->device_signature != info.signature)
-        return ah__fail(AH_ESTALE, "%s: key 'device_signature': found %016" PRIx64 " (%s), expected %016" PRIx64
-                        ", this device with these threads and this link", path, session->profile->device_signature,
-                        session->profile->device, info.signature);
+        return ah__fail(AH_ESTALE,
+                        "%s: key 'device_signature': found %016" PRIx64 " (%s), expected %016" PRIx64
+                        ", this device with these threads and this link",
+                        path, session->profile->device_signature, session->profile->device, info.signature);
     return AH_OK;
 }
 
@@ -520,8 +531,7 @@ int ah__session_predict(struct ah_session *session)
     AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
                             PREDICTED_ITERATIONS));
     if (options->on_micro_batch)
-        AH_TRY(options->on_micro_batch(session->micro_batch, ah__micro_batches(session->partition),
-                                       options->context));
+        AH_TRY(options->on_micro_batch(session->micro_batch, ah__micro_batches(session->partition), options->context));
     return options->on_plan ? options->on_plan(&session->plan, &session->budget, options->context) : AH_OK;
 }
 
@@ -531,8 +541,10 @@ static void tell_arithmetic(const struct ah_session *session)
     struct ah_dev_info info;
     session->dev->ops->info(session->dev, &info);
     if (strcmp(info.arithmetic, session->resumed.arithmetic) != 0)
-        ah__session_note(session, "this device multiplies by %s, the checkpoint's by %s: from here on the bits may "
-                         "differ from a training that was not moved", info.arithmetic, session->resumed.arithmetic);
+        ah__session_note(session,
+                         "this device multiplies by %s, the checkpoint's by %s: from here on the bits may "
+                         "differ from a training that was not moved",
+                         info.arithmetic, session->resumed.arithmetic);
 }
 
 int ah__session_load(struct ah_session *session)

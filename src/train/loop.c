@@ -18,8 +18,7 @@ static int read_ahead(struct ah_loop *loop, int64_t step)
     if (loop->next_step == step || step >= loop->settings->steps)
         return AH_OK;
     loop->next_step = -1;
-    loop->data_status = ah__tokens_batch(loop->tokens, step, loop->settings->batch, loop->settings->seed,
-                                         &loop->next);
+    loop->data_status = ah__tokens_batch(loop->tokens, step, loop->settings->batch, loop->settings->seed, &loop->next);
     if (loop->data_status == AH_OK)
         loop->next_step = step;
     else
@@ -139,8 +138,10 @@ static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
         return;
     loop->above_guess = -1;
     ah__snprintf(line, sizeof line,
-             "step %" PRId64 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
-             "be too high", number, FAR * guess, STEPS_PATIENCE, guess);
+                 "step %" PRId64
+                 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
+                 "be too high",
+                 number, FAR * guess, STEPS_PATIENCE, guess);
     if (loop->options->on_note)
         loop->options->on_note(line, loop->options->context);
 }
@@ -168,8 +169,7 @@ double ah__loop_mean_loss(const struct ah_loop *loop, bool last)
 static int take_result(const struct ah_run_result *result, void *context)
 {
     struct ah_loop *loop = context;
-    struct ah_step step = {
-        .loss = result->loss, .grad_norm = result->grad_norm, .clip_factor = result->clip_factor};
+    struct ah_step step = {.loss = result->loss, .grad_norm = result->grad_norm, .clip_factor = result->clip_factor};
     int64_t number = loop->start + result->iteration + 1;
     if (loop->status != AH_OK)
         return 1;

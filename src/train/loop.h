@@ -30,37 +30,37 @@ struct ah_loop {
     void *context;
 
     /* What came of it. */
-    int64_t step;    /* steps done in all */
-    double val_loss; /* NaN: never evaluated */
-    bool stopped;    /* by the stop flag or on_step, with several ranks of any of them */
+    int64_t step;       /* steps done in all */
+    double val_loss;    /* NaN: never evaluated */
+    bool stopped;       /* by the stop flag or on_step, with several ranks of any of them */
     int64_t saved_step; /* the last that was given to save; -1: none */
     bool saved_last;    /* as the last, so it is on disk */
     int64_t clipped_steps, skipped_steps;
 
     /* Private. */
-    struct ah_dev *dev; /* the clock */
+    struct ah_dev *dev;   /* the clock */
     struct ah_comm *comm; /* the ranks that train together */
     bool asked_to_stop;   /* by on_step, where the other ranks have not heard of it yet */
     struct ah_run *run;
-    int status;               /* a failure inside a hook */
-    int64_t stretch_steps;    /* of the last stretch */
-    int64_t last_ns;          /* when the previous result, or the stretch, came */
+    int status;            /* a failure inside a hook */
+    int64_t stretch_steps; /* of the last stretch */
+    int64_t last_ns;       /* when the previous result, or the stretch, came */
     int64_t steps_timed;
-    double smooth_ns;         /* smoothed time of a step */
-    int64_t *step_ns;         /* the latest times of steps, a ring */
+    double smooth_ns; /* smoothed time of a step */
+    int64_t *step_ns; /* the latest times of steps, a ring */
     int64_t step_ns_capacity;
     int64_t losses_wanted, losses_seen; /* a tenth of this loop's steps; steps whose loss was finite */
-    double first_sum;         /* of the first losses_wanted losses */
-    float *losses;            /* the latest losses_wanted of them, a ring */
-    int64_t above_guess;      /* steps in a row with a loss far above a guess's; -1: that has been said */
-    int64_t busy_ns[AH_LANE_COUNT]; /* of each lane, at the last result */
+    double first_sum;                   /* of the first losses_wanted losses */
+    float *losses;                      /* the latest losses_wanted of them, a ring */
+    int64_t above_guess;                /* steps in a row with a loss far above a guess's; -1: that has been said */
+    int64_t busy_ns[AH_LANE_COUNT];     /* of each lane, at the last result */
     double lane_busy[AH_LANE_COUNT];
-    int64_t saved_ns;         /* when the last checkpoint was due */
-    bool save_due;            /* by time */
-    struct ah_batch one;      /* for evaluation */
-    struct ah_batch next;     /* the training batch after those given out */
-    int64_t next_step;        /* whose it is; -1: none */
-    int data_status;                  /* why there is no next batch */
+    int64_t saved_ns;     /* when the last checkpoint was due */
+    bool save_due;        /* by time */
+    struct ah_batch one;  /* for evaluation */
+    struct ah_batch next; /* the training batch after those given out */
+    int64_t next_step;    /* whose it is; -1: none */
+    int data_status;      /* why there is no next batch */
     char data_message[1024];
 };
 

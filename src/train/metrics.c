@@ -26,7 +26,7 @@ static const struct {
     [AH_METRICS_STEPS_CSV] = {"metrics.csv", "%" SCNd64 ",", "step,loss,grad_norm,clip_factor,lr,tokens_per_s\n",
                               AH_LOG_CSV},
     [AH_METRICS_VALS_CSV] = {"val.csv", "%" SCNd64 ",", "step,val_loss\n", AH_LOG_CSV},
-    };
+};
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 

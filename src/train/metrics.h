@@ -9,8 +9,14 @@
 /* Bits: what is written beside the JSON lines. */
 enum { AH_LOG_CSV = 1, AH_LOG_TENSORBOARD = 2 };
 
-enum { AH_METRICS_STEPS, AH_METRICS_VALS, AH_METRICS_STEPS_CSV, AH_METRICS_VALS_CSV, AH_METRICS_EVENTS,
-       AH_METRICS_FILES };
+enum {
+    AH_METRICS_STEPS,
+    AH_METRICS_VALS,
+    AH_METRICS_STEPS_CSV,
+    AH_METRICS_VALS_CSV,
+    AH_METRICS_EVENTS,
+    AH_METRICS_FILES
+};
 
 struct ah_metrics {
     struct ah_metrics_file {

@@ -47,7 +47,9 @@ static int save_recipe(const struct ah_session *session, const char *path)
     session->dev->ops->info(session->dev, &device);
     int status = recipe_paths(&model_real, &plan_real, options);
     struct ah_recipe recipe = {
-        .model_path = model_real ? model_real : session->has_recipe ? session->recipe.model_path : model,
+        .model_path = model_real            ? model_real
+                      : session->has_recipe ? session->recipe.model_path
+                                            : model,
         .data_path = session->saver.state.data_path,
         .data_format = options->data_format,
         .device = options->device,

@@ -18,14 +18,15 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
         ah__snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
     if (settings->micro_batch != settings->batch)
         ah__snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
-    ah__snprintf(text, CAPTION_SIZE,
-             "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
-             ah_model_get(session->model)->name, session->partition->layers,
-             ah_count_format(params, sizeof params, ah__partition_params(session->partition)),
-             (long long)settings->batch, micro,
-             (long long)settings->seq, ah__dtype_word(settings->dtype), info.name, info.model[0] ? ": " : "",
-             info.model, info.threads,
-             info.device_bytes ? "multiprocessors" : info.threads == 1 ? "thread" : "threads", link);
+    ah__snprintf(text, CAPTION_SIZE, "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
+                 ah_model_get(session->model)->name, session->partition->layers,
+                 ah_count_format(params, sizeof params, ah__partition_params(session->partition)),
+                 (long long)settings->batch, micro, (long long)settings->seq, ah__dtype_word(settings->dtype),
+                 info.name, info.model[0] ? ": " : "", info.model, info.threads,
+                 info.device_bytes   ? "multiprocessors"
+                 : info.threads == 1 ? "thread"
+                                     : "threads",
+                 link);
 }
 
 /* Writes one file of the folder; `text` is given up. */

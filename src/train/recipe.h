@@ -15,9 +15,9 @@ struct ah_recipe {
     struct ah_budget budget;            /* 0: no limit */
     bool no_dropout;                    /* as asked for */
     struct ah_settings settings;
-    struct ah_tokens_known data;        /* what need not be read again */
+    struct ah_tokens_known data; /* what need not be read again */
     int64_t data_tokens;
-    struct ah_json json;                /* private: what the texts of a loaded recipe belong to */
+    struct ah_json json; /* private: what the texts of a loaded recipe belong to */
 };
 
 /* What happened to be there; only written. */

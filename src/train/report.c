@@ -160,11 +160,11 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
     if (timeline && timeline->step_ns > 0) {
         const struct ah_svg_unit unit = ah__svg_time_unit(timeline->step_ns);
         ah__snprintf(figure, sizeof figure, "%s %s", ah__svg_figure(text, (double)timeline->step_ns / unit.size),
-                 unit.name);
+                     unit.name);
         ah__snprintf(words, sizeof words, "a step, %s", timeline->predicted ? "predicted" : "measured");
         if (report->measured && report->predicted && report->predicted->step_ns > 0)
             ah__snprintf(words, sizeof words, "a step; %s %s predicted",
-                     ah__svg_figure(text, (double)report->predicted->step_ns / unit.size), unit.name);
+                         ah__svg_figure(text, (double)report->predicted->step_ns / unit.size), unit.name);
         tile(buf, figure, words);
     }
     if (!report->planned)
@@ -173,7 +173,7 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
     ah__snprintf(words, sizeof words, "of device memory, no limit given");
     if (timeline && timeline->device_budget_bytes)
         ah__snprintf(words, sizeof words, "of device memory; budget %s",
-                 ah_size_format(budget, sizeof budget, timeline->device_budget_bytes));
+                     ah_size_format(budget, sizeof budget, timeline->device_budget_bytes));
     tile(buf, peak, words);
     tile(buf, ah_size_format(peak, sizeof peak, report->plan.host_peak_bytes), "of host memory");
 }
@@ -242,8 +242,8 @@ static int plan(struct ah_buf *buf, const struct report *report)
 static void small_chart(struct ah_buf *buf, const char *title, const char *name, const struct ah_series *series,
                         bool plain)
 {
-    struct ah_chart chart = {.title = title, .name = name, .main = series, .reference = NAN, .plain = plain,
-                             .height = 220};
+    struct ah_chart chart = {
+        .title = title, .name = name, .main = series, .reference = NAN, .plain = plain, .height = 220};
     if (series->count > 1)
         ah__chart(buf, &chart);
 }

@@ -17,9 +17,9 @@ struct ah_saver {
     int64_t copy_most_bytes;    /* that a copy may take; never more than half of what the machine has free */
 
     /* Private. */
-    float *buffer;    /* ah__partition_largest, twice */
-    int64_t *offsets; /* of each parameter in one kind of state of a copy, in floats */
-    int64_t elements; /* of all parameters */
+    float *buffer;        /* ah__partition_largest, twice */
+    int64_t *offsets;     /* of each parameter in one kind of state of a copy, in floats */
+    int64_t elements;     /* of all parameters */
     struct ah_pages copy; /* all parameters, then all first, then all second moments */
     struct ah_job writing;
 };

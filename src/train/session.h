@@ -4,8 +4,8 @@
 #ifndef AH_TRAIN_SESSION_H
 #define AH_TRAIN_SESSION_H
 
-#include "profile/profile.h"
 #include "comm/comm.h"
+#include "profile/profile.h"
 #include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/out_folder.h"
@@ -13,14 +13,14 @@
 #include "train/saver.h"
 
 struct ah_session {
-    struct ah_train_options asked; /* the caller's, filled up from what a training was started with */
+    struct ah_train_options asked;          /* the caller's, filled up from what a training was started with */
     const struct ah_train_options *options; /* those */
-    struct ah_checkpoint resumed; /* folder null: a new training */
-    struct ah_recipe recipe;      /* of the training that is resumed, started again or to be like */
+    struct ah_checkpoint resumed;           /* folder null: a new training */
+    struct ah_recipe recipe;                /* of the training that is resumed, started again or to be like */
     bool has_recipe;
     const struct ah_model *model;
-    struct ah_model *own_model; /* null when the caller gave one */
-    char *weights;              /* the file that a new training starts from; null: random numbers */
+    struct ah_model *own_model;  /* null when the caller gave one */
+    char *weights;               /* the file that a new training starts from; null: random numbers */
     struct ah_model_files files; /* of the model, that checkpoints hold too */
     const struct ah_tokenizer *tokenizer;
     struct ah_tokens *tokens;
@@ -41,8 +41,8 @@ struct ah_session {
     struct ah_run *run;
     struct ah_metrics metrics;
     struct ah_saver saver;
-    bool saved;              /* everything trained is in the folder */
-    int64_t longest_stretch; /* whose measured timeline lies in the folder */
+    bool saved;                   /* everything trained is in the folder */
+    int64_t longest_stretch;      /* whose measured timeline lies in the folder */
     struct ah_timeline *measured; /* a copy of it; null: none */
 };
 

@@ -240,11 +240,11 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
 int ah__settings_save(cJSON *object, const struct ah_settings *settings)
 {
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
-        AH_TRY(ah__json_add_int(object, counts[i].name,
-                                *(const int64_t *)((const char *)settings + counts[i].setting)));
+        AH_TRY(
+            ah__json_add_int(object, counts[i].name, *(const int64_t *)((const char *)settings + counts[i].setting)));
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
-        AH_TRY(ah__json_add_double(object, reals[i].name,
-                                   *(const double *)((const char *)settings + reals[i].setting)));
+        AH_TRY(
+            ah__json_add_double(object, reals[i].name, *(const double *)((const char *)settings + reals[i].setting)));
     AH_TRY(ah__json_add_int(object, "micro_batch", settings->micro_batch));
     AH_TRY(ah__json_add_string(object, "schedule", ah__decay_names[settings->schedule.decay]));
     AH_TRY(ah__json_add_bool(object, "skip_nonfinite", settings->skip_nonfinite));

@@ -13,14 +13,14 @@ struct ah_settings {
     enum ah_dtype dtype;      /* of parameters as they are used, activations and gradients */
     enum ah_dtype save_dtype; /* of model.safetensors */
     int logs;                 /* AH_LOG_ bits: what is written beside the JSON lines */
-    int64_t micro_batch; /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
+    int64_t micro_batch;      /* divides batch; AH_MICRO_BATCH_AUTO in a new training until one is chosen */
     uint64_t seed;
     int64_t steps;               /* of the training in all */
     int64_t lr_steps;            /* where the schedule ends; 0: with the training */
     struct ah_schedule schedule; /* holds lr, min_lr_ratio, warmup_steps; its steps follow from the two above */
     struct ah_adamw adamw;
-    double clip;         /* limit of the global gradient norm; 0: none */
-    bool skip_nonfinite; /* a step whose norm is not finite is left out, not the end */
+    double clip;                   /* limit of the global gradient norm; 0: none */
+    bool skip_nonfinite;           /* a step whose norm is not finite is left out, not the end */
     int64_t save_every, val_every; /* steps; 0: only at the end */
     double save_seconds;           /* between checkpoints; 0: none by time */
     int64_t keep;                  /* checkpoints */

@@ -26,8 +26,8 @@ static int partition_make(struct ah_session *session)
 {
     const struct ah_settings *settings = &session->settings;
     struct ah_step_options step = ah__session_step(session);
-    const struct ah_record_options record = {.batch = session->micro_batch, .seq = settings->seq,
-                                             .compute = settings->dtype, .packed = settings->pack};
+    const struct ah_record_options record = {
+        .batch = session->micro_batch, .seq = settings->seq, .compute = settings->dtype, .packed = settings->pack};
     AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
     AH_TRY(ah_partition_new(&session->partition, session->graph, &step));
     ah__session_facts(session);

@@ -17,9 +17,10 @@
 static const struct {
     const char *pattern, *what;
 } other_forms[] = {
-    {"pytorch_model*.bin*", "pickled weights, which are not read since a pickle may run any code; expected "
-                            AH_SHARDS_FILE ", as Python makes of it by AutoModelForCausalLM.from_pretrained(FOLDER)"
-                            ".save_pretrained(FOLDER)"},
+    {"pytorch_model*.bin*",
+     "pickled weights, which are not read since a pickle may run any code; expected " AH_SHARDS_FILE
+     ", as Python makes of it by AutoModelForCausalLM.from_pretrained(FOLDER)"
+     ".save_pretrained(FOLDER)"},
     {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
     {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
     {"flax_model*.msgpack*", "weights of Flax, expected " AH_SHARDS_FILE},
@@ -79,8 +80,7 @@ struct source {
 
 /* Constants of the computation that older programs saved as if they were weights. */
 static const char *const buffer_patterns[] = {
-    "*.attn.bias",          "*.attn.masked_bias",    "*.attention.bias",
-    "*.attention.masked_bias", "*.rotary_emb.inv_freq",
+    "*.attn.bias", "*.attn.masked_bias", "*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq",
 };
 static const char *const head_names[] = {"lm_head.weight", "embed_out.weight"};
 
@@ -139,8 +139,10 @@ static int head_check(struct source *source, const struct ah_safetensors_tensor 
             return AH_OK;
         }
     }
-    return ah__fail(AH_EINPUT, "%s: tensor '%s': found other values than the embedding's, expected the same: the model "
-                    "ties its head to the embedding (tie_word_embeddings)", source->path, head->name);
+    return ah__fail(AH_EINPUT,
+                    "%s: tensor '%s': found other values than the embedding's, expected the same: the model "
+                    "ties its head to the embedding (tie_word_embeddings)",
+                    source->path, head->name);
 }
 
 /* Nothing in the files is left out without a word. */

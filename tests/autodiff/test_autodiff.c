@@ -10,9 +10,27 @@ struct single {
     struct ah_attr attr;
     struct ah_shape in[AH_OP_MAX_INPUTS];
 };
-#define S3(a, b, c) {3, {a, b, c, 0}}
-#define S2(a, b) {2, {a, b, 0, 0}}
-#define S1(a) {1, {a, 0, 0, 0}}
+#define S3(a, b, c)                                                                                                    \
+    {                                                                                                                  \
+        3,                                                                                                             \
+        {                                                                                                              \
+            a, b, c, 0                                                                                                 \
+        }                                                                                                              \
+    }
+#define S2(a, b)                                                                                                       \
+    {                                                                                                                  \
+        2,                                                                                                             \
+        {                                                                                                              \
+            a, b, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+#define S1(a)                                                                                                          \
+    {                                                                                                                  \
+        1,                                                                                                             \
+        {                                                                                                              \
+            a, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
 
 static const struct single singles[] = {
     {AH_OP_EMBEDDING, {0}, {S2(10, 6), S2(2, 4)}},

@@ -273,6 +273,5 @@ static void writers_refuse(void **state)
 
 AH_TEST_SUITE("base/json", cmocka_unit_test(getters_read), cmocka_unit_test(getters_refuse),
               cmocka_unit_test(syntax_errors_have_lines), cmocka_unit_test(only_json_is_taken),
-              cmocka_unit_test(deep_nesting_is_refused),
-              cmocka_unit_test(doubles_round_trip), cmocka_unit_test(trees_round_trip),
-              cmocka_unit_test(writers_refuse))
+              cmocka_unit_test(deep_nesting_is_refused), cmocka_unit_test(doubles_round_trip),
+              cmocka_unit_test(trees_round_trip), cmocka_unit_test(writers_refuse))

@@ -37,9 +37,18 @@ static void good(void **state)
 static void bad(void **state)
 {
     (void)state;
-    static const char *const rows[] = {"",      " 1",   "-1",  "+1",   "MiB",   "64Q",     "64mib", "1.MiB",
-                                       ".5MiB", "1.5B", "1.5", "1e9",  "0x10",  "1  MiB",  "1MiB ", "1MiB/s",
-                                       "1,5GB", "nan",  "1.",  "12..", "1.5.5MiB", "9223372036854775808", "8388608TiB"};
+    static const char *const rows[] = {"",          " 1",
+                                       "-1",        "+1",
+                                       "MiB",       "64Q",
+                                       "64mib",     "1.MiB",
+                                       ".5MiB",     "1.5B",
+                                       "1.5",       "1e9",
+                                       "0x10",      "1  MiB",
+                                       "1MiB ",     "1MiB/s",
+                                       "1,5GB",     "nan",
+                                       "1.",        "12..",
+                                       "1.5.5MiB",  "9223372036854775808",
+                                       "8388608TiB"};
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         int64_t bytes = -7;
         char words[64];

@@ -52,7 +52,8 @@ static void write_text(const char *into, const char *name, void (*fill)(FILE *to
 static void fill_model(FILE *to)
 {
     fputs("{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 32, \"n_embd\": 32, \"n_layer\": 3, "
-          "\"n_head\": 2}\n", to);
+          "\"n_head\": 2}\n",
+          to);
 }
 
 static void fill_text(FILE *to)

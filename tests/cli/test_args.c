@@ -28,8 +28,12 @@ static const struct ah_arg rows[] = {
 };
 static struct sample got;
 static const struct ah_command command = {
-    .name = "train", .usage = "--model FILE", .summary = "Sums up.", .options = rows,
-    .count = sizeof rows / sizeof rows[0], .args = &got,
+    .name = "train",
+    .usage = "--model FILE",
+    .summary = "Sums up.",
+    .options = rows,
+    .count = sizeof rows / sizeof rows[0],
+    .args = &got,
 };
 
 /* Parses words separated by single blanks; '_' stands for an empty word. */
@@ -95,8 +99,14 @@ static void a_word(void **state)
         bool json;
     } own;
     static const struct ah_arg own_rows[] = {{"json", AH_ARG_FLAG, sizeof own.dir, NULL, NULL, "a flag", 0, 0, false}};
-    const struct ah_command report = {.name = "report", .usage = "DIR", .summary = "", .options = own_rows, .count = 1,
-                                      .args = &own, .word_meta = "DIR", .word = 0};
+    const struct ah_command report = {.name = "report",
+                                      .usage = "DIR",
+                                      .summary = "",
+                                      .options = own_rows,
+                                      .count = 1,
+                                      .args = &own,
+                                      .word_meta = "DIR",
+                                      .word = 0};
     struct ah_args_error error;
     char *argv[] = {"--json", "run", "other"};
     assert_int_equal(ah__args_parse(&report, 2, argv, &error), AH_ARGS_RUN);
@@ -117,8 +127,15 @@ static void many_words(void **state)
     } own;
     static const struct ah_arg own_rows[] = {
         {"json", AH_ARG_FLAG, sizeof own.words, NULL, NULL, "a flag", 0, 0, false}};
-    const struct ah_command data = {.name = "data", .usage = "INPUT ...", .summary = "", .options = own_rows,
-                                    .count = 1, .args = &own, .word_meta = "INPUT", .word = 0, .many = true};
+    const struct ah_command data = {.name = "data",
+                                    .usage = "INPUT ...",
+                                    .summary = "",
+                                    .options = own_rows,
+                                    .count = 1,
+                                    .args = &own,
+                                    .word_meta = "INPUT",
+                                    .word = 0,
+                                    .many = true};
     struct ah_args_error error;
     char *argv[] = {"a", "--json", "b", "c"}, *none[] = {"--json"};
     assert_int_equal(ah__args_parse(&data, 4, argv, &error), AH_ARGS_RUN);
@@ -217,5 +234,5 @@ static void messages_stay_one_line(void **state)
 
 AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
               cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word),
-              cmocka_unit_test(many_words),
-              cmocka_unit_test(help_and_version), cmocka_unit_test(messages_stay_one_line))
+              cmocka_unit_test(many_words), cmocka_unit_test(help_and_version),
+              cmocka_unit_test(messages_stay_one_line))

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,10 +79,14 @@ static void plan_and_train_agree(void **state)
 static void other_questions_have_other_entries(void **state)
 {
     (void)state;
-    static const char *const flags[] = {"--batch 2 --threads 1",           "--batch 4 --threads 1",
-                                        "--batch 2 --threads 2",           "--batch 2 --threads 1 --dtype bf16",
-                                        "--batch 2 --threads 1 --clip 0",  "--batch 2 --threads 1 --link 1GB/s",
-                                        "--batch 2 --threads 1 --seq 16",  "--batch 2 --threads 1 --micro-batch 1",
+    static const char *const flags[] = {"--batch 2 --threads 1",
+                                        "--batch 4 --threads 1",
+                                        "--batch 2 --threads 2",
+                                        "--batch 2 --threads 1 --dtype bf16",
+                                        "--batch 2 --threads 1 --clip 0",
+                                        "--batch 2 --threads 1 --link 1GB/s",
+                                        "--batch 2 --threads 1 --seq 16",
+                                        "--batch 2 --threads 1 --micro-batch 1",
                                         "--batch 2 --threads 1 --host-threads 2"};
     enum { FLAGS = sizeof flags / sizeof flags[0] };
     char path[512];
@@ -187,8 +191,8 @@ static void bad_plans_cost_no_profile(void **state)
     const char *at = folder(), *cache = fresh_cache();
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         for (int trains = 0; trains < 2; trains++) {
-            run("%s --model %s/model.json %s%s%s --plan %s", trains ? "train" : "plan", at,
-                        trains ? "--data " : "", trains ? at : "", trains ? "/text" : "", plans[i]);
+            run("%s --model %s/model.json %s%s%s --plan %s", trains ? "train" : "plan", at, trains ? "--data " : "",
+                trains ? at : "", trains ? "/text" : "", plans[i]);
             assert_ran(2);
             assert_int_equal(entries(path, cache), 0);
         }
@@ -224,8 +228,7 @@ static void stopped_while_profiling(void **state)
     assert_int_not_equal(access(out, F_OK), 0);
 }
 
-AH_TEST_SUITE("cli/cache", cmocka_unit_test(plan_and_train_agree),
-              cmocka_unit_test(other_questions_have_other_entries),
+AH_TEST_SUITE("cli/cache", cmocka_unit_test(plan_and_train_agree), cmocka_unit_test(other_questions_have_other_entries),
               cmocka_unit_test(damaged_entries_are_measured_again), cmocka_unit_test(plans_are_kept),
               cmocka_unit_test(no_cache_no_harm), cmocka_unit_test(bad_plans_cost_no_profile),
               cmocka_unit_test(stopped_while_profiling))

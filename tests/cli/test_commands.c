@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -223,7 +223,8 @@ static void train_in_micro_batches(void **state)
     (void)state;
     const char *at = folder();
     run("train --model %s/model.json --data %s/text --batch 8 --micro-batch 2 --seq 16 --steps 3 --threads 1 "
-        "--out %s/micro --json", at, at, at);
+        "--out %s/micro --json",
+        at, at, at);
     assert_ran(0);
     assert_non_null(strstr(ran.err, "micro-batches: 4 of 2 sequences\n"));
     cJSON *tree = last_line_object();
@@ -536,7 +537,8 @@ static void streams_that_are_gone_end_nothing(void **state)
         int lines = 0;
         snprintf(line, sizeof line,
                  "rm -rf %s/gone; '%s' train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 3 "
-                 "--threads 1 --out %s/gone %s", folder(), program(), folder(), folder(), folder(), gone[i]);
+                 "--threads 1 --out %s/gone %s",
+                 folder(), program(), folder(), folder(), folder(), gone[i]);
         assert_int_equal(system(line), 0);
         for (const char *at = program_file("%s/gone/metrics.jsonl", folder()); *at; at = strchr(at, '\n') + 1, lines++)
             assert_true(*at == '{');
@@ -592,8 +594,6 @@ AH_TEST_SUITE("cli/commands", cmocka_unit_test(help_and_version), cmocka_unit_te
               cmocka_unit_test(train_json), cmocka_unit_test(train_in_micro_batches),
               cmocka_unit_test(quiet_says_nothing), cmocka_unit_test(artefacts_travel),
               cmocka_unit_test(policies_on_a_machine), cmocka_unit_test(a_plan_for_a_machine),
-              cmocka_unit_test(policies_on_the_device),
-              cmocka_unit_test(sweeps_of_a_machine),
+              cmocka_unit_test(policies_on_the_device), cmocka_unit_test(sweeps_of_a_machine),
               cmocka_unit_test(signal_saves_and_exits), cmocka_unit_test(streams_that_are_gone_end_nothing),
-              cmocka_unit_test(file_size_limit),
-              cmocka_unit_test(devices_are_listed) GPU_TESTS)
+              cmocka_unit_test(file_size_limit), cmocka_unit_test(devices_are_listed) GPU_TESTS)

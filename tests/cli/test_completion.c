@@ -26,7 +26,8 @@ static const char *offered(const char *words)
     char line[2048];
     snprintf(line, sizeof line,
              "bash -c 'source %s; set -- %s; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _autohete; "
-             "printf \"<%%s>\" \"${COMPREPLY[@]}\"'", script, words);
+             "printf \"<%%s>\" \"${COMPREPLY[@]}\"'",
+             script, words);
     FILE *from = popen(line, "r");
     assert_non_null(from);
     text[fread(text, 1, sizeof text - 1, from)] = 0;

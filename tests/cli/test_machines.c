@@ -50,7 +50,8 @@ static void a_profile_becomes_a_machine(void **state)
     snprintf(profile, sizeof profile, "--profile %s/own.json", at);
     snprintf(hardware, sizeof hardware, "--hardware %s/box.json", at);
     run("profile --model %s/model.json --batch 2 --seq 32 --dtype fp32 --threads 1 --out %s/own.json --as-hardware "
-        "%s/box.json", at, at, at);
+        "%s/box.json",
+        at, at, at);
     assert_ran(0);
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
         double own = planned_ns(profile, plans[i].plan), box = planned_ns(hardware, plans[i].plan);
@@ -70,7 +71,8 @@ static void memory_as_published(void **state)
     (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy zero-offload --memory published "
-        "--json", at, a100());
+        "--json",
+        at, a100());
     assert_ran(0);
     cJSON *tree = printed();
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "memory")), "published");
@@ -113,7 +115,8 @@ static void sweeps_of_memory_only_get_faster(void **state)
     double before_ns = INFINITY;
     const cJSON *point;
     run("simulate --model %s/model.json --hardware %s --seq 32 --sweep device-memory=1MiB:4MiB:%s --json "
-        "2>/dev/null", folder(), a100(), AH_TEST_SAMPLED ? "1MiB" : "256KiB");
+        "2>/dev/null",
+        folder(), a100(), AH_TEST_SAMPLED ? "1MiB" : "256KiB");
     assert_ran(0);
     cJSON *tree = printed();
     cJSON_ArrayForEach(point, cJSON_GetObjectItem(tree, "sweep"))

@@ -27,11 +27,11 @@ static void a_profile_serves_its_own_kind(void **state)
     for (int made = 0; made < 2; made++) {
         run("profile --model %s/model.json %s %s --out %s/kind.json", at, shape, pack[made], at);
         assert_ran(0);
-        run("train --model %s/model.json --data %s %s --steps 2 --profile %s/kind.json --quiet %s", at, data, shape,
-            at, pack[made]);
+        run("train --model %s/model.json --data %s %s --steps 2 --profile %s/kind.json --quiet %s", at, data, shape, at,
+            pack[made]);
         assert_ran(0);
-        run("train --model %s/model.json --data %s %s --steps 2 --profile %s/kind.json --quiet %s", at, data, shape,
-            at, pack[!made]);
+        run("train --model %s/model.json --data %s %s --steps 2 --profile %s/kind.json --quiet %s", at, data, shape, at,
+            pack[!made]);
         assert_refused(stale);
         static const char *const asking[] = {"plan", "simulate", "simulate --policy autohete,stronghold"};
         for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {

@@ -14,7 +14,11 @@ static int64_t lines(int64_t first, int64_t steps, const char **text)
     ah__progress_init(&progress, to, false);
     assert_false(progress.live);
     for (int64_t step = first; step <= steps; step++) {
-        struct ah_step now = {.step = step, .steps = steps, .loss = 2.5, .tokens_per_s = 1234.4, .eta_s = 3725,
+        struct ah_step now = {.step = step,
+                              .steps = steps,
+                              .loss = 2.5,
+                              .tokens_per_s = 1234.4,
+                              .eta_s = 3725,
                               .lane_busy = {0.98, 0.125, 0.1, 0.5}};
         ah__progress_step(&progress, &now);
     }
@@ -35,9 +39,8 @@ static void plain_lines(void **state)
     (void)state;
     const char *text;
     assert_int_equal(lines(1, 12, &text), 12);
-    assert_non_null(
-        strstr(text, "step  1/12  loss 2.5000 mean 2.5000  1234 tokens/s  ETA 1:02:05  "
-                     "c 98% h2d 12% d2h 10% host 50%\n"));
+    assert_non_null(strstr(text, "step  1/12  loss 2.5000 mean 2.5000  1234 tokens/s  ETA 1:02:05  "
+                                 "c 98% h2d 12% d2h 10% host 50%\n"));
     int64_t many = lines(1, 6000, &text);
     assert_true(many >= 55 && many <= 65);
     assert_non_null(strstr(text, "step    1/6000"));

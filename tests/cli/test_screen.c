@@ -17,8 +17,7 @@ static const char *trained(const char *name, const char *more)
     static char dir[256];
     const char *at = folder();
     snprintf(dir, sizeof dir, "%s/%s", at, name);
-    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --threads 1 --out %s %s", at, at, dir,
-                more);
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 32 --threads 1 --out %s %s", at, at, dir, more);
     return dir;
 }
 
@@ -40,14 +39,16 @@ static void one_step_time(void **state)
     const char *line = strstr(ran.out, "step time      ");
     line = line ? strstr(line + 1, "step time      ") : NULL; /* the first is the plan's */
     assert_non_null(line);
-    assert_int_equal(sscanf(line, "step time %lf ms measured (median of %d steps), %lf ms predicted (%lf%%)",
-                            &measured, &steps, &predicted, &error), 4);
+    assert_int_equal(sscanf(line, "step time %lf ms measured (median of %d steps), %lf ms predicted (%lf%%)", &measured,
+                            &steps, &predicted, &error),
+                     4);
     assert_int_equal(steps, 28);
     const char *svg = program_file("%s/timeline.svg", dir), *title = strstr(svg, "AutoHete: ");
     char unit[3], other[3];
     assert_non_null(title);
     assert_int_equal(sscanf(title, "AutoHete: %lf %2s per step measured, %lf %2s predicted (%lf%%)", &drawn, unit,
-                            &drawn_predicted, other, &drawn_error), 5);
+                            &drawn_predicted, other, &drawn_error),
+                     5);
     double scale = strcmp(unit, "us") == 0 ? 1e-3 : 1;
     assert_string_equal(unit, other);
     double rounding = scale < 1 ? 0.011 : 0.056; /* the picture has a tenth of its unit, the terminal 0.01 ms */
@@ -109,7 +110,7 @@ static void report_page(void **state)
     assert_ran(0);
     const char *page = program_file("%s/report.html", dir);
     static const char *const words[] = {"<!DOCTYPE html>", "class=\"chart\"", "class=\"timeline\"", "Learning rate",
-                                        "validation loss", "plan: c=", "data_tokens", "</html>"};
+                                        "validation loss", "plan: c=",        "data_tokens",        "</html>"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_says(page, words[i]);
     /* everything is in it */
@@ -160,7 +161,8 @@ static void simulate_table(void **state)
     (void)state;
     const char *at = folder();
     run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
-                "--policy all", at, ah_test_source());
+        "--policy all",
+        at, ah_test_source());
     assert_ran(0);
     assert_narrow(ran.out, 100);
     char policy[32], switches[32], line[256];
@@ -178,7 +180,8 @@ static void simulate_table(void **state)
     assert_true(other_step < ours || relative <= 1);
     assert_true(relative > step - 0.3 && relative < step + 0.3);
     run("simulate --model %s/model.json --hardware %s/../hardware/a100-40g.json --batch 8 --seq 32 "
-                "--sweep batch=8:16:8", at, ah_test_source());
+        "--sweep batch=8:16:8",
+        at, ah_test_source());
     assert_ran(0);
     assert_says(ran.out, "\nbatch 16\n");
     assert_narrow(ran.out, 100);

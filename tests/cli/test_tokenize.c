@@ -82,7 +82,8 @@ static void a_model_with_a_tokenizer(void **state)
     snprintf(path, sizeof path, "%s/with/tokenizer.json", folder());
     assert_ok(ah__file_write(path, text, length));
     run("train --model %s/with --data %s/golden/tokenizers/corpus.txt --device cpu --batch 2 --seq 16 --steps 2 "
-        "--plan resident --out %s/with-out", folder(), ah_test_source(), folder());
+        "--plan resident --out %s/with-out",
+        folder(), ah_test_source(), folder());
     assert_ran(0);
     assert_string_equal(program_file("%s/with-out/tokenizer.json", folder()), text);
     ah__free(text);

@@ -158,10 +158,17 @@ void threads_run(int ranks, void (*work)(int rank, void *context), void *context
     team.context = context;
     for (int i = 0; i < ranks; i++) {
         member[i] = (struct member){.team = &team};
-        member[i].transport = (struct ah_transport){
-            .abi = AH_TRANSPORT_ABI, .size = sizeof member[i].transport, .rank = i, .ranks = ranks,
-            .neighbours = ranks, .local = i, .share = i, .shares = ranks, .context = &member[i], .exchange = exchange,
-            .look = look};
+        member[i].transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI,
+                                                    .size = sizeof member[i].transport,
+                                                    .rank = i,
+                                                    .ranks = ranks,
+                                                    .neighbours = ranks,
+                                                    .local = i,
+                                                    .share = i,
+                                                    .shares = ranks,
+                                                    .context = &member[i],
+                                                    .exchange = exchange,
+                                                    .look = look};
         assert_int_equal(pthread_create(&member[i].thread, NULL, member_main, &member[i]), 0);
     }
     for (int i = 0; i < ranks; i++)

@@ -510,4 +510,3 @@ void seam_opening_survives_every_failed_allocation(void **state)
         assert_null(dev);
     }
 }
-

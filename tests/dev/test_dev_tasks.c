@@ -189,8 +189,8 @@ static void prepare_names_what_it_cannot_run(void **state)
 {
     (void)state;
     struct ah_shape x = ah_shape2(6, 8), w = ah_shape2(8, 4), y = ah_shape2(6, 4);
-    const struct ah_call fine = {.op = AH_OP_LINEAR, .in = {operand(AH_F32, x), operand(AH_F32, w)},
-                                 .out = {operand(AH_F32, y)}};
+    const struct ah_call fine = {
+        .op = AH_OP_LINEAR, .in = {operand(AH_F32, x), operand(AH_F32, w)}, .out = {operand(AH_F32, y)}};
     struct ah_call half = fine, absent = fine, shape = fine, unknown = fine, space = fine,
                    heads = {.op = AH_OP_ATTENTION};
     half.in[1].meta.dtype = AH_BF16;
@@ -240,10 +240,11 @@ static void a_workspace_outside_the_region_is_refused(void **state)
     (void)state;
     enum { SEQ = 3, HEAD = 4, WORKSPACE = 2 * 16 * 16 * 4 }; /* of two threads, 16 rows of 16 floats */
     const struct ah_shape y = {3, {1, SEQ, HEAD, 0}}, qkv = {3, {1, SEQ, 3 * HEAD, 0}}, lse = {3, {1, 1, SEQ, 0}};
-    struct ah_call call = {.op = AH_OP_ATTENTION_BWD, .attr.heads = 1,
-                           .in = {operand(AH_BF16, y), operand(AH_BF16, qkv), operand(AH_BF16, y),
-                                  operand(AH_F32, lse)},
-                           .out = {operand(AH_BF16, qkv)}};
+    struct ah_call call = {
+        .op = AH_OP_ATTENTION_BWD,
+        .attr.heads = 1,
+        .in = {operand(AH_BF16, y), operand(AH_BF16, qkv), operand(AH_BF16, y), operand(AH_F32, lse)},
+        .out = {operand(AH_BF16, qkv)}};
     call.out[0].offset = 1024;
     struct ah_program program = {.count = 1, .calls = &call};
     struct rig rig = rig_open();

@@ -42,12 +42,14 @@ struct rule {
     cudnnBackendDescriptorType_t of;
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
-    int64_t most;  /* elements */
+    int64_t most; /* elements */
     bool optional;
 };
 
 #define RULE(of, name, type, most, optional)                                                                           \
-    {CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, optional}
+    {                                                                                                                  \
+        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, optional                          \
+    }
 static const struct rule rules[] = {
     RULE(TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, 1, false),
     RULE(TENSOR, TENSOR_DIMENSIONS, INT64, 4, false),

@@ -267,11 +267,10 @@ static void pointwise_run(struct values *v, const descriptor *o)
     int64_t index[DIMENSIONS];
     for (int64_t i = 0; i < count_of(yt); i++) {
         unravel(index, i, size);
-        y[i] = mode == CUDNN_POINTWISE_GEN_INDEX
-                   ? (float)index[axis]
-                   : pointwise_value(mode, x[grouped(index, size, sizes_of(xt))],
-                                     b ? b[grouped(index, size, sizes_of(bt))] : 0,
-                                     t ? t[grouped(index, size, sizes_of(tt))] : 0);
+        y[i] = mode == CUDNN_POINTWISE_GEN_INDEX ? (float)index[axis]
+                                                 : pointwise_value(mode, x[grouped(index, size, sizes_of(xt))],
+                                                                   b ? b[grouped(index, size, sizes_of(bt))] : 0,
+                                                                   t ? t[grouped(index, size, sizes_of(tt))] : 0);
     }
     value_finish(v, yt, y);
 }

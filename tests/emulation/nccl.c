@@ -27,7 +27,7 @@ struct ncclComm {
     struct clique *clique;
     int rank, device;
     ncclResult_t state;
-    int polls;       /* questions until what was asked for is done */
+    int polls; /* questions until what was asked for is done */
     bool finalized;
 };
 
@@ -155,8 +155,9 @@ static void operation_run(void *argument)
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-    static const char *const texts[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error",
-                                        "invalid argument", "invalid usage", "remote process exited", "in progress"};
+    static const char *const texts[] = {
+        "no error",         "unhandled cuda error", "unhandled system error", "internal error",
+        "invalid argument", "invalid usage",        "remote process exited",  "in progress"};
     return result < ncclNumResults ? texts[result] : "unknown result code";
 }
 
@@ -205,8 +206,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId uni
     struct clique *clique = clique_of(id, ranks);
     bool good = clique && clique->ranks == ranks && !clique->comm[rank].number;
     if (good) {
-        clique->comm[rank] = (struct ncclComm){.number = ++numbers, .clique = clique, .rank = rank,
-                                               .device = emulation_device(), .state = ncclInProgress, .polls = POLLS};
+        clique->comm[rank] = (struct ncclComm){.number = ++numbers,
+                                               .clique = clique,
+                                               .rank = rank,
+                                               .device = emulation_device(),
+                                               .state = ncclInProgress,
+                                               .polls = POLLS};
         clique->joined++;
         *out = &clique->comm[rank];
     }

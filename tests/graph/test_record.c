@@ -133,32 +133,86 @@ struct wrong {
     const char *words;
 };
 
-static void twice_tokens(struct rec *r) { ah_graph_tokens(r->graph, B, T); }
-static void twice_param(struct rec *r) { matrix(r->graph, "a", 1, 1), matrix(r->graph, "a", 1, 1); }
-static void empty_param(struct rec *r) { matrix(r->graph, "a", 0, 1); }
-static void huge_param(struct rec *r) { matrix(r->graph, "a", INT64_C(1) << 40, INT64_C(1) << 40); }
-static void flat_param(struct rec *r) { ah_graph_param(r->graph, "a", (struct ah_shape){0}, AH_INIT_ONES, 0); }
+static void twice_tokens(struct rec *r)
+{
+    ah_graph_tokens(r->graph, B, T);
+}
+static void twice_param(struct rec *r)
+{
+    matrix(r->graph, "a", 1, 1), matrix(r->graph, "a", 1, 1);
+}
+static void empty_param(struct rec *r)
+{
+    matrix(r->graph, "a", 0, 1);
+}
+static void huge_param(struct rec *r)
+{
+    matrix(r->graph, "a", INT64_C(1) << 40, INT64_C(1) << 40);
+}
+static void flat_param(struct rec *r)
+{
+    ah_graph_param(r->graph, "a", (struct ah_shape){0}, AH_INIT_ONES, 0);
+}
 static void deep_param(struct rec *r)
 {
     ah_graph_param(r->graph, "a", (struct ah_shape){9, {1, 1, 1, 1}}, AH_INIT_ONES, 0);
 }
-static void bad_std(struct rec *r) { ah_graph_param(r->graph, "a", ah_shape1(1), AH_INIT_NORMAL, -1); }
-static void no_name(struct rec *r) { matrix(r->graph, "", 1, 1); }
-static void pop_too_often(struct rec *r) { ah_graph_scope_pop(r->graph); }
-static void empty_scope(struct rec *r) { ah_graph_scope_push(r->graph, "%s", ""); }
-static void long_scope(struct rec *r) { ah_graph_scope_push(r->graph, "%0200d", 1); }
-static void open_scope(struct rec *r) { ah_graph_scope_push(r->graph, "open"); }
-static void not_a_parameter(struct rec *r) { ah_graph_add_position(r->graph, r->x, r->x); }
-static void not_an_activation(struct rec *r) { ah_graph_relu(r->graph, matrix(r->graph, "a", 1, 1)); }
-static void ids_as_x(struct rec *r) { ah_graph_gelu(r->graph, r->tokens); }
-static void twice_the_same(struct rec *r) { ah_graph_add_inplace(r->graph, r->x, r->x); }
-static void unknown_value(struct rec *r) { ah_graph_relu(r->graph, (struct ah_tensor){77}); }
+static void bad_std(struct rec *r)
+{
+    ah_graph_param(r->graph, "a", ah_shape1(1), AH_INIT_NORMAL, -1);
+}
+static void no_name(struct rec *r)
+{
+    matrix(r->graph, "", 1, 1);
+}
+static void pop_too_often(struct rec *r)
+{
+    ah_graph_scope_pop(r->graph);
+}
+static void empty_scope(struct rec *r)
+{
+    ah_graph_scope_push(r->graph, "%s", "");
+}
+static void long_scope(struct rec *r)
+{
+    ah_graph_scope_push(r->graph, "%0200d", 1);
+}
+static void open_scope(struct rec *r)
+{
+    ah_graph_scope_push(r->graph, "open");
+}
+static void not_a_parameter(struct rec *r)
+{
+    ah_graph_add_position(r->graph, r->x, r->x);
+}
+static void not_an_activation(struct rec *r)
+{
+    ah_graph_relu(r->graph, matrix(r->graph, "a", 1, 1));
+}
+static void ids_as_x(struct rec *r)
+{
+    ah_graph_gelu(r->graph, r->tokens);
+}
+static void twice_the_same(struct rec *r)
+{
+    ah_graph_add_inplace(r->graph, r->x, r->x);
+}
+static void unknown_value(struct rec *r)
+{
+    ah_graph_relu(r->graph, (struct ah_tensor){77});
+}
 static void bad_eps(struct rec *r)
 {
     ah_graph_layernorm(r->graph, r->x, none, none, -1);
 }
-static void bad_rms_eps(struct rec *r) { ah_graph_rmsnorm(r->graph, r->x, none, -1); }
-static void theta(struct rec *r) { ah_graph_rotary(r->graph, r->x, 2, 0, 0); }
+static void bad_rms_eps(struct rec *r)
+{
+    ah_graph_rmsnorm(r->graph, r->x, none, -1);
+}
+static void theta(struct rec *r)
+{
+    ah_graph_rotary(r->graph, r->x, 2, 0, 0);
+}
 static void kv_heads(struct rec *r)
 {
     struct ah_tensor k = ah_graph_linear(r->graph, r->x, matrix(r->graph, "k", C, C), none, false);
@@ -173,8 +227,14 @@ static void heads(struct rec *r)
 {
     ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3);
 }
-static void dead_result(struct rec *r) { ah_graph_relu(r->graph, r->x); }
-static void dead_param(struct rec *r) { matrix(r->graph, "a", 1, 1); }
+static void dead_result(struct rec *r)
+{
+    ah_graph_relu(r->graph, r->x);
+}
+static void dead_param(struct rec *r)
+{
+    matrix(r->graph, "a", 1, 1);
+}
 
 static void wrong_calls(void **state)
 {
@@ -291,7 +351,6 @@ static void failing_allocations(void **state)
 }
 
 AH_TEST_SUITE("graph/record", cmocka_unit_test(good), cmocka_unit_test(in_place_shares_memory),
-              cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes),
-              cmocka_unit_test(first_error_stays), cmocka_unit_test(wrong_calls),
-              cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end), cmocka_unit_test(prints),
-              cmocka_unit_test(failing_allocations))
+              cmocka_unit_test(overwritten_value), cmocka_unit_test(wrong_nodes), cmocka_unit_test(first_error_stays),
+              cmocka_unit_test(wrong_calls), cmocka_unit_test(wrong_ends), cmocka_unit_test(after_the_end),
+              cmocka_unit_test(prints), cmocka_unit_test(failing_allocations))

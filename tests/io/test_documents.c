@@ -32,8 +32,8 @@ static const char *write_lines(const char *name, const char *text)
 
 static size_t gzip_to(unsigned char *to, size_t room, const char *text, size_t length)
 {
-    z_stream stream = {.next_in = (unsigned char *)(uintptr_t)text, .avail_in = (uInt)length, .next_out = to,
-                       .avail_out = (uInt)room};
+    z_stream stream = {
+        .next_in = (unsigned char *)(uintptr_t)text, .avail_in = (uInt)length, .next_out = to, .avail_out = (uInt)room};
     assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
     deflateEnd(&stream);

@@ -235,8 +235,8 @@ static void documents_follow_one_another(void **state)
     assert_ok(open_as(&tokens, AH_DATA_TEXT, path, 256, 9, 0));
     assert_int_equal(ah__tokens_info(tokens)->tokens, sizeof text - 1);
     ah__tokens_close(tokens);
-    assert_fails(open_as(&tokens, AH_DATA_NANOGPT, ah_test_folder(), 256, 9, 0),
-                 AH_EINPUT, "found a folder, expected a file of tokens");
+    assert_fails(open_as(&tokens, AH_DATA_NANOGPT, ah_test_folder(), 256, 9, 0), AH_EINPUT,
+                 "found a folder, expected a file of tokens");
 }
 
 /* Tokens 0, 7, 14, ... below `vocab`, of which the last `val` are for validation. */
@@ -362,8 +362,8 @@ static void nanogpt_files_are_read(void **state)
 
 AH_TEST_SUITE("io/examples", cmocka_unit_test(examples_are_sequences),
               cmocka_unit_test(examples_begin_and_end_as_the_tokenizer_says), cmocka_unit_test(examples_are_packed),
-              cmocka_unit_test(packed_documents_keep_apart),
-              cmocka_unit_test(documents_end_where_the_tokenizer_says), cmocka_unit_test(documents_follow_one_another),
+              cmocka_unit_test(packed_documents_keep_apart), cmocka_unit_test(documents_end_where_the_tokenizer_says),
+              cmocka_unit_test(documents_follow_one_another),
               cmocka_unit_test(token_files_are_packed_where_ends_are_known),
               cmocka_unit_test(written_token_files_are_read), cmocka_unit_test(damaged_token_files_are_refused),
               cmocka_unit_test(nanogpt_files_are_read))

@@ -369,8 +369,8 @@ static void denial_is_no_failure(void **state)
             if (!calls_refuse(access_calls, causes[i].error))
                 _exit(77);
             bool in_it = ah__folder_check(dir) == causes[i].status && strstr(ah_error(), strerror(causes[i].error));
-            bool below = ah__folder_check(in("sub")) == causes[i].status &&
-                         strstr(ah_error(), strerror(causes[i].error));
+            bool below =
+                ah__folder_check(in("sub")) == causes[i].status && strstr(ah_error(), strerror(causes[i].error));
             _exit(!in_it || !below);
         }
         int code = -1;

@@ -33,9 +33,11 @@ static void file_make(const char *header, const void *data, size_t length)
     assert_ok(ah__file_write(path, bytes, 8 + size + length));
 }
 
-static const struct ah_safetensors_decl decls[] = {
-    {"b.weight", AH_F32, {2, {2, 3, 0, 0}}}, {"a", AH_BF16, {1, {4, 0, 0, 0}}}, {"scalar", AH_I32, {0, {0}}},
-    {"none", AH_F16, {2, {0, 5, 0, 0}}},     {"q\"\\", AH_F16, {1, {1, 0, 0, 0}}}};
+static const struct ah_safetensors_decl decls[] = {{"b.weight", AH_F32, {2, {2, 3, 0, 0}}},
+                                                   {"a", AH_BF16, {1, {4, 0, 0, 0}}},
+                                                   {"scalar", AH_I32, {0, {0}}},
+                                                   {"none", AH_F16, {2, {0, 5, 0, 0}}},
+                                                   {"q\"\\", AH_F16, {1, {1, 0, 0, 0}}}};
 static const unsigned char content[38] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                                           20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38};
 
@@ -348,6 +350,6 @@ static void every_allocation_may_fail(void **state)
 
 AH_TEST_SUITE("io/safetensors", cmocka_unit_test(round_trip), cmocka_unit_test(lookups_refuse),
               cmocka_unit_test(broken_headers), cmocka_unit_test(unusual_but_good), cmocka_unit_test(dtypes_are_named),
-              cmocka_unit_test(missing_and_short),
-              cmocka_unit_test(damage_never_crashes), cmocka_unit_test(writer_counts),
-              cmocka_unit_test(full_disk_is_reported), cmocka_unit_test(every_allocation_may_fail))
+              cmocka_unit_test(missing_and_short), cmocka_unit_test(damage_never_crashes),
+              cmocka_unit_test(writer_counts), cmocka_unit_test(full_disk_is_reported),
+              cmocka_unit_test(every_allocation_may_fail))

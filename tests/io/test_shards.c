@@ -105,9 +105,12 @@ static void shards_have_names(void **state)
     assert_string_equal(ah__shards_name(text, 0, 1), "model.safetensors");
     assert_string_equal(ah__shards_name(text, 1, 12), "model-00002-of-00012.safetensors");
     assert_true(ah__shards_is_name("model-00002-of-00012.safetensors"));
-    static const char *const others[] = {"model.safetensors", "model-00003-of-00002.safetensors",
-                                         "model-00000-of-00002.safetensors", "model-00001-of-00002.safetensors.tmp",
-                                         "optimizer.safetensors", "model-1.safetensors"};
+    static const char *const others[] = {"model.safetensors",
+                                         "model-00003-of-00002.safetensors",
+                                         "model-00000-of-00002.safetensors",
+                                         "model-00001-of-00002.safetensors.tmp",
+                                         "optimizer.safetensors",
+                                         "model-1.safetensors"};
     for (size_t i = 0; i < AH_LENGTH(others); i++)
         assert_false(ah__shards_is_name(others[i]));
 }

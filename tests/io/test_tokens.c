@@ -248,7 +248,11 @@ static void no_text_is_refused(void **state)
     } cases[] = {
         {"a.xz", "\xfd\x37zXZ and so on", "found data packed by xz", 15},
         {"train.bin", "\xc6\x01\x45\x00\x17\x02 and so on", "found a zero byte at 3", 16},
-        {"utf16.txt", "\xff\xfe" "a\x00" "b\x00 and so on", "found a zero byte at 3", 16},
+        {"utf16.txt",
+         "\xff\xfe"
+         "a\x00"
+         "b\x00 and so on",
+         "found a zero byte at 3", 16},
         {"a.zip", "PK\x03\x04 and so on", "found data packed by zip", 14},
         {"a.txt", "%PDF-1.7 and so on", "found a PDF document, expected text", 18},
         {"a.jsonl", "{\"story\": \"x\"}\n", "line 1: found an object without them, expected 'text'", 15},
@@ -309,7 +313,7 @@ static void a_file_that_changes_fails(void **state)
 
 AH_TEST_SUITE("io/tokens", cmocka_unit_test(what_is_known_is_not_read_again),
               cmocka_unit_test(a_file_that_changes_fails), cmocka_unit_test(permutation_is_one),
-              cmocka_unit_test(text_splits),
-              cmocka_unit_test(short_files), cmocka_unit_test(bad_input), cmocka_unit_test(token_file_batches),
-              cmocka_unit_test(epochs_cover_the_training_part), cmocka_unit_test(signature_tells_files_apart),
-              cmocka_unit_test(every_byte_counts), cmocka_unit_test(no_text_is_refused))
+              cmocka_unit_test(text_splits), cmocka_unit_test(short_files), cmocka_unit_test(bad_input),
+              cmocka_unit_test(token_file_batches), cmocka_unit_test(epochs_cover_the_training_part),
+              cmocka_unit_test(signature_tells_files_apart), cmocka_unit_test(every_byte_counts),
+              cmocka_unit_test(no_text_is_refused))

@@ -118,7 +118,8 @@ static void what_means_the_same_has_one_text(void **state)
         {QWEN2 "}", QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}", true},
         {QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"max_window_layers\":0}",
          QWEN2 ",\"use_sliding_window\":true,\"sliding_window\":4,\"layer_types\":[\"sliding_attention\","
-               "\"sliding_attention\"]}", false},
+               "\"sliding_attention\"]}",
+         false},
         {QWEN3 "}", QWEN3 ",\"head_dim\":128}", false},
         {QWEN3 "}", QWEN3 ",\"attention_bias\":true}", true},
         {NEOX "}", NEOX ",\"rotary_pct\":0.25,\"rotary_emb_base\":10000,\"classifier_dropout\":0.1}", false},
@@ -214,9 +215,9 @@ static void shipped_models_have_their_sizes(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248},  {"tinyllama-1.1b", 1100048384},
-                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},   {"qwen2.5-7b", 7615616512},
-                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},      {"pythia-1.4b", 1414647808},
+    } models[] = {{"llama-3.2-1b", 1235814400}, {"llama-3.1-8b", 8030261248}, {"tinyllama-1.1b", 1100048384},
+                  {"mistral-7b", 7241732096},   {"qwen2.5-0.5b", 494032768},  {"qwen2.5-7b", 7615616512},
+                  {"qwen3-0.6b", 596049920},    {"qwen3-8b", 8190735360},     {"pythia-1.4b", 1414647808},
                   {"opt-1.3b", 1315758080}};
     for (size_t i = 0; i < AH_LENGTH(models); i++) {
         int64_t found = parameters_of(models[i].name);

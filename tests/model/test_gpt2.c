@@ -101,8 +101,8 @@ static void expect_param(const struct ah_graph *graph, const char *name, struct 
     const struct ah_value *value = find(graph, name);
     if (!value)
         fail_msg("no parameter %s", name);
-    else if (!ah__shape_equal(&value->meta.shape, &shape) || value->init != init
-             || (float)std < value->init_std || (float)std > value->init_std)
+    else if (!ah__shape_equal(&value->meta.shape, &shape) || value->init != init || (float)std < value->init_std ||
+             (float)std > value->init_std)
         fail_msg("parameter %s", name);
 }
 

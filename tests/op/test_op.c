@@ -92,13 +92,61 @@ struct rule {
 
 /* B 2, T 4, C 6, 2 heads, V 10 */
 static const struct ah_meta absent;
-#define X {AH_F32, {3, {2, 4, 6, 0}}}
-#define W(a, b) {AH_F32, {2, {a, b, 0, 0}}}
-#define N(a) {AH_F32, {1, {a, 0, 0, 0}}}
-#define F3(a, b, c) {AH_F32, {3, {a, b, c, 0}}}
-#define KV1 {.heads = 3, .kv_heads = 1}
+#define X                                                                                                              \
+    {                                                                                                                  \
+        AH_F32,                                                                                                        \
+        {                                                                                                              \
+            3,                                                                                                         \
+            {                                                                                                          \
+                2, 4, 6, 0                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define W(a, b)                                                                                                        \
+    {                                                                                                                  \
+        AH_F32,                                                                                                        \
+        {                                                                                                              \
+            2,                                                                                                         \
+            {                                                                                                          \
+                a, b, 0, 0                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define N(a)                                                                                                           \
+    {                                                                                                                  \
+        AH_F32,                                                                                                        \
+        {                                                                                                              \
+            1,                                                                                                         \
+            {                                                                                                          \
+                a, 0, 0, 0                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define F3(a, b, c)                                                                                                    \
+    {                                                                                                                  \
+        AH_F32,                                                                                                        \
+        {                                                                                                              \
+            3,                                                                                                         \
+            {                                                                                                          \
+                a, b, c, 0                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define KV1                                                                                                            \
+    {                                                                                                                  \
+        .heads = 3, .kv_heads = 1                                                                                      \
+    }
 #define KV F3(2, 4, 2)
-#define IDS {AH_I32, {2, {2, 4, 0, 0}}}
+#define IDS                                                                                                            \
+    {                                                                                                                  \
+        AH_I32,                                                                                                        \
+        {                                                                                                              \
+            2,                                                                                                         \
+            {                                                                                                          \
+                2, 4, 0, 0                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
 
 static const struct rule rules[] = {
     {AH_OP_EMBEDDING, {0}, {W(10, 6), IDS}, {X}, 0},
@@ -336,13 +384,12 @@ static void loss_chunks(void **state)
     (void)state;
     static const struct {
         int64_t rows, vocab, channels, chunk;
-    } cases[] = {{1024, 50257, 768, 256}, {1000, 50257, 768, 256}, {100, 50257, 768, 100}, {8192, 1 << 20, 64, 64},
-                 {8192, 50257, 4096, 1184}, {8192, 256, 64, 4096},  {150, 120000, 3, 64},   {1, 7, 5, 1},
-                 {300, 50257, 768, 160},   {1024, 256, 768, 1024}};
+    } cases[] = {{1024, 50257, 768, 256},   {1000, 50257, 768, 256}, {100, 50257, 768, 100}, {8192, 1 << 20, 64, 64},
+                 {8192, 50257, 4096, 1184}, {8192, 256, 64, 4096},   {150, 120000, 3, 64},   {1, 7, 5, 1},
+                 {300, 50257, 768, 160},    {1024, 256, 768, 1024}};
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         struct ah_meta in[AH_OP_MAX_INPUTS] = {f32(3, 1, cases[i].rows, cases[i].channels),
-                                               f32(2, cases[i].vocab, cases[i].channels, 0),
-                                               i32(1, cases[i].rows)};
+                                               f32(2, cases[i].vocab, cases[i].channels, 0), i32(1, cases[i].rows)};
         struct ah_meta out[AH_OP_MAX_OUTPUTS] = {0};
         assert_ok(ah__op_table[AH_OP_LINEAR_CROSS_ENTROPY]->infer(out, in, &(struct ah_attr){0}));
         assert_int_equal(out[1].shape.dim[0], cases[i].chunk);

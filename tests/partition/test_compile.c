@@ -106,8 +106,8 @@ struct check {
     int number;
     const struct ah_code *code;
     struct memory memory;
-    uint64_t tag[MOST_VALUES];        /* of the section's values */
-    uint64_t grad[MOST_VALUES];       /* final, by section parameter */
+    uint64_t tag[MOST_VALUES];            /* of the section's values */
+    uint64_t grad[MOST_VALUES];           /* final, by section parameter */
     struct ah_operand param[MOST_VALUES]; /* by section parameter, its place in PARAM or SHARED */
 };
 
@@ -181,12 +181,17 @@ static void memory_init(struct check *check)
     int64_t own = check->partition->groups[check->number].count, shared = check->partition->groups[0].count;
     int64_t element = ah__dtype_bytes(check->partition->compute);
     int64_t bytes[AH_SPACE_COUNT] = {
-        [AH_SPACE_PARAM] = own * element, [AH_SPACE_GRAD] = own * 4,
-        [AH_SPACE_SHARED] = shared * element, [AH_SPACE_SHARED_GRAD] = shared * 4,
-        [AH_SPACE_INPUT] = code->input_bytes, [AH_SPACE_OUTPUT] = code->output_bytes,
-        [AH_SPACE_SAVED] = code->kept_bytes, [AH_SPACE_CHEAP] = code->saved_bytes - code->kept_bytes,
+        [AH_SPACE_PARAM] = own * element,
+        [AH_SPACE_GRAD] = own * 4,
+        [AH_SPACE_SHARED] = shared * element,
+        [AH_SPACE_SHARED_GRAD] = shared * 4,
+        [AH_SPACE_INPUT] = code->input_bytes,
+        [AH_SPACE_OUTPUT] = code->output_bytes,
+        [AH_SPACE_SAVED] = code->kept_bytes,
+        [AH_SPACE_CHEAP] = code->saved_bytes - code->kept_bytes,
         [AH_SPACE_BOUNDARY] = code->boundary_bytes,
-        [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4, [AH_SPACE_LOSS] = 4,
+        [AH_SPACE_TARGETS] = MODEL_BATCH * MODEL_SEQ * 4,
+        [AH_SPACE_LOSS] = 4,
     };
     for (int i = 0; i < AH_PROGRAM_COUNT; i++)
         bytes[AH_SPACE_WORK] += code->program[i].work_bytes;

@@ -329,8 +329,8 @@ static void failing_allocations(void **state)
 /* A reader of the file can tell two blocks apart that differ in an attribute, and finds what generation runs. */
 static void check_json_text(const char *path)
 {
-    static const char *const expected[] = {"\"heads\":", "\"eps\":", "\"out_in\":", "\"acc\":", "\"infer\":",
-                                           "\"logits\":"};
+    static const char *const expected[] = {
+        "\"heads\":", "\"eps\":", "\"out_in\":", "\"acc\":", "\"infer\":", "\"logits\":"};
     char *text;
     size_t length;
     assert_ok(ah__file_read(&text, &length, path, 1 << 20));

@@ -103,5 +103,5 @@ static void the_fastest_is_the_one_that_is(void **state)
 
 AH_TEST_SUITE("plan/claims", cmocka_unit_test(ratios_say_which_way_they_differ),
               cmocka_unit_test(limits_come_out_or_do_not), cmocka_unit_test(claims_turn_into_their_opposite),
-              cmocka_unit_test(a_window_is_worth_what_it_is),
-              cmocka_unit_test(a_quota_gains_something_or_nothing), cmocka_unit_test(the_fastest_is_the_one_that_is))
+              cmocka_unit_test(a_window_is_worth_what_it_is), cmocka_unit_test(a_quota_gains_something_or_nothing),
+              cmocka_unit_test(the_fastest_is_the_one_that_is))

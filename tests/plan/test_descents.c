@@ -94,9 +94,16 @@ static void what_is_known_is_not_simulated(void **state)
     world_init(&world, 7, 6, "autohete");
     struct ah_budget budget = {0};
     struct ah_trials first = {.predictor = &world.predictor, .budget = &budget}, second = first, third = first;
-    struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
-                                        .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
-                                        .embedding_on_host = true, .head_on_host = true}};
+    struct ah_plan plan = {.switches = {.layers = 6,
+                                        .ranks = 1,
+                                        .checkpoint = 1,
+                                        .offload_params = 1,
+                                        .offload_optimizer = 4,
+                                        .tiles = 1,
+                                        .slots = 9,
+                                        .refetch_ahead = 2,
+                                        .embedding_on_host = true,
+                                        .head_on_host = true}};
     bool below;
     int64_t step, again;
     assert_ok(ah__trial(&below, &step, &first, &plan, INT64_MAX));
@@ -138,9 +145,16 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     int64_t step_ns, best_ns = INT64_MAX;
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)108 * 1000 * 1000 * 1000};
-    struct ah_plan known = {.switches = {.layers = partition->layers, .ranks = RANKS, .checkpoint = 19,
-                                         .selective = 10, .offload_params = 22, .offload_optimizer = 22,
-                                         .offload_activations = 17, .slots = 4, .refetch_ahead = 1, .spares = 16},
+    struct ah_plan known = {.switches = {.layers = partition->layers,
+                                         .ranks = RANKS,
+                                         .checkpoint = 19,
+                                         .selective = 10,
+                                         .offload_params = 22,
+                                         .offload_optimizer = 22,
+                                         .offload_activations = 17,
+                                         .slots = 4,
+                                         .refetch_ahead = 1,
+                                         .spares = 16},
                             .workspace_bytes = profile->workspace_bytes};
     for (bool fits = false; !fits; known.switches.spares -= !fits) {
         assert_true(known.switches.spares >= 0);
@@ -176,10 +190,20 @@ static void states_stream_in_few_pieces_where_that_is_faster(void **state)
     int64_t step_ns;
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)432 * 1000 * 1000 * 1000};
-    struct ah_plan known = {.switches = {.layers = partition->layers, .ranks = 1, .checkpoint = 1, .selective = 39,
-                                         .offload_params = 33, .offload_optimizer = 39, .streamed = 9,
-                                         .offload_activations = 21, .slots = 7, .refetch_ahead = 4, .tiles = 2,
-                                         .overtaking = 4, .spares = 25, .embedding_on_host = true},
+    struct ah_plan known = {.switches = {.layers = partition->layers,
+                                         .ranks = 1,
+                                         .checkpoint = 1,
+                                         .selective = 39,
+                                         .offload_params = 33,
+                                         .offload_optimizer = 39,
+                                         .streamed = 9,
+                                         .offload_activations = 21,
+                                         .slots = 7,
+                                         .refetch_ahead = 4,
+                                         .tiles = 2,
+                                         .overtaking = 4,
+                                         .spares = 25,
+                                         .embedding_on_host = true},
                             .workspace_bytes = profile->workspace_bytes};
     ah__plan_measure(&known, &predictor);
     assert_true(ah__plan_within(&known, &budget));

@@ -30,9 +30,15 @@ static void machine_init(struct machine *machine, uint64_t seed)
         enum ah_item_kind kind;
         int64_t ns;
     } times[] = {
-        {AH_ITEM_FORWARD, 10 * UNIT_NS},      {AH_ITEM_BACKWARD, 20 * UNIT_NS}, {AH_ITEM_UPDATE_DEVICE, UNIT_NS},
-        {AH_ITEM_UPDATE_HOST, 12 * UNIT_NS}, {AH_ITEM_PREFETCH, 8 * UNIT_NS}, {AH_ITEM_REFETCH, 8 * UNIT_NS},
-        {AH_ITEM_OFFLOAD, 8 * UNIT_NS},      {AH_ITEM_INPUT, 1},              {AH_ITEM_RESULT, 1},
+        {AH_ITEM_FORWARD, 10 * UNIT_NS},
+        {AH_ITEM_BACKWARD, 20 * UNIT_NS},
+        {AH_ITEM_UPDATE_DEVICE, UNIT_NS},
+        {AH_ITEM_UPDATE_HOST, 12 * UNIT_NS},
+        {AH_ITEM_PREFETCH, 8 * UNIT_NS},
+        {AH_ITEM_REFETCH, 8 * UNIT_NS},
+        {AH_ITEM_OFFLOAD, 8 * UNIT_NS},
+        {AH_ITEM_INPUT, 1},
+        {AH_ITEM_RESULT, 1},
     };
     costs->layers = LAYERS;
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
@@ -160,8 +166,8 @@ static void the_lesser_want_is_named(void **state)
     machine_init(&machine, 13);
     struct ah_budget budget = {.device_bytes = 1};
     struct ah_evaluation least = evaluate(&machine, &budget, "autohete");
-    budget = (struct ah_budget){.device_bytes = least.plan.device_peak_bytes,
-                                .host_bytes = least.plan.host_peak_bytes - 1};
+    budget =
+        (struct ah_budget){.device_bytes = least.plan.device_peak_bytes, .host_bytes = least.plan.host_peak_bytes - 1};
     struct ah_evaluation found = evaluate(&machine, &budget, "autohete");
     assert_false(found.fits);
     assert_string_equal(found.reason, "host memory: 1 B too much");

@@ -45,8 +45,8 @@ static char *file_text(const char *cache)
     return text;
 }
 
-static struct ah_plan search(struct ah_search_report *report, const struct world *world,
-                             const struct ah_budget *budget, const struct ah_search_options *options)
+static struct ah_plan search(struct ah_search_report *report, const struct world *world, const struct ah_budget *budget,
+                             const struct ah_search_options *options)
 {
     struct ah_plan plan;
     assert_ok(ah__plan_search_with(&plan, report, &world->predictor, budget, options));
@@ -106,8 +106,8 @@ static void more_is_never_worse_than_what_is_kept(void **state)
         struct ah_plan after = search(&report, &world, &more, &options);
         assert_true(after.step_ns <= planted.step_ns && after.step_ns <= before.step_ns);
         faster += after.step_ns < before.step_ns;
-        struct ah_plan renewed = search(&report, &world, &more,
-                                        &(struct ah_search_options){.cache = options.cache, .renew = true});
+        struct ah_plan renewed =
+            search(&report, &world, &more, &(struct ah_search_options){.cache = options.cache, .renew = true});
         expect_same_plan(&renewed, &before);
         ah__predictor_fini(&world.predictor);
     }
@@ -238,6 +238,5 @@ static void where_nothing_can_be_kept_nothing_is(void **state)
 
 AH_TEST_SUITE("plan/kept", cmocka_unit_test(the_same_question_has_the_same_answer),
               cmocka_unit_test(more_is_never_worse_than_what_is_kept), cmocka_unit_test(what_is_damaged_is_forgotten),
-              cmocka_unit_test(old_ones_make_room),
-              cmocka_unit_test(an_explanation_says_what_was_known),
+              cmocka_unit_test(old_ones_make_room), cmocka_unit_test(an_explanation_says_what_was_known),
               cmocka_unit_test(where_nothing_can_be_kept_nothing_is))

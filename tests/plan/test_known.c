@@ -91,7 +91,7 @@ static void more_is_never_worse_than_what_is_known(void **state)
         more.host_bytes += budget.host_bytes / 10;
         assert_true(search(&world, &more, &before).step_ns <= before.step_ns);
         missed += search(&world, &more, NULL).step_ns > before.step_ns;
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             world.predictor.costs.ns[AH_ITEM_UPDATE_HOST][class] -=
                 world.predictor.costs.ns[AH_ITEM_UPDATE_HOST][class] / 10;
         world.profile.costs = world.predictor.costs;
@@ -203,17 +203,17 @@ static void files_are_read_or_refused(void **state)
     assert_true(count == 0 && noted == 2 && strstr(note_line, "known.json is left out: device memory: found"));
     assert_ok(ah_plans_load(read, &count, 2, path, partition, &world.profile, &budget, "zero-offload", NULL));
     assert_int_equal(count, 0);
-    assert_fails(ah_plans_load(read, &count, 1, two, partition, &world.profile, &budget, "autohete", NULL),
-                 AH_EINPUT, "expected at most 1");
-    assert_fails(ah_plans_load(read, &count, 1, ",", partition, &world.profile, &budget, "autohete", NULL),
-                 AH_EINPUT, "found ',', expected files of plans");
+    assert_fails(ah_plans_load(read, &count, 1, two, partition, &world.profile, &budget, "autohete", NULL), AH_EINPUT,
+                 "expected at most 1");
+    assert_fails(ah_plans_load(read, &count, 1, ",", partition, &world.profile, &budget, "autohete", NULL), AH_EINPUT,
+                 "found ',', expected files of plans");
     plan.signature++;
     assert_ok(ah_plan_save(&plan, path));
-    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL),
-                 AH_ESTALE, "known.json: signature: found");
+    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL), AH_ESTALE,
+                 "known.json: signature: found");
     unlink(path);
-    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL),
-                 AH_EINPUT, "known.json: cannot open");
+    assert_fails(ah_plans_load(read, &count, 1, path, partition, &world.profile, &budget, "autohete", NULL), AH_EINPUT,
+                 "known.json: cannot open");
     ah__predictor_fini(&world.predictor);
 }
 
@@ -221,5 +221,4 @@ AH_TEST_SUITE("plan/known", cmocka_unit_test(a_known_plan_wins),
               cmocka_unit_test(more_is_never_worse_than_what_is_known),
               cmocka_unit_test(what_took_less_elsewhere_is_searched_for),
               cmocka_unit_test(what_cannot_run_changes_nothing),
-              cmocka_unit_test(a_known_plan_of_another_step_is_refused),
-              cmocka_unit_test(files_are_read_or_refused))
+              cmocka_unit_test(a_known_plan_of_another_step_is_refused), cmocka_unit_test(files_are_read_or_refused))

@@ -214,8 +214,8 @@ static void activations_are_where_they_belong(struct areas *host, const struct a
         else if (passes)
             assert_int_equal(group->saved_offset, stage + layout->input_bytes);
         else if (all)
-            assert_int_equal(group->saved_offset, layout->saved_offset + (order - s->checkpoint - s->selective - 1) *
-                                                                             layout->saved_bytes);
+            assert_int_equal(group->saved_offset,
+                             layout->saved_offset + (order - s->checkpoint - s->selective - 1) * layout->saved_bytes);
         else
             assert_int_equal(group->saved_offset,
                              layout->kept_offset + (order - s->checkpoint - 1) * layout->kept_bytes);
@@ -479,5 +479,5 @@ AH_TEST_SUITE("plan/layout", cmocka_unit_test(places_every_area_apart_and_totals
               cmocka_unit_test(keeps_one_saved_set_for_recomputation),
               cmocka_unit_test(selective_blocks_free_what_is_cheap), cmocka_unit_test(work_holds_what_runs),
               cmocka_unit_test(logits_have_room_for_inference_alone),
-              cmocka_unit_test(inference_keeps_parameters_alone),
-              cmocka_unit_test(staging_only_for_device_states), cmocka_unit_test(survives_failing_allocations))
+              cmocka_unit_test(inference_keeps_parameters_alone), cmocka_unit_test(staging_only_for_device_states),
+              cmocka_unit_test(survives_failing_allocations))

@@ -110,8 +110,17 @@ static void brute_force_prefers_the_smallest(void **state)
 static void says_what_would_be_needed(void **state)
 {
     (void)state;
-    struct ah_cost_model m = {.L = 2, .Ma = 3, .Ma_in = 1, .Mp = 10, .Mgc = 7, .M_gpu = 36, .M_cpu = INFINITY,
-                              .half_bytes = 2, .state_bytes = 12, .t_fp = 1, .t_bp = 1};
+    struct ah_cost_model m = {.L = 2,
+                              .Ma = 3,
+                              .Ma_in = 1,
+                              .Mp = 10,
+                              .Mgc = 7,
+                              .M_gpu = 36,
+                              .M_cpu = INFINITY,
+                              .half_bytes = 2,
+                              .state_bytes = 12,
+                              .t_fp = 1,
+                              .t_bp = 1};
     struct ah_cpo s;
     double seconds;
     assert_fails(ah__cost_solve_milp(&s, &seconds, &m), AH_EBUDGET, "found 36 device");

@@ -164,8 +164,7 @@ static void ranks_that_evict_nothing_gain_nothing(void **state)
     ah_partition_free(partition);
 }
 
-AH_TEST_SUITE("plan/moving_quota",
-              cmocka_unit_test(no_quota_is_slower_and_none_faster_unless_it_spares_an_eviction),
+AH_TEST_SUITE("plan/moving_quota", cmocka_unit_test(no_quota_is_slower_and_none_faster_unless_it_spares_an_eviction),
               cmocka_unit_test(what_does_not_fit_does_not_fit_with_a_quota_that_moves),
               cmocka_unit_test(blocks_come_back_early_and_gradients_make_room_where_that_is_faster),
               cmocka_unit_test(the_bound_takes_no_more_than_a_quota_could_give),

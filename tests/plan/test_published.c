@@ -186,8 +186,13 @@ static void published_memory_is_what_its_rule_says(void **state)
     assert_int_equal(shape.vocabulary, 50257);
     int64_t embedding = partition->groups[0].count, head = partition->groups[26].count, device, host;
     assert_int_equal(partition->groups[1].count, block_params);
-    struct ah_switches all = {.layers = 25, .checkpoint = 25, .offload_optimizer = 25, .embedding_on_host = true,
-                              .head_on_host = true, .slots = 27, .refetch_ahead = 1};
+    struct ah_switches all = {.layers = 25,
+                              .checkpoint = 25,
+                              .offload_optimizer = 25,
+                              .embedding_on_host = true,
+                              .head_on_host = true,
+                              .slots = 27,
+                              .refetch_ahead = 1};
     /* ZeRO-Offload, all recomputed: inputs, what is around, and the larger of logits and one block; all parameters,
      * two buckets of 500 million; gradients of embedding and head. */
     int64_t block = 34 * channels + 5 * scores;
@@ -198,8 +203,8 @@ static void published_memory_is_what_its_rule_says(void **state)
     assert_int_equal(ah__published_activation_bytes(partition, &all), 25 * 2 * channels + 5 * channels + larger);
     assert_int_equal(host, 18 * (25 * block_params + embedding + head));
     /* Nothing recomputed, three blocks updated on the device, in a system of slots. */
-    struct ah_switches some = {.layers = 25, .checkpoint = 0, .offload_optimizer = 22, .offload_params = 20,
-                               .slots = 6, .refetch_ahead = 1};
+    struct ah_switches some = {
+        .layers = 25, .checkpoint = 0, .offload_optimizer = 22, .offload_params = 20, .slots = 6, .refetch_ahead = 1};
     ah__published_bytes(&device, &host, partition, &some, &ah__policy_stronghold);
     assert_int_equal(device, 25 * block + 5 * channels + 12 * logits + 3 * 12 * block_params + 6 * 2 * block_params +
                                  16 * (embedding + head));
@@ -234,7 +239,6 @@ static void the_rule_belongs_to_the_budget(void **state)
 
 AH_TEST_SUITE("plan/published", cmocka_unit_test(strongholds_window_follows_its_rule),
               cmocka_unit_test(a_window_too_large_is_the_largest_that_fits),
-              cmocka_unit_test(patrickstars_evictions_are_copies),
-              cmocka_unit_test(patrickstars_updates_are_pipelined),
+              cmocka_unit_test(patrickstars_evictions_are_copies), cmocka_unit_test(patrickstars_updates_are_pipelined),
               cmocka_unit_test(as_published_is_plain), cmocka_unit_test(published_memory_is_what_its_rule_says),
               cmocka_unit_test(the_rule_belongs_to_the_budget))

@@ -77,8 +77,7 @@ static void expect_exhaustion(int first, int rounds)
         assert_int_equal(report.open_bound_ns, 0);
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
-        if (best.switches.tiles > 1 ||
-            (best.switches.overtaking && best.switches.overtaking < best.switches.slots) ||
+        if (best.switches.tiles > 1 || (best.switches.overtaking && best.switches.overtaking < best.switches.slots) ||
             best.switches.order) /* exhaustion has none of these */
             all = step < all ? step : all;
         if (step != all)
@@ -114,9 +113,9 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     struct fixture *f = &world->fixture;
     struct ah_costs *costs = &world->profile.costs;
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             costs->ns[kind][class] *= fixture_draw(f, 1, 12);
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         costs->ns[AH_ITEM_REFETCH][class] = costs->ns[AH_ITEM_PREFETCH][class];
         costs->recompute_ns[class] = costs->ns[AH_ITEM_FORWARD][class] * fixture_draw(f, 5, 10) / 10;
         costs->selective_ns[class] = costs->recompute_ns[class] * fixture_draw(f, 1, 10) / 10;
@@ -141,10 +140,9 @@ static void world_join(struct world *world, struct ah_plan *plan)
     bool many = fixture_draw(f, 0, 1) && !ah__policy_is_placed(world->predictor.policy);
     plan->switches.ranks = world->profile.ranks = many ? 4 : 1;
     if (f->partition.compute != AH_F32 || plan->switches.ranks > 1)
-        plan->switches.whole =
-            (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
+        plan->switches.whole = (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
     for (size_t i = 0; i < AH_LENGTH(kinds); i++)
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             world->profile.costs.ns[kinds[i]][class] = world->predictor.costs.ns[kinds[i]][class] =
                 fixture_draw(f, 0, 1) * fixture_draw(f, 1, 60000);
 }
@@ -280,8 +278,8 @@ static void stale_and_unknown_are_refused(void **state)
     assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "stronghold"), AH_EINPUT,
                  "--plan: ends=shared: found policy stronghold, expected autohete");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,embedding=device,head=host,ends=shared", partition, &world.profile,
-                               &budget, "autohete"), AH_EINPUT,
-                 "--plan: ends=shared: found embedding=device and head=host, expected both on the host");
+                               &budget, "autohete"),
+                 AH_EINPUT, "--plan: ends=shared: found embedding=device and head=host, expected both on the host");
     world.fixture.partition.code[AH_CLASS_EMBEDDING].backward_needs_params = true;
     assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
                  "ends=shared: found an embedding that the head, or its own backward, reads too");
@@ -387,10 +385,10 @@ static void speed_up(struct world *world, enum ah_lane lane)
 {
     struct ah_costs *costs = &world->predictor.costs;
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             if (ah__item_lanes[kind] == lane || (lane == AH_LANE_H2D && ah__item_lanes[kind] == AH_LANE_D2H))
                 costs->ns[kind][class] = costs->ns[kind][class] * 10 / 11;
-    for (int class = 0; lane == AH_LANE_COMPUTE && class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; lane == AH_LANE_COMPUTE && class < AH_CLASS_COUNT; class ++) {
         costs->recompute_ns[class] = costs->recompute_ns[class] * 10 / 11;
         costs->selective_ns[class] = costs->selective_ns[class] * 10 / 11;
     }
@@ -429,11 +427,8 @@ static void more_is_hardly_ever_worse(void **state)
 }
 
 AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
-              cmocka_unit_test(no_random_plan_of_a_deep_model_is_better),
-              cmocka_unit_test(search_equals_exhaustion),
-              cmocka_unit_test(search_equals_exhaustion_again),
-              cmocka_unit_test(search_equals_exhaustion_once_more), cmocka_unit_test(no_schedule_beats_the_bound),
-              cmocka_unit_test(candidates_come_in_pieces_too),
+              cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
+              cmocka_unit_test(search_equals_exhaustion_again), cmocka_unit_test(search_equals_exhaustion_once_more),
+              cmocka_unit_test(no_schedule_beats_the_bound), cmocka_unit_test(candidates_come_in_pieces_too),
               cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
-              cmocka_unit_test(stale_and_unknown_are_refused),
-              cmocka_unit_test(whole_blocks_are_filled_in))
+              cmocka_unit_test(stale_and_unknown_are_refused), cmocka_unit_test(whole_blocks_are_filled_in))

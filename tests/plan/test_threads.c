@@ -16,7 +16,7 @@
  * core computes less. */
 struct machine {
     int cores, given, best;
-    int fails_at;        /* the attempt that fails; 0: none */
+    int fails_at; /* the attempt that fails; 0: none */
     const char *expected;
     char tried[128];
     int count, fastest;
@@ -86,8 +86,11 @@ static void cores_give_back(const cpu_set_t *before)
 /* Under a policy of few candidates: in so small a model no bound spares autohete's search anything. */
 static struct ah_threads_options options_of(const struct ah_partition *partition, const char *cache)
 {
-    return (struct ah_threads_options){.partition = partition, .device = "cpu", .plan = "auto",
-                                       .policy = "autohete-paper", .profile = {.cache = cache}};
+    return (struct ah_threads_options){.partition = partition,
+                                       .device = "cpu",
+                                       .plan = "auto",
+                                       .policy = "autohete-paper",
+                                       .profile = {.cache = cache}};
 }
 
 static void threads_free(struct ah_threads *threads)
@@ -149,7 +152,7 @@ static int profiles_forge(const char *folder, int threads, int host_threads)
         profile->costs = costs;
         bool favoured = profile->threads == threads && profile->host_threads == host_threads;
         for (int kind = 0; favoured && kind < AH_ITEM_COUNT; kind++)
-            for (int class = 0; class < AH_CLASS_COUNT; class++)
+            for (int class = 0; class < AH_CLASS_COUNT; class ++)
                 profile->costs.ns[kind][class] /= 2;
         entry_write(paths[i], profile);
         ah_profile_free(profile);

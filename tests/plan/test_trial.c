@@ -74,8 +74,14 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
     struct ah_profile *profile = a100(partition);
     struct ah_predictor predictor;
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
-    struct ah_plan plan = {.switches = {.layers = 26, .ranks = 1, .checkpoint = 26, .offload_params = 19,
-                                        .offload_optimizer = 25, .offload_activations = 23, .tiles = 1, .slots = 17,
+    struct ah_plan plan = {.switches = {.layers = 26,
+                                        .ranks = 1,
+                                        .checkpoint = 26,
+                                        .offload_params = 19,
+                                        .offload_optimizer = 25,
+                                        .offload_activations = 23,
+                                        .tiles = 1,
+                                        .slots = 17,
                                         .overtaking = 17}};
     plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
     int64_t quick, step, tried = -1;
@@ -104,9 +110,16 @@ static void a_trial_knows_every_switch(void **state)
     world.fixture.partition.compute = AH_BF16; /* else no block could be whole */
     struct ah_budget budget = {0};
     struct ah_trials trials = {.predictor = &world.predictor, .budget = &budget};
-    struct ah_plan plan = {.switches = {.layers = 6, .ranks = 1, .checkpoint = 1, .offload_params = 1,
-                                        .offload_optimizer = 4, .tiles = 1, .slots = 9, .refetch_ahead = 2,
-                                        .embedding_on_host = true, .head_on_host = true}};
+    struct ah_plan plan = {.switches = {.layers = 6,
+                                        .ranks = 1,
+                                        .checkpoint = 1,
+                                        .offload_params = 1,
+                                        .offload_optimizer = 4,
+                                        .tiles = 1,
+                                        .slots = 9,
+                                        .refetch_ahead = 2,
+                                        .embedding_on_host = true,
+                                        .head_on_host = true}};
     struct ah_plan others[17];
     for (size_t i = 0; i < AH_LENGTH(others); i++)
         others[i] = plan;
@@ -157,6 +170,5 @@ static void a_score_has_one_limit(void **state)
 }
 
 AH_TEST_SUITE("plan/trial", cmocka_unit_test(a_limit_changes_no_step_below_it),
-              cmocka_unit_test(the_first_step_is_not_longer),
-              cmocka_unit_test(what_is_fast_only_at_first_is_not_taken),
+              cmocka_unit_test(the_first_step_is_not_longer), cmocka_unit_test(what_is_fast_only_at_first_is_not_taken),
               cmocka_unit_test(a_trial_knows_every_switch), cmocka_unit_test(a_score_has_one_limit))

@@ -76,7 +76,7 @@ static inline void world_of_pieces(struct world *world, uint64_t seed)
     enum { LAYERS = 7, WHOLE_NS = 60000 };
     world_init(world, seed, LAYERS, "autohete");
     struct ah_costs *costs = &world->predictor.costs;
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         costs->ns[AH_ITEM_PREFETCH][class] = costs->ns[AH_ITEM_REFETCH][class] = WHOLE_NS;
         costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_UPDATE_HOST][class] = WHOLE_NS;
         costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_BACKWARD][class] = WHOLE_NS / 4;

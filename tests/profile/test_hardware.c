@@ -346,8 +346,8 @@ static void an_estimate_is_not_faster_than_trainings_were(void **state)
     assert_near(block_ms(pytorch, AH_ITEM_UPDATE_HOST), 453.065 / 1.82, 0.001);
     /* PyTorch's checkpoints run all of forward again, ours what backward needs. */
     assert_int_equal(pytorch->costs.recompute_ns[AH_CLASS_BLOCK], pytorch->costs.ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK]);
-    assert_near(ours->recompute_flops[AH_CLASS_BLOCK] / (double)ours->costs.recompute_ns[AH_CLASS_BLOCK],
-                most[0] / 1e9, 1e-6);
+    assert_near(ours->recompute_flops[AH_CLASS_BLOCK] / (double)ours->costs.recompute_ns[AH_CLASS_BLOCK], most[0] / 1e9,
+                1e-6);
     ah_profile_free(pytorch);
     ah_profile_free(ours);
     struct ah_hardware *v100 = machine("v100-32g"); /* nobody has published what its training reaches */

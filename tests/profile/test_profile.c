@@ -35,8 +35,8 @@ static struct ah_partition *tiny_partition(void)
 static void profile_fill(struct ah_profile *profile)
 {
     int64_t next = 1000;
-    *profile = (struct ah_profile){.device = "a machine \"by hand\"", .ranks = 4, .threads = 3, .host_threads = 2,
-                                   .link_bytes_per_s = 4000000000};
+    *profile = (struct ah_profile){
+        .device = "a machine \"by hand\"", .ranks = 4, .threads = 3, .host_threads = 2, .link_bytes_per_s = 4000000000};
     profile->costs.layers = 12;
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         for (int j = 0; j < AH_CLASS_COUNT; j++)
@@ -261,7 +261,7 @@ static void other_host_threads_alone_are_timed(void **state)
     struct ah_dev *dev;
     profile_fill(&like);
     like.ranks = 1;
-    for (int class = 0; class < AH_CLASS_COUNT; class++)
+    for (int class = 0; class < AH_CLASS_COUNT; class ++)
         like.costs.ns[AH_ITEM_UPDATE_HOST][class] = like.costs.ns[AH_ITEM_UPDATE_AHEAD][class] = hour_ns;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         like.costs.lanes.slowdown[lane][AH_LANE_HOST] = like.costs.lanes.slowdown[AH_LANE_HOST][lane] = beyond;
@@ -270,7 +270,7 @@ static void other_host_threads_alone_are_timed(void **state)
     assert_int_equal(profile->host_threads, 2);
     assert_true(profile->device_signature != like.device_signature);
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
-        for (int class = 0; class < AH_CLASS_COUNT; class++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
             if (kind == AH_ITEM_UPDATE_HOST || kind == AH_ITEM_UPDATE_AHEAD)
                 assert_in_range(profile->costs.ns[kind][class], 1, hour_ns - 1);
             else
@@ -370,7 +370,7 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
 AH_TEST_SUITE("profile/profile", cmocka_unit_test(a_file_brings_everything_back), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(slowdown_below_one_is_refused), cmocka_unit_test(a_hand_written_file_may_be_short),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(measures_a_tiny_model),
-              cmocka_unit_test(prints_a_table),
-              cmocka_unit_test(other_host_threads_alone_are_timed), cmocka_unit_test(needs_the_device_for_itself),
+              cmocka_unit_test(prints_a_table), cmocka_unit_test(other_host_threads_alone_are_timed),
+              cmocka_unit_test(needs_the_device_for_itself),
               cmocka_unit_test(a_failed_measurement_leaves_nothing_behind),
               cmocka_unit_test(a_model_beyond_the_machine_is_not_timed))

@@ -35,15 +35,19 @@ static void ranks_measure_together(void **state)
     (void)state;
     int disturbed = 0; /* pairs with the comm lane: a measured figure is hardly ever exactly that of no disturbance */
     for (int dtype = 0; dtype < 2; dtype++) {
-        struct joint joint = {.config = tiny_tied, .dtype = dtype ? AH_BF16 : AH_F32, .ranks = RANKS,
-                              .micro_batches = 1, .batch = 1, .options = {.threads = 1, .link_bytes_per_s = 50000000}};
+        struct joint joint = {.config = tiny_tied,
+                              .dtype = dtype ? AH_BF16 : AH_F32,
+                              .ranks = RANKS,
+                              .micro_batches = 1,
+                              .batch = 1,
+                              .options = {.threads = 1, .link_bytes_per_s = 50000000}};
         all.joint = &joint;
         joint_config(tiny_tied);
         threads_run(RANKS, profile_one, &all);
         for (int rank = 0; rank < RANKS; rank++) {
             const struct ah_profile *profile = &all.profile[rank];
             assert_int_equal(profile->ranks, RANKS);
-            for (int class = 0; class < AH_CLASS_COUNT; class++) {
+            for (int class = 0; class < AH_CLASS_COUNT; class ++) {
                 assert_true(profile->costs.ns[AH_ITEM_GATHER][class] > 0);
                 assert_true(profile->costs.ns[AH_ITEM_REDUCE][class] > 0);
             }
@@ -113,7 +117,11 @@ static void profile_crowded(int rank, void *context)
 static void slow_collectives_are_few(void **state)
 {
     (void)state;
-    struct joint joint = {.config = tiny_tied, .dtype = AH_F32, .ranks = RANKS, .micro_batches = 1, .batch = 1,
+    struct joint joint = {.config = tiny_tied,
+                          .dtype = AH_F32,
+                          .ranks = RANKS,
+                          .micro_batches = 1,
+                          .batch = 1,
                           .options = {.threads = 1}};
     struct crowd crowd = {.joint = &joint};
     joint_config(tiny_tied);
@@ -161,9 +169,9 @@ static void one_ranks_failure_ends_all(void **state)
 {
     (void)state;
     for (int in_use = 0; in_use < 2; in_use++) {
-        struct failing failing = {.in_use = in_use,
-                                  .joint = {.config = tiny_tied, .ranks = RANKS, .micro_batches = 1, .batch = 1,
-                                            .options = {.threads = 1}}};
+        struct failing failing = {
+            .in_use = in_use,
+            .joint = {.config = tiny_tied, .ranks = RANKS, .micro_batches = 1, .batch = 1, .options = {.threads = 1}}};
         joint_config(tiny_tied);
         threads_run(RANKS, fail_one, &failing);
     }

@@ -14,8 +14,8 @@ static void check_gaps(const struct ah_run *run, const struct ah_partition *part
         bool last = p + 1 == group->first_param + group->param_count;
         int64_t end = last ? group->count : partition->params[p + 1].offset;
         for (int which = 0; which < 3; which++) {
-            const char *state = ah__run_states(run, param->group) +
-                                which * ah__run_layout(run)->groups[param->group].state_bytes;
+            const char *state =
+                ah__run_states(run, param->group) + which * ah__run_layout(run)->groups[param->group].state_bytes;
             for (int64_t i = param->offset + ah__shape_count(&param->shape); i < end; i++)
                 assert_true(((const float *)(const void *)state)[i] == 0);
         }

@@ -82,8 +82,8 @@ void joint_config(const char *config)
 void joint_partition(struct rank_run *self)
 {
     const struct joint *joint = self->joint;
-    struct ah_step_options step = {.clips = joint->clip > 0, .micro_batches = joint->micro_batches,
-                                   .ranks = joint->ranks};
+    struct ah_step_options step = {
+        .clips = joint->clip > 0, .micro_batches = joint->micro_batches, .ranks = joint->ranks};
     self->tiny = (struct tiny){.clip = joint->clip};
     assert_ok(ah_model_load(&self->tiny.model, config_path));
     assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model, joint->batch, 17, joint->dtype));
@@ -94,8 +94,8 @@ static void train_one(int rank, void *context)
 {
     struct rank_run *self = &((struct team_run *)context)->rank[rank];
     const struct joint *joint = self->joint = ((struct team_run *)context)->joint;
-    struct ah_run_hooks hooks = {.batch = joint_batch, .adam = tiny_adam, .clip = joint->clip, .result = joint_result,
-                                 .context = self};
+    struct ah_run_hooks hooks = {
+        .batch = joint_batch, .adam = tiny_adam, .clip = joint->clip, .result = joint_result, .context = self};
     struct ah_plan plan = joint->plan;
     struct ah_dev_options options = joint->options;
     struct ah_dev *dev;
@@ -143,9 +143,9 @@ void joint_free(struct team_run *team)
 
 struct ah_plan joint_resident(int ranks)
 {
-    return (struct ah_plan){.switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 4, .refetch_ahead = 1,
-                                         .ranks = ranks, .tiles = 1},
-                            .policy = "resident"};
+    return (struct ah_plan){
+        .switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 4, .refetch_ahead = 1, .ranks = ranks, .tiles = 1},
+        .policy = "resident"};
 }
 
 const struct ah_partition *joint_partition_of(struct rank_run *scratch, const struct joint *joint)
@@ -208,8 +208,8 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
             for (int p = 0; p <= o; p++) {
                 if (index++ % of != 0)
                     continue;
-                joint.plan = (struct ah_plan){.switches = {.layers = TINY_LAYERS, .checkpoint = c,
-                                                           .offload_params = p, .offload_optimizer = o}};
+                joint.plan = (struct ah_plan){
+                    .switches = {.layers = TINY_LAYERS, .checkpoint = c, .offload_params = p, .offload_optimizer = o}};
                 snprintf(joint.plan.policy, sizeof joint.plan.policy, "%s", policy);
                 draw_rest(&joint, partition);
                 joint_same(&expected, &joint);

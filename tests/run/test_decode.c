@@ -35,7 +35,10 @@ static void decoding_init(struct decoding *d, const struct family_golden *g, int
     struct ah_sched_config config;
     int64_t bytes;
     partitions_make(d, g->config, seq, g->seq);
-    struct ah_plan plan = {.switches = {.layers = d->partition->layers, .ranks = 1, .tiles = 1, .refetch_ahead = 1,
+    struct ah_plan plan = {.switches = {.layers = d->partition->layers,
+                                        .ranks = 1,
+                                        .tiles = 1,
+                                        .refetch_ahead = 1,
                                         .checkpoint = d->partition->layers},
                            .policy = "resident"};
     ah__sched_config_of(&config, &plan.switches, d->partition, ah__policy_find(plan.policy));

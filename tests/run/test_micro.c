@@ -45,9 +45,9 @@ static int take_result(const struct ah_run_result *result, void *context)
 /* The first moment after one step is a tenth of the gradient. */
 static void run_step(struct sums *sums, struct tiny *tiny, enum ignored ignored)
 {
-    const struct ah_plan plan = {.switches = {.layers = tiny->partition->layers, .slots = TINY_LAYERS,
-                                              .refetch_ahead = 1},
-                                 .policy = "resident"};
+    const struct ah_plan plan = {
+        .switches = {.layers = tiny->partition->layers, .slots = TINY_LAYERS, .refetch_ahead = 1},
+        .policy = "resident"};
     struct one_step step = {tiny, ignored, sums};
     struct ah_run_hooks hooks = {.batch = give_batch, .adam = tiny_adam, .result = take_result, .context = &step};
     struct ah_dev_options options = {.threads = 1};
@@ -168,7 +168,7 @@ static void one_micro_batch_changes_nothing(void **state)
     tiny_init_micro(&without, tiny_tied, 0, 2, 0);
     tiny_init_micro(&with, tiny_tied, 0, 2, 1);
     assert_true(with.partition->signature == without.partition->signature);
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         assert_int_equal(with.partition->code[class].program[AH_PROGRAM_FORWARD_ADD].count, 0);
         assert_int_equal(with.partition->code[class].program[AH_PROGRAM_BACKWARD_ADD].count, 0);
     }

@@ -12,15 +12,15 @@ static void two_ranks_equal_resident(void **state)
 {
     (void)state;
     joint_every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 2, .clip = CLIP},
-               "autohete", 1);
+                     "autohete", 1);
 }
 
 /* Parts that do not divide a group: the last rank has less than the others. */
 static void three_ranks_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1},
-                     "autohete-fifo", 2);
+    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1}, "autohete-fifo",
+                     2);
 }
 
 /* Embedding and head in one place, in both dtypes, with an update that waits for the norm or not. */
@@ -29,23 +29,29 @@ static void ranks_of_an_untied_model_equal_resident(void **state)
     (void)state;
     joint_every_plan((struct joint){.config = tiny_untied, .ranks = 2, .micro_batches = 2, .batch = 1, .clip = CLIP},
                      "autohete", 2);
-    joint_every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 1,
-                                    .batch = 1}, "autohete", 2);
+    joint_every_plan(
+        (struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 1, .batch = 1}, "autohete",
+        2);
 }
 
 static void four_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_tied, .dtype = AH_BF16, .ranks = 4, .micro_batches = 1, .batch = 1,
-                              .clip = CLIP},
-               "autohete", 3);
+    joint_every_plan(
+        (struct joint){.config = tiny_tied, .dtype = AH_BF16, .ranks = 4, .micro_batches = 1, .batch = 1, .clip = CLIP},
+        "autohete", 3);
 }
 
 static void published_systems_equal_resident(void **state)
 {
     (void)state;
-    struct joint joint = {.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 2, .clip = CLIP,
-                          .options = {.threads = 1, .host_threads = 1}, .steps = TINY_STEPS};
+    struct joint joint = {.config = tiny_tied,
+                          .ranks = 2,
+                          .micro_batches = 1,
+                          .batch = 2,
+                          .clip = CLIP,
+                          .options = {.threads = 1, .host_threads = 1},
+                          .steps = TINY_STEPS};
     struct team_run expected;
     struct rank_run scratch = {.joint = &joint};
     struct ah_switches at;
@@ -53,8 +59,8 @@ static void published_systems_equal_resident(void **state)
     joint_train(&expected, &joint);
     const struct ah_partition *partition = joint_partition_of(&scratch, &joint);
     for (int i = 0; ah__policies[i]; i++)
-        for (int index = 0;
-             ah__policies[i]->keeps_semantics && ah__policies[i]->placement(&at, TINY_LAYERS, index); index++) {
+        for (int index = 0; ah__policies[i]->keeps_semantics && ah__policies[i]->placement(&at, TINY_LAYERS, index);
+             index++) {
             struct ah_sched_config config;
             at.layers = TINY_LAYERS;
             at.ranks = 2;
@@ -74,8 +80,14 @@ static void published_systems_equal_resident(void **state)
 /* The same sequences on one rank: losses, norms and states to rounding. */
 static void ranks_equal_one(int ranks, double clip)
 {
-    struct joint one = {.config = tiny_tied, .ranks = 1, .micro_batches = 1, .batch = 4, .clip = clip,
-                        .plan = joint_resident(1), .options = {.threads = 1}, .steps = 3};
+    struct joint one = {.config = tiny_tied,
+                        .ranks = 1,
+                        .micro_batches = 1,
+                        .batch = 4,
+                        .clip = clip,
+                        .plan = joint_resident(1),
+                        .options = {.threads = 1},
+                        .steps = 3};
     struct joint many = one;
     struct team_run first, second;
     many.ranks = ranks;
@@ -141,8 +153,8 @@ static void stop_one(int rank, void *context)
 {
     struct stop_run *self = &((struct stop_run *)context)[rank];
     static const struct joint joint = {.config = tiny_tied, .ranks = 3, .micro_batches = 1, .batch = 1};
-    struct ah_run_hooks hooks = {.batch = stop_batch, .adam = tiny_adam, .result = stop_result, .says = stop_says,
-                                 .context = self};
+    struct ah_run_hooks hooks = {
+        .batch = stop_batch, .adam = tiny_adam, .result = stop_result, .says = stop_says, .context = self};
     struct ah_plan plan = joint_resident(3);
     struct ah_dev_options options = {.threads = 1, .jitter_seed = 50 + (uint64_t)rank};
     struct ah_dev *dev;
@@ -195,13 +207,11 @@ static void another_number_of_ranks_is_refused(void **state)
 {
     (void)state;
     joint_config(tiny_tied);
-    threads_run(2, refused_one,
-                &(struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1});
+    threads_run(2, refused_one, &(struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1});
 }
 
 AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_unit_test(three_ranks_equal_resident),
               cmocka_unit_test(four_ranks_in_bf16_equal_resident),
               cmocka_unit_test(ranks_of_an_untied_model_equal_resident),
-              cmocka_unit_test(published_systems_equal_resident),
-              cmocka_unit_test(what_one_rank_gives), cmocka_unit_test(all_stop_after_the_same_step),
-              cmocka_unit_test(another_number_of_ranks_is_refused))
+              cmocka_unit_test(published_systems_equal_resident), cmocka_unit_test(what_one_rank_gives),
+              cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(another_number_of_ranks_is_refused))

@@ -19,7 +19,7 @@ static const char tiny_untied[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 67
                                   "\"n_layer\": 4, \"n_head\": 3, \"tie_word_embeddings\": false}";
 
 struct tiny {
-    double clip; /* limit of the gradient norm, 0: none */
+    double clip;            /* limit of the gradient norm, 0: none */
     struct ah_model *model; /* null: the graph was recorded by hand */
     struct ah_graph *graph;
     struct ah_partition *partition;

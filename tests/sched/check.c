@@ -260,8 +260,7 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after_span(fetch, update_of(c, k - 1 - delay, g, t), "fetch after the last update");
         if (k > 0 && delay) {
             after_span(update_of(c, k - 1, g, t), fetch, "update after the copy that must lack it");
-            after_span(offload, update_of(c, k - 1, g, t),
-                       "gradient after the one in its place was used");
+            after_span(offload, update_of(c, k - 1, g, t), "gradient after the one in its place was used");
             bool made_by_loss = g == head || (g == 0 && c->config->shared_embedding);
             after_span(made_by_loss ? get(c, k, head, AH_ITEM_FORWARD) : backward,
                        get_tile(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
@@ -444,8 +443,8 @@ static void check_slots(const struct checker *c)
         for (int g = 1; g <= c->config->switches.layers; g++) {
             const struct ah_span *backward = get(c, k, g, AH_ITEM_BACKWARD), *fetch = first_fetch(c, k, g);
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
-            hold_add(holds, &count, backward, waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE)
-                                                                          : gradient_end(c, k, g),
+            hold_add(holds, &count, backward,
+                     waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE) : gradient_end(c, k, g),
                      backward->item.grad_slot);
             if (refetch) {
                 hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);

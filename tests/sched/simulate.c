@@ -46,9 +46,8 @@ void drive_ok(const struct ah_drive *drive, const struct ah_sched_config *config
     if (ah__drive(drive) != AH_OK)
         fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, a %d, tiles %d, ranks %d, "
                  "whole %d, ends %d%d%d, casts %d, clips %d",
-                 ah_error(),
-                 config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer, s->slots,
-                 s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, s->whole,
+                 ah_error(), config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer,
+                 s->slots, s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, s->whole,
                  s->embedding_on_host, s->head_on_host, s->share_ends, config->casts, config->clips);
 }
 

@@ -92,8 +92,11 @@ static struct looks look_at_pieces(bool finishing, int rounds)
     enum { LAYERS = 9 };
     struct looks looks = {0};
     for (int round = 0; round < rounds; round++) {
-        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(2, 8),
-                                                      .offload_optimizer = LAYERS, .offload_params = draw(0, LAYERS),
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .ranks = 1,
+                                                      .tiles = draw(2, 8),
+                                                      .offload_optimizer = LAYERS,
+                                                      .offload_params = draw(0, LAYERS),
                                                       .refetch_ahead = 1},
                                          .policy = &ah__policy_autohete};
         struct ah_costs costs;
@@ -151,8 +154,11 @@ static void a_drawn_order_is_one_of_many(void **state)
     int others = 0;
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
-        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 3,
-                                                      .offload_optimizer = LAYERS, .streamed = draw(0, LAYERS),
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .ranks = 1,
+                                                      .tiles = 3,
+                                                      .offload_optimizer = LAYERS,
+                                                      .streamed = draw(0, LAYERS),
                                                       .refetch_ahead = 1},
                                          .policy = &ah__policy_autohete};
         random_costs(&costs, LAYERS);
@@ -235,14 +241,18 @@ static void a_fetch_takes_the_slot_that_is_left_first(void **state)
     struct ah_policy queues = ah__policy_autohete;
     queues.waits_off_lane = false;
     for (int off_lane = 0; off_lane < 2; off_lane++) {
-        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 2, .slots = 3,
-                                                      .offload_optimizer = LAYERS, .offload_params = LAYERS,
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .ranks = 1,
+                                                      .tiles = 2,
+                                                      .slots = 3,
+                                                      .offload_optimizer = LAYERS,
+                                                      .offload_params = LAYERS,
                                                       .refetch_ahead = LAYERS},
                                          .policy = off_lane ? &ah__policy_autohete : &queues};
         struct ah_costs costs = {.layers = LAYERS};
         struct ah_timeline *timeline;
         for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
-            for (int class = 0; class < AH_CLASS_COUNT; class++)
+            for (int class = 0; class < AH_CLASS_COUNT; class ++)
                 costs.ns[kind][class] = kind == AH_ITEM_BACKWARD ? BACKWARD_NS : LINK_NS;
         for (int a = 0; a < AH_LANE_COUNT; a++)
             for (int b = 0; b < AH_LANE_COUNT; b++)
@@ -263,7 +273,7 @@ static void a_fetch_takes_the_slot_that_is_left_first(void **state)
 static void slow_down(struct ah_costs *costs, enum ah_item_kind slow)
 {
     enum { TIMES = 100, BACKWARD_NS = 100 };
-    for (int class = 0; class < AH_CLASS_COUNT; class++) {
+    for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_RESULT][class] = 1;
         costs->ns[AH_ITEM_UPDATE_HOST][class] = 1;
         costs->ns[AH_ITEM_BACKWARD][class] = BACKWARD_NS;
@@ -285,8 +295,11 @@ static void a_drawn_order_is_of_four_kinds(void **state)
     struct differences differences = {0};
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
-        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = draw(1, 4),
-                                                      .offload_optimizer = LAYERS, .refetch_ahead = 1},
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .ranks = 1,
+                                                      .tiles = draw(1, 4),
+                                                      .offload_optimizer = LAYERS,
+                                                      .refetch_ahead = 1},
                                          .policy = &ah__policy_autohete};
         struct looks own = {.items = own_items, .most_items = ITEMS};
         random_costs(&costs, LAYERS);
@@ -314,9 +327,9 @@ static void pieces_linger_where_they_are_drawn(void **state)
     int lingered[2] = {0};
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
-        struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 4,
-                                                      .offload_optimizer = LAYERS, .refetch_ahead = 1},
-                                         .policy = &ah__policy_autohete};
+        struct ah_sched_config config = {
+            .switches = {.layers = LAYERS, .ranks = 1, .tiles = 4, .offload_optimizer = LAYERS, .refetch_ahead = 1},
+            .policy = &ah__policy_autohete};
         random_costs(&costs, LAYERS);
         config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config);
         for (int few = 0; few < 2; few++) {
@@ -336,6 +349,5 @@ static void pieces_linger_where_they_are_drawn(void **state)
 AH_TEST_SUITE("sched/order", cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
               cmocka_unit_test(a_fetch_takes_the_slot_that_is_left_first),
-              cmocka_unit_test(a_drawn_order_is_one_of_many),
-              cmocka_unit_test(a_drawn_order_is_of_four_kinds),
+              cmocka_unit_test(a_drawn_order_is_one_of_many), cmocka_unit_test(a_drawn_order_is_of_four_kinds),
               cmocka_unit_test(pieces_linger_where_they_are_drawn))

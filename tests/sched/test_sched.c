@@ -111,8 +111,13 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
 {
     (void)state;
     enum { LAYERS = 6, ITERATIONS = 4, ROUNDS = 40 };
-    struct ah_sched_config config = {.switches = {.layers = LAYERS, .ranks = 1, .tiles = 2, .offload_optimizer = LAYERS,
-                                                  .slots = 3 * LAYERS, .overtaking = 3 * LAYERS, .refetch_ahead = 1,
+    struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                  .ranks = 1,
+                                                  .tiles = 2,
+                                                  .offload_optimizer = LAYERS,
+                                                  .slots = 3 * LAYERS,
+                                                  .overtaking = 3 * LAYERS,
+                                                  .refetch_ahead = 1,
                                                   .spares = LAYERS},
                                      .clips = true,
                                      .policy = &ah__policy_autohete};

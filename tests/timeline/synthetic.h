@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "timeline/timeline.h"
 #include "test.h"
+#include "timeline/timeline.h"
 
 enum { SYNTHETIC_MAX = 66, SYNTHETIC_MIB = 1048576 };
 
@@ -90,8 +90,9 @@ static void synthetic_updates(struct synthetic *s, int64_t k, int64_t offloaded_
         int best = -1;
         for (int g = 0; g <= s->layers + 1; g++) {
             bool early = best >= 0 && offloaded_ns[g] <= s->free_ns[AH_LANE_HOST] && g < best;
-            if (g != 1 && offloaded_ns[g] && (best < 0 || early || (offloaded_ns[best] > s->free_ns[AH_LANE_HOST] &&
-                                                                    offloaded_ns[g] < offloaded_ns[best])))
+            if (g != 1 && offloaded_ns[g] &&
+                (best < 0 || early ||
+                 (offloaded_ns[best] > s->free_ns[AH_LANE_HOST] && offloaded_ns[g] < offloaded_ns[best])))
                 best = g;
         }
         struct ah_item item = {.kind = AH_ITEM_UPDATE_HOST, .partition = best, .iteration = k};

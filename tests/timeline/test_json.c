@@ -101,7 +101,9 @@ static void times_keep_their_nanoseconds(void **state)
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 2, 1, 1));
     struct ah_span span = {.item = {.kind = AH_ITEM_BACKWARD, .partition = 2, .iteration = 5, .recompute = true},
-                           .lane = AH_LANE_COMPUTE, .start_ns = 1234567, .end_ns = 2000006};
+                           .lane = AH_LANE_COMPUTE,
+                           .start_ns = 1234567,
+                           .end_ns = 2000006};
     ah__timeline_span(timeline, &span);
     cJSON *tree = trace(timeline);
     const cJSON *slice = slice_at(cJSON_GetObjectItem(tree, "traceEvents"), 0, 1234.567, true), *args;
@@ -168,15 +170,16 @@ static void a_cause_has_one_arrow_of_a_kind(void **state)
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < 3; i++) {
-        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i}, .lane = AH_LANE_COMPUTE,
-                               .start_ns = i * 10, .end_ns = i * 10 + 10};
+        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1, .iteration = i},
+                               .lane = AH_LANE_COMPUTE,
+                               .start_ns = i * 10,
+                               .end_ns = i * 10 + 10};
         ah__timeline_span(timeline, &span);
     }
     cJSON *tree = trace(timeline);
     const cJSON *event;
     int tails = 0;
-    cJSON_ArrayForEach(event, cJSON_GetObjectItem(tree, "traceEvents"))
-        tails += strcmp(string(event, "ph"), "s") == 0;
+    cJSON_ArrayForEach(event, cJSON_GetObjectItem(tree, "traceEvents")) tails += strcmp(string(event, "ph"), "s") == 0;
     assert_int_equal(tails, 1);
     cJSON_Delete(tree);
     ah_timeline_free(timeline);
@@ -188,8 +191,10 @@ static struct ah_timeline *of_kinds(const enum ah_item_kind *kinds, int count)
     struct ah_timeline *timeline;
     assert_ok(ah__timeline_new(&timeline, 1, 1, 3));
     for (int i = 0; i < count; i++) {
-        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1}, .lane = ah__item_lanes[kinds[i]],
-                               .start_ns = i * 10, .end_ns = i * 10 + 10};
+        struct ah_span span = {.item = {.kind = kinds[i], .partition = 1},
+                               .lane = ah__item_lanes[kinds[i]],
+                               .start_ns = i * 10,
+                               .end_ns = i * 10 + 10};
         ah__timeline_span(timeline, &span);
     }
     return timeline;
@@ -249,15 +254,14 @@ static void expect_arrows(const enum ah_item_kind *kinds, int count, const char 
 static void arrows_pass_through_every_hand(void **state)
 {
     (void)state;
-    static const enum ah_item_kind ranks[] = {AH_ITEM_BACKWARD,    AH_ITEM_REDUCE,   AH_ITEM_OFFLOAD,
-                                              AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, AH_ITEM_GATHER,
-                                              AH_ITEM_FORWARD,     AH_ITEM_REFETCH,  AH_ITEM_GATHER,
-                                              AH_ITEM_BACKWARD};
+    static const enum ah_item_kind ranks[] = {AH_ITEM_BACKWARD, AH_ITEM_REDUCE,  AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST,
+                                              AH_ITEM_PREFETCH, AH_ITEM_GATHER,  AH_ITEM_FORWARD, AH_ITEM_REFETCH,
+                                              AH_ITEM_GATHER,   AH_ITEM_BACKWARD};
     expect_arrows(ranks, AH_LENGTH(ranks),
                   "backward>reduce-scatter, reduce-scatter>offload, offload>host update, host update>prefetch, "
                   "prefetch>all-gather, all-gather>forward, forward>refetch, refetch>all-gather, all-gather>backward");
-    static const enum ah_item_kind on_device[] = {AH_ITEM_BACKWARD, AH_ITEM_REDUCE, AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST,
-                                                  AH_ITEM_GATHER,   AH_ITEM_FORWARD};
+    static const enum ah_item_kind on_device[] = {AH_ITEM_BACKWARD, AH_ITEM_REDUCE, AH_ITEM_UPDATE_DEVICE,
+                                                  AH_ITEM_CAST,     AH_ITEM_GATHER, AH_ITEM_FORWARD};
     expect_arrows(on_device, AH_LENGTH(on_device),
                   "backward>reduce-scatter, reduce-scatter>update, update>cast, cast>all-gather, all-gather>forward");
     static const enum ah_item_kind kept[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, AH_ITEM_PREFETCH};
@@ -285,7 +289,7 @@ static void failing_allocations(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows),
-              cmocka_unit_test(times_keep_their_nanoseconds), cmocka_unit_test(arrows_join_cause_and_effect),
-              cmocka_unit_test(a_cause_has_one_arrow_of_a_kind), cmocka_unit_test(every_kind_has_a_name),
-              cmocka_unit_test(arrows_pass_through_every_hand), cmocka_unit_test(failing_allocations))
+AH_TEST_SUITE("timeline/json", cmocka_unit_test(slices_and_rows), cmocka_unit_test(times_keep_their_nanoseconds),
+              cmocka_unit_test(arrows_join_cause_and_effect), cmocka_unit_test(a_cause_has_one_arrow_of_a_kind),
+              cmocka_unit_test(every_kind_has_a_name), cmocka_unit_test(arrows_pass_through_every_hand),
+              cmocka_unit_test(failing_allocations))

@@ -77,7 +77,8 @@ static void others_are_refused(void **state)
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 99}", "tid"},
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 0, \"ts\": 1, \"dur\": -1}", "dur"},
         {"{\"ph\": \"X\", \"pid\": 2, \"cat\": \"forward\", \"tid\": 0, \"ts\": 1, \"dur\": 1, "
-         "\"args\": {\"iteration\": 0, \"partition\": 3}}", "partition"},
+         "\"args\": {\"iteration\": 0, \"partition\": 3}}",
+         "partition"},
         {"{\"ph\": \"C\", \"pid\": 2, \"ts\": 1, \"args\": {\"bytes\": -1}}", "bytes"},
     };
     struct ah_timeline *predicted = NULL, *measured = NULL;

@@ -12,8 +12,14 @@ static void table(void **state)
     assert_non_null(to);
     assert_ok(ah_timeline_print(timeline, to));
     fclose(to);
-    static const char *const words[] = {"predicted timeline: gpt2 <3 blocks>", "step time 18.300 ms; iterations 2 to 3",
-                                        "compute", "h2d", "d2h", "host", "longest gap", "of 54.0 MiB"};
+    static const char *const words[] = {"predicted timeline: gpt2 <3 blocks>",
+                                        "step time 18.300 ms; iterations 2 to 3",
+                                        "compute",
+                                        "h2d",
+                                        "d2h",
+                                        "host",
+                                        "longest gap",
+                                        "of 54.0 MiB"};
     for (size_t i = 0; i < AH_LENGTH(words); i++)
         if (!strstr(text, words[i]))
             fail_msg("no '%s' in:\n%s", words[i], text);

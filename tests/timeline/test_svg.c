@@ -74,8 +74,8 @@ static void complete_for_few_and_many_blocks(void **state)
         assert_inside();
         assert_true(strstr(svg, "Predicted by the simulator") < strstr(svg, "Measured on the device"));
         assert_non_null(strstr(svg, "Predicted by the simulator"));
-        assert_non_null(strstr(svg, "&lt;"));                 /* the title, escaped */
-        assert_int_equal(count(">iteration "), 4);            /* two in each panel */
+        assert_non_null(strstr(svg, "&lt;"));      /* the title, escaped */
+        assert_int_equal(count(">iteration "), 4); /* two in each panel */
         assert_int_equal(count("class=\"boundary\""), 2 * 3);
         assert_int_equal(count("class=\"budget\""), 2);
         /* each block's forward in both iterations of the predicted panel, and as many more in the measured one */

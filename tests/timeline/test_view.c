@@ -1,11 +1,11 @@
 /* Which iterations are shown, and the sums over them. */
-#include "timeline/view.h"
 #include "test.h"
+#include "timeline/view.h"
 
 static void span(struct ah_timeline *timeline, enum ah_item_kind kind, int64_t iteration, int64_t start, int64_t end)
 {
-    struct ah_span span = {.item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start,
-                           .end_ns = end};
+    struct ah_span span = {
+        .item = {.kind = kind, .iteration = iteration}, .lane = AH_LANE_COMPUTE, .start_ns = start, .end_ns = end};
     if (kind == AH_ITEM_UPDATE_HOST)
         span.lane = AH_LANE_HOST;
     ah__timeline_span(timeline, &span);

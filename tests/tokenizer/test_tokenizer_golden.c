@@ -5,9 +5,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "test.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_strings.h"
-#include "test.h"
 
 static uint32_t crc_add(uint32_t value, const void *data, size_t length)
 {

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "tokenizer/tokenizer.h"
 #include "test.h"
+#include "tokenizer/tokenizer.h"
 
 enum { PARTS = 6, PATH_SIZE = 512 };
 
@@ -385,8 +385,10 @@ static const struct {
     {"post_processor", "{\"type\": \"BertProcessing\"}", "key 'post_processor.type': found 'BertProcessing'"},
     {"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [], \"pair\": [], \"special_tokens\": {}}",
      "key 'post_processor.single': found no Sequence A"},
-    {"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": {\"id\": \"B\"}}],"
-                       " \"pair\": [], \"special_tokens\": {}}", "found 'B', expected 'A' once"},
+    {"post_processor",
+     "{\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": {\"id\": \"B\"}}],"
+     " \"pair\": [], \"special_tokens\": {}}",
+     "found 'B', expected 'A' once"},
     {"decoder", "{\"type\": \"WordPiece\"}", "key 'decoder.type': found 'WordPiece'"},
     {"decoder", "{\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Fuse\"}, {\"type\": \"ByteFallback\"}]}",
      "key 'decoder.decoders[1]': found it at this place"},

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "tokenizer/utf8.h"
 #include "test.h"
+#include "tokenizer/utf8.h"
 
 enum { LONG_EVERY = 250, LONG_PARTS = 300 };
 
@@ -119,7 +119,9 @@ static void part_add(struct ah_buf *to, struct draws *draws, const struct test_s
 {
     size_t kind = below(draws, 10), count = 0;
     switch (kind) {
-    case 4: codes_add(to, draws, strings, false); break;
+    case 4:
+        codes_add(to, draws, strings, false);
+        break;
     case 5:
         count = 1 + below(draws, 4);
         for (size_t i = 0; i < count; i++)
@@ -130,14 +132,19 @@ static void part_add(struct ah_buf *to, struct draws *draws, const struct test_s
         for (size_t i = 0; i < count; i++)
             code_add(to, '0' + (uint32_t)below(draws, 10));
         break;
-    case 7: text_add(to, draws, strings->fragments, strings->fragment_count); break;
-    case 8: codes_add(to, draws, strings, true); break;
+    case 7:
+        text_add(to, draws, strings->fragments, strings->fragment_count);
+        break;
+    case 8:
+        codes_add(to, draws, strings, true);
+        break;
     case 9:
         count = 1 + below(draws, 12);
         for (size_t i = 0; i < count; i++)
             code_add(to, 0x21 + (uint32_t)below(draws, 94));
         break;
-    default: corpus_add(to, draws, strings);
+    default:
+        corpus_add(to, draws, strings);
     }
 }
 

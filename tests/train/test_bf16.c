@@ -39,8 +39,8 @@ static void resumes_from_the_masters(void **state)
     static const struct {
         const char *name, *saved;
         int64_t micro_batch;
-    } cases[] = {{"rounded", "bf16", AH_MICRO_BATCH_WHOLE}, {"whole", "fp32", AH_MICRO_BATCH_WHOLE},
-                 {"micro", "bf16", 1}};
+    } cases[] = {
+        {"rounded", "bf16", AH_MICRO_BATCH_WHOLE}, {"whole", "fp32", AH_MICRO_BATCH_WHOLE}, {"micro", "bf16", 1}};
     struct place place;
     struct ah_train_result result;
     char whole[PATH_SIZE], parts[PATH_SIZE];
@@ -166,6 +166,5 @@ static void delayed_updates_are_refused(void **state)
     assert_fails(ah_train(&result, &options), AH_EINPUT, "policy: found zero-offload-dpu, expected a synchronous one");
 }
 
-AH_TEST_SUITE("train/bf16", cmocka_unit_test(delayed_updates_are_refused),
-              cmocka_unit_test(resumes_from_the_masters), cmocka_unit_test(saves_rounded_or_whole),
-              cmocka_unit_test(what_changes_bits_is_kept_or_told))
+AH_TEST_SUITE("train/bf16", cmocka_unit_test(delayed_updates_are_refused), cmocka_unit_test(resumes_from_the_masters),
+              cmocka_unit_test(saves_rounded_or_whole), cmocka_unit_test(what_changes_bits_is_kept_or_told))

@@ -44,8 +44,13 @@ static void any_numbers(void **state)
         for (size_t count = 0; count <= 5; count++) {
             struct ah_series series = series_of(rows[i], count);
             struct ah_buf buf = {0};
-            struct ah_chart chart = {.title = "a < b", .name = "it", .main = &series, .dots = &series,
-                                     .dots_name = "& that", .reference = i % 2 ? NAN : 4, .reference_name = "four",
+            struct ah_chart chart = {.title = "a < b",
+                                     .name = "it",
+                                     .main = &series,
+                                     .dots = &series,
+                                     .dots_name = "& that",
+                                     .reference = i % 2 ? NAN : 4,
+                                     .reference_name = "four",
                                      .height = 300};
             ah__chart(&buf, &chart);
             assert_int_equal(buf.status, AH_OK);

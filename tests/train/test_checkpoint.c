@@ -39,8 +39,11 @@ static void fixture_init(struct fixture *f, int offload)
     assert_ok(ah_model_record(&f->graph, f->model, 1, 4, AH_F32));
     assert_ok(ah_partition_new(&f->partition, f->graph, NULL));
     assert_ok(ah_dev_open(&f->dev, "cpu", &options));
-    struct ah_plan plan = {.switches = {.layers = LAYERS, .offload_optimizer = offload,
-                                        .embedding_on_host = offload > 0, .slots = 3, .refetch_ahead = 1},
+    struct ah_plan plan = {.switches = {.layers = LAYERS,
+                                        .offload_optimizer = offload,
+                                        .embedding_on_host = offload > 0,
+                                        .slots = 3,
+                                        .refetch_ahead = 1},
                            .policy = "autohete"};
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
     f->buffer = calloc(2 * (size_t)ah__partition_largest(f->partition), sizeof *f->buffer);

@@ -35,8 +35,8 @@ static int train_once(void **state)
 
 static struct ah_eval_options options(void)
 {
-    return (struct ah_eval_options){.model_dir = place.out, .data_path = data, .seq = SEQ, .device = "cpu",
-                                    .threads = 1};
+    return (struct ah_eval_options){
+        .model_dir = place.out, .data_path = data, .seq = SEQ, .device = "cpu", .threads = 1};
 }
 
 /* Of count ids from the text's first on: minus the logarithm of what the softmax gives the next, summed. */
@@ -188,5 +188,4 @@ static void refused(void **state)
 
 AH_TEST_SUITE("train/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
               cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
-              cmocka_unit_test_setup(completions_alone, train_once),
-              cmocka_unit_test_setup(refused, train_once))
+              cmocka_unit_test_setup(completions_alone, train_once), cmocka_unit_test_setup(refused, train_once))

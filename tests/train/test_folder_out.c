@@ -144,12 +144,13 @@ static void expect_same_tensors(const char *whole, const char *sharded, int64_t 
     assert_ok(ah__json_int(&total, &metadata, "total_size", 0, INT64_MAX));
     assert_ok(ah__json_int(&parameters, &metadata, "total_parameters", 0, INT64_MAX));
     assert_true(total == bytes && parameters == bytes / 4);
-    for (*shards = 0; ; ++*shards) {
+    for (*shards = 0;; ++*shards) {
         char name[AH_SHARDS_NAME_SIZE];
         struct stat info;
         long of = 0;
-        const char *file = cJSON_GetObjectItem(cJSON_GetObjectItem(index.node, "weight_map"),
-                                               ah__shards_at(many, 0)->name)->valuestring;
+        const char *file =
+            cJSON_GetObjectItem(cJSON_GetObjectItem(index.node, "weight_map"), ah__shards_at(many, 0)->name)
+                ->valuestring;
         assert_int_equal(sscanf(file, "model-00001-of-%ld", &of), 1);
         if (*shards == of)
             break;

@@ -198,5 +198,4 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
 
 AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
               cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once),
-              cmocka_unit_test(stops_where_examples_end),
-              cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))
+              cmocka_unit_test(stops_where_examples_end), cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))

@@ -38,9 +38,12 @@ static void lines_round_trip(void **state)
     (void)state;
     const char *folder = ah_test_folder();
     struct ah_metrics metrics;
-    struct ah_step in = {
-        .step = 1, .loss = 0.1 + 0.2, .grad_norm = 1e-300 / 3, .clip_factor = 1.0 / 3, .lr = 3e-4,
-        .tokens_per_s = 12345678.9 / 7};
+    struct ah_step in = {.step = 1,
+                         .loss = 0.1 + 0.2,
+                         .grad_norm = 1e-300 / 3,
+                         .clip_factor = 1.0 / 3,
+                         .lr = 3e-4,
+                         .tokens_per_s = 12345678.9 / 7};
     assert_ok(ah__metrics_open(&metrics, folder, 0, 0));
     assert_ok(ah__metrics_step(&metrics, &in));
     assert_ok(ah__metrics_val(&metrics, 1, 5.0 / 3));
@@ -54,7 +57,7 @@ static void lines_round_trip(void **state)
     char last = 0;
     assert_int_equal(sscanf(text,
                             "{\"step\":%" SCNd64 ",\"loss\":%lf,\"grad_norm\":%lf,\"clip_factor\":%lf,\"lr\":%lf,"
-                             "\"tokens_per_s\":%lf%c",
+                            "\"tokens_per_s\":%lf%c",
                             &out.step, &out.loss, &out.grad_norm, &out.clip_factor, &out.lr, &out.tokens_per_s, &last),
                      7);
     assert_int_equal(last, '}');
@@ -90,7 +93,8 @@ static void resume_drops_later_lines(void **state)
         assert_ok(ah__metrics_step(&metrics, &step));
         ah__metrics_close(&metrics);
         char expected[256];
-        snprintf(expected, sizeof expected, "%s{\"step\":4,\"loss\":0.5,\"grad_norm\":1,\"clip_factor\":0,\"lr\":2,"
+        snprintf(expected, sizeof expected,
+                 "%s{\"step\":4,\"loss\":0.5,\"grad_norm\":1,\"clip_factor\":0,\"lr\":2,"
                  "\"tokens_per_s\":3}\n",
                  rows[i].after);
         expect_text(folder, "metrics.jsonl", expected);

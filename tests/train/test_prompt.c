@@ -87,8 +87,14 @@ static struct heard generate(const char *prompt, int64_t tokens, double temperat
 {
     struct heard heard = {.count = 0};
     assert_ok(ah__tokenizer_open(&heard.tokenizer, place.model));
-    struct ah_generate_options options = {.model_dir = place.out, .prompt = prompt, .tokens = tokens, .device = "cpu",
-                                          .temperature = temperature, .seed = seed, .threads = 1, .on_token = hear,
+    struct ah_generate_options options = {.model_dir = place.out,
+                                          .prompt = prompt,
+                                          .tokens = tokens,
+                                          .device = "cpu",
+                                          .temperature = temperature,
+                                          .seed = seed,
+                                          .threads = 1,
+                                          .on_token = hear,
                                           .context = &heard};
     assert_ok(ah_generate(&options));
     assert_in_range(heard.count, 0, tokens);
@@ -137,8 +143,8 @@ static void prompts_begin_as_the_tokenizer_says(void **state)
         const char *text;
         int32_t ids[5]; /* with "<s>" in front */
         int64_t count;
-    } prompts[] = {{"a", {BOS, 0}, 2},     {"cab", {BOS, 2, 6}, 3},       {"ef", {BOS, 8}, 2},
-                   {"dd", {BOS, 3, 3}, 3}, {"cdb", {BOS, 7, 1}, 3},       {"fabe", {BOS, 5, 6, 4}, 4},
+    } prompts[] = {{"a", {BOS, 0}, 2},     {"cab", {BOS, 2, 6}, 3},        {"ef", {BOS, 8}, 2},
+                   {"dd", {BOS, 3, 3}, 3}, {"cdb", {BOS, 7, 1}, 3},        {"fabe", {BOS, 5, 6, 4}, 4},
                    {"b", {BOS, 1}, 2},     {"ffcde", {BOS, 5, 5, 7, 4}, 5}};
     int differ = 0;
     for (size_t i = 0; i < AH_LENGTH(prompts); i++) {

@@ -34,8 +34,9 @@ static void damaged_checkpoints(void **state)
         const char *file;
         void (*damage)(const char *path);
     } rows[] = {
-        {"model.safetensors", change_byte}, {"optimizer.safetensors", cut_short}, {"state.json", change_byte},
-        {"model.safetensors", take_away},   {"state.json", cut_short},            {"config.json", change_byte},
+        {"model.safetensors", change_byte}, {"optimizer.safetensors", cut_short},
+        {"state.json", change_byte},        {"model.safetensors", take_away},
+        {"state.json", cut_short},          {"config.json", change_byte},
     };
     struct ah_train_result result;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {

@@ -137,9 +137,12 @@ static void bad_values(void **state)
         struct ah_sampling sampling;
         const char *words;
     } wrong[] = {
-        {{.temperature = -1}, "temperature: found -1"}, {{.temperature = NAN}, "temperature: found nan"},
-        {{.top_k = -2}, "top_k: found -2"},             {{.top_p = 1.5}, "top_p: found 1.5, expected 0 to 1"},
-        {{.min_p = -1}, "min_p: found -1"},             {{.repetition_penalty = -2}, "repetition_penalty: found -2"},
+        {{.temperature = -1}, "temperature: found -1"},
+        {{.temperature = NAN}, "temperature: found nan"},
+        {{.top_k = -2}, "top_k: found -2"},
+        {{.top_p = 1.5}, "top_p: found 1.5, expected 0 to 1"},
+        {{.min_p = -1}, "min_p: found -1"},
+        {{.repetition_penalty = -2}, "repetition_penalty: found -2"},
     };
     for (size_t i = 0; i < AH_LENGTH(wrong); i++)
         assert_fails(ah__sampler_init(&sampler, VOCAB, &wrong[i].sampling), AH_EINPUT, wrong[i].words);
@@ -148,8 +151,7 @@ static void bad_values(void **state)
     const float nan[] = {0, 1, NAN, 0, 0};
     assert_fails(ah__sampler_draw(&token, &sampler, nan, NULL, 0, 0), AH_ENUMERIC, "token 2");
     const float none[] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    assert_fails(ah__sampler_draw(&token, &sampler, none, NULL, 0, 0),
-                 AH_ENUMERIC, "all minus infinity");
+    assert_fails(ah__sampler_draw(&token, &sampler, none, NULL, 0, 0), AH_ENUMERIC, "all minus infinity");
     assert_int_equal(token, -1);
     ah__sampler_fini(&sampler);
 }

@@ -284,7 +284,8 @@ static void without_a_checkpoint_it_starts_over(void **state)
     lose_checkpoints(&place);
     assert_int_equal(unlink(at(path, place.out, "run.json")), 0);
     options = resume_of(&place);
-    assert_fails(ah_train(&result, &options), AH_EINPUT, "found no complete checkpoint, expected a step folder "
+    assert_fails(ah_train(&result, &options), AH_EINPUT,
+                 "found no complete checkpoint, expected a step folder "
                  "or a folder that holds some; with model and data given, and the same folder as out, one is started "
                  "there");
 }

@@ -194,8 +194,15 @@ static void micro_batches_go_into_the_batch(void **state)
     (void)state;
     static const struct {
         int64_t asked, found; /* found 0: refused */
-    } rows[] = {{AH_UNSET, 8}, {AH_MICRO_BATCH_WHOLE, 8}, {AH_MICRO_BATCH_AUTO, AH_MICRO_BATCH_AUTO},
-                {1, 1}, {4, 4}, {8, 8}, {3, 0}, {16, 0}, {-2, 0}};
+    } rows[] = {{AH_UNSET, 8},
+                {AH_MICRO_BATCH_WHOLE, 8},
+                {AH_MICRO_BATCH_AUTO, AH_MICRO_BATCH_AUTO},
+                {1, 1},
+                {4, 4},
+                {8, 8},
+                {3, 0},
+                {16, 0},
+                {-2, 0}};
     struct ah_train_options options;
     struct ah_settings settings;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
@@ -289,5 +296,4 @@ AH_TEST_SUITE("train/settings", cmocka_unit_test(unset_means_default), cmocka_un
               cmocka_unit_test(packing_stays), cmocka_unit_test(the_schedule_may_end_elsewhere),
               cmocka_unit_test(saving_by_steps_or_by_time), cmocka_unit_test(like_another_keeps_nothing_by_force),
               cmocka_unit_test(a_resume_keeps_batch_seq_and_seed), cmocka_unit_test(bad_numbers),
-              cmocka_unit_test(micro_batches_go_into_the_batch),
-              cmocka_unit_test(json_round_trip))
+              cmocka_unit_test(micro_batches_go_into_the_batch), cmocka_unit_test(json_round_trip))

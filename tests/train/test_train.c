@@ -60,8 +60,17 @@ static void leaves_everything(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "metrics.jsonl", "val.jsonl", "plan.json", "profile.json", "timeline.json", "timeline.svg", "model.safetensors",
-        "config.json", "checkpoint/model.safetensors", "checkpoint/optimizer.safetensors", "checkpoint/state.json",
+        "metrics.jsonl",
+        "val.jsonl",
+        "plan.json",
+        "profile.json",
+        "timeline.json",
+        "timeline.svg",
+        "model.safetensors",
+        "config.json",
+        "checkpoint/model.safetensors",
+        "checkpoint/optimizer.safetensors",
+        "checkpoint/state.json",
         "step-00000008/config.json",
     };
     struct place place;

@@ -114,8 +114,8 @@ static void rewrite(const char *folder, const struct ah_safetensors *file, size_
             shape = ah_shape1(ah__shape_count(&shape));
         if (i == change && !name)
             continue;
-        tensors[count] = (struct ah_safetensors_decl){i == change ? name : tensor->name,
-                                                      i == change ? dtype : tensor->dtype, shape};
+        tensors[count] =
+            (struct ah_safetensors_decl){i == change ? name : tensor->name, i == change ? dtype : tensor->dtype, shape};
         data[count] = tensor->data;
         bytes[count++] = tensor->bytes;
     }
@@ -204,8 +204,8 @@ static size_t copies_of(struct copy *copies, const struct ah_safetensors *file)
     size_t count = ah__safetensors_count(file);
     for (size_t i = 0; i < count; i++) {
         const struct ah_safetensors_tensor *tensor = ah__safetensors_at(file, i);
-        copies[i] = (struct copy){.dtype = tensor->dtype, .shape.rank = tensor->rank, .data = tensor->data,
-                                  .bytes = tensor->bytes};
+        copies[i] = (struct copy){
+            .dtype = tensor->dtype, .shape.rank = tensor->rank, .data = tensor->data, .bytes = tensor->bytes};
         snprintf(copies[i].name, sizeof copies[i].name, "%s", tensor->name);
         memcpy(copies[i].shape.dim, tensor->dim, (size_t)tensor->rank * sizeof tensor->dim[0]);
     }
@@ -256,9 +256,9 @@ static void several_files_are_one_model(void **state)
     write_copies(folder, "model-00002-of-00002.safetensors", copies, cut, count);
     int length = snprintf(index, sizeof index, "{\"metadata\": {\"total_size\": 1}, \"weight_map\": {");
     for (size_t i = 0; i < count; i++)
-        length += snprintf(index + length, sizeof index - (size_t)length,
-                           "%s\"%s\": \"model-0000%d-of-00002.safetensors\"", i ? ", " : "", copies[i].name,
-                           i < cut ? 1 : 2);
+        length +=
+            snprintf(index + length, sizeof index - (size_t)length, "%s\"%s\": \"model-0000%d-of-00002.safetensors\"",
+                     i ? ", " : "", copies[i].name, i < cut ? 1 : 2);
     snprintf(index + length, sizeof index - (size_t)length, "}}");
     write_text(at(path, folder, "model.safetensors.index.json"), index);
     expect_same_weights(folder, model, &place);
@@ -366,6 +366,6 @@ static void every_half_float_is_its_value(void **state)
 
 AH_TEST_SUITE("train/weights", cmocka_unit_test(weights_are_where_it_starts),
               cmocka_unit_test(random_is_as_without_weights), cmocka_unit_test(wrong_words_are_refused),
-              cmocka_unit_test(every_tensor_is_accounted_for),
-              cmocka_unit_test(several_files_are_one_model), cmocka_unit_test(names_of_other_programs),
-              cmocka_unit_test(half_floats_widen_exactly), cmocka_unit_test(every_half_float_is_its_value))
+              cmocka_unit_test(every_tensor_is_accounted_for), cmocka_unit_test(several_files_are_one_model),
+              cmocka_unit_test(names_of_other_programs), cmocka_unit_test(half_floats_widen_exactly),
+              cmocka_unit_test(every_half_float_is_its_value))

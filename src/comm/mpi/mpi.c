@@ -295,8 +295,13 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
 {
     struct ah_transport *transport = &mpi.transport;
     int level = MPI_THREAD_SINGLE, running = 0;
-    *transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI, .size = sizeof *transport, .ranks = 1, .neighbours = 1,
-                                       .exchange = mpi_exchange, .look = mpi_look, .end = mpi_end};
+    *transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI,
+                                       .size = sizeof *transport,
+                                       .ranks = 1,
+                                       .neighbours = 1,
+                                       .exchange = mpi_exchange,
+                                       .look = mpi_look,
+                                       .end = mpi_end};
     MPI_Initialized(&running);
     if (running)
         MPI_Query_thread(&level);

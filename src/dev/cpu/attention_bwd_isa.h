@@ -35,7 +35,7 @@ struct attention_place {
     const element *q, *k, *v, *dy, *y;
     element *dq, *dk, *dv;
     const float *lse;
-    const int32_t *positions; /* of the batch, or null */
+    const int32_t *positions;                  /* of the batch, or null */
     float *dquery_sum, *dkey_sum, *dvalue_sum; /* null where sums are made in the gradients themselves */
     bool later, last;                          /* of the heads that share keys and values: not the first, the last */
 };
@@ -47,13 +47,20 @@ static struct attention_place attention_at(const struct ah_attention *job, int64
     int64_t shared = row * job->kv_stride + head / job->group * job->kv_head, sum = ah__attention_sum(job);
     bool apart = ROUNDED && job->group > 1;
     return (struct attention_place){
-        .q = (const element *)job->q + query, .k = (const element *)job->k + shared,
-        .v = (const element *)job->v + shared, .dy = (const element *)job->dy + out,
-        .y = (const element *)job->y + out, .dq = (element *)job->dq + query, .dk = (element *)job->dk + shared,
-        .dv = (element *)job->dv + shared, .lse = job->lse + (batch * job->heads + head) * job->seq,
+        .q = (const element *)job->q + query,
+        .k = (const element *)job->k + shared,
+        .v = (const element *)job->v + shared,
+        .dy = (const element *)job->dy + out,
+        .y = (const element *)job->y + out,
+        .dq = (element *)job->dq + query,
+        .dk = (element *)job->dk + shared,
+        .dv = (element *)job->dv + shared,
+        .lse = job->lse + (batch * job->heads + head) * job->seq,
         .positions = positions_of(job, batch),
-        .dquery_sum = ROUNDED ? sums : NULL, .dkey_sum = apart ? sums + sum : NULL,
-        .dvalue_sum = apart ? sums + 2 * sum : NULL, .later = head % job->group > 0,
+        .dquery_sum = ROUNDED ? sums : NULL,
+        .dkey_sum = apart ? sums + sum : NULL,
+        .dvalue_sum = apart ? sums + 2 * sum : NULL,
+        .later = head % job->group > 0,
         .last = (head + 1) % job->group == 0,
     };
 }
@@ -143,8 +150,15 @@ static AH_TARGET void pair_scores(const struct ah_attention *job, struct attenti
                                   const struct attention_meeting *p)
 {
     int64_t stride = packed_stride(job->head_size);
-    struct mm product = {.c = s->prob, .ldc = TILE, .a = s->query, .lda = stride, .b = p->key->key_t, .ldb = TILE,
-                         .m = p->queries, .n = round16(p->keys), .k = job->head_size,
+    struct mm product = {.c = s->prob,
+                         .ldc = TILE,
+                         .a = s->query,
+                         .lda = stride,
+                         .b = p->key->key_t,
+                         .ldb = TILE,
+                         .m = p->queries,
+                         .n = round16(p->keys),
+                         .k = job->head_size,
                          .part = p->sight.diagonal ? MM_COLS_UP_TO_ROW : MM_ALL};
     mm(&product);
     product.c = s->dscore;
@@ -159,11 +173,26 @@ static AH_TARGET void pair(const struct ah_attention *job, struct attention_pair
 {
     int width = round16(job->head_size);
     int64_t stride = packed_stride(job->head_size);
-    struct mm keys = {.c = p->key->dvalue, .ldc = width, .a = s->prob, .b = s->dout, .ldb = stride, .m = p->keys,
-                      .n = width, .k = p->queries, .add = p->add_keys,
+    struct mm keys = {.c = p->key->dvalue,
+                      .ldc = width,
+                      .a = s->prob,
+                      .b = s->dout,
+                      .ldb = stride,
+                      .m = p->keys,
+                      .n = width,
+                      .k = p->queries,
+                      .add = p->add_keys,
                       .part = p->sight.diagonal ? MM_TERMS_FROM_ROW : MM_ALL};
-    struct mm queries = {.c = p->dquery, .ldc = width, .a = s->dscore, .lda = TILE, .b = p->key->key, .ldb = stride,
-                         .m = p->queries, .n = width, .k = p->keys, .add = p->add_queries,
+    struct mm queries = {.c = p->dquery,
+                         .ldc = width,
+                         .a = s->dscore,
+                         .lda = TILE,
+                         .b = p->key->key,
+                         .ldb = stride,
+                         .m = p->queries,
+                         .n = width,
+                         .k = p->keys,
+                         .add = p->add_queries,
                          .part = p->sight.diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL};
     pair_scores(job, s, p);
     mm(&keys);

@@ -351,8 +351,16 @@ static AH_TARGET void attend(struct attention_group *s, struct attention_query *
     mm(&scores);
     for (int q = 0; q < queries; q += LANES)
         softmax_step(s, tile, keys, q, sight);
-    struct mm values = {.c = tile->out, .ldc = stride, .a = s->score, .b = s->value, .ldb = stride, .m = queries,
-                        .n = round16(head), .k = keys, .add = !first, .factor = first ? NULL : s->shrink,
+    struct mm values = {.c = tile->out,
+                        .ldc = stride,
+                        .a = s->score,
+                        .b = s->value,
+                        .ldb = stride,
+                        .m = queries,
+                        .n = round16(head),
+                        .k = keys,
+                        .add = !first,
+                        .factor = first ? NULL : s->shrink,
                         .part = sight->diagonal ? MM_TERMS_UP_TO_ROW : MM_ALL};
     mm(&values);
 }

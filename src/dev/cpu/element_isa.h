@@ -13,12 +13,30 @@ typedef float element;
 #define E_NAME(name) name
 #endif
 
-AH_INLINE v16 e_load(const element *p) { return E_NAME(v_load)(p); }
-AH_INLINE v16 e_load_first(const element *p, int n) { return E_NAME(v_load_first)(p, n); }
-AH_INLINE v16 e_load_most(const element *p, int64_t n) { return E_NAME(v_load_most)(p, n); }
-AH_INLINE void e_store(element *p, v16 a) { E_NAME(v_store)(p, a); }
-AH_INLINE void e_store_first(element *p, v16 a, int n) { E_NAME(v_store_first)(p, a, n); }
-AH_INLINE void e_store_most(element *p, v16 a, int64_t n) { E_NAME(v_store_most)(p, a, n); }
+AH_INLINE v16 e_load(const element *p)
+{
+    return E_NAME(v_load)(p);
+}
+AH_INLINE v16 e_load_first(const element *p, int n)
+{
+    return E_NAME(v_load_first)(p, n);
+}
+AH_INLINE v16 e_load_most(const element *p, int64_t n)
+{
+    return E_NAME(v_load_most)(p, n);
+}
+AH_INLINE void e_store(element *p, v16 a)
+{
+    E_NAME(v_store)(p, a);
+}
+AH_INLINE void e_store_first(element *p, v16 a, int n)
+{
+    E_NAME(v_store_first)(p, a, n);
+}
+AH_INLINE void e_store_most(element *p, v16 a, int64_t n)
+{
+    E_NAME(v_store_most)(p, a, n);
+}
 AH_INLINE float e_one(const element *p)
 {
     float lane[LANES];

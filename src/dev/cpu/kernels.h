@@ -30,7 +30,7 @@ struct ah_attention {
 
 /* A strip of columns of two row-major matrices of `rows` rows and `stride` columns; every pointer is at the strip. */
 struct ah_strip {
-    const void *dy, *x; /* x is null for a plain column sum */
+    const void *dy, *x;       /* x is null for a plain column sum */
     const float *mean, *rstd; /* of x; without mean it is 0 */
     float *dweight, *dbias;   /* dbias may be null beside dweight */
     int64_t rows, stride, cols;
@@ -123,8 +123,8 @@ struct ah_cpu_call {
         } rotary;
         struct {
             int64_t seq, rows, keys, heads, group, size, window; /* rows and channels of keys of the cache */
-            int64_t q_stride, q_head; /* from one token, from one head to the next */
-            int64_t k_head, k_first, v_first; /* of what is written, in a token */
+            int64_t q_stride, q_head;                            /* from one token, from one head to the next */
+            int64_t k_head, k_first, v_first;                    /* of what is written, in a token */
         } cache;
         struct ah_strip strip;
     } as; /* pointers in it are null */

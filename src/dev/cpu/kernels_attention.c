@@ -25,8 +25,11 @@ static int geometry(struct ah_cpu_call *call, const struct ah_shape *y, int kv_h
     if (heads < 1 || channels % heads != 0 || channels / heads > AH_ATTENTION_MAX_HEAD)
         return ah__fail(AH_EDEVICE, "%lld channels in %d heads, expected heads of at most %d channels each",
                         (long long)channels, heads, AH_ATTENTION_MAX_HEAD);
-    struct ah_attention job = {.seq = y->dim[1], .channels = channels, .heads = heads,
-                               .head_size = (int)(channels / heads), .group = heads / kv_heads};
+    struct ah_attention job = {.seq = y->dim[1],
+                               .channels = channels,
+                               .heads = heads,
+                               .head_size = (int)(channels / heads),
+                               .group = heads / kv_heads};
     job.q_stride = packed ? 3 * channels : channels;
     job.kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job.head_size;
     job.q_head = job.kv_head = job.head_size * (int64_t)(call->call->attr.by_head ? 3 : 1);

@@ -164,7 +164,8 @@ static void attention_cached_piece(void *context, int index, int worker)
     int64_t position = ((const int32_t *)b->in[2])[token], window = call->as.cache.window;
     int64_t row = token / call->as.cache.seq * call->as.cache.rows;
     const struct looking looking = {
-        .bound = b, .room = room + AH_ATTENTION_MAX_HEAD,
+        .bound = b,
+        .room = room + AH_ATTENTION_MAX_HEAD,
         .q = floats(b, 1, token * call->as.cache.q_stride + head * call->as.cache.q_head, size, room),
         .at = row * 2 * call->as.cache.keys + head / call->as.cache.group * size};
     seen->most = -FLT_MAX;

@@ -73,8 +73,8 @@ static void silu_mul_bwd_piece(void *context, int index, int worker)
     (void)worker;
     const struct ah_bound *b = context;
     int64_t at = index * b->call->pieces.size, n = ah__pieces_length(&b->call->pieces, index);
-    b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at),
-                                   ah__in_at(b, 1, at), ah__in_at(b, 2, at), n);
+    b->call->kernels->silu_mul_bwd(ah__out_at(b, 0, at), ah__out_at(b, 1, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at),
+                                   ah__in_at(b, 2, at), n);
 }
 
 static int run_pieces(const struct ah_bound *bound, void (*piece)(void *context, int index, int worker))

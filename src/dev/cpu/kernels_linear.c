@@ -10,7 +10,9 @@ struct sizes {
 
 static struct sizes sizes_of(const struct ah_cpu_call *call, const struct ah_shape *x, const struct ah_shape *y)
 {
-    struct sizes s = {.rows = ah__shape_rows(x), .in = ah__shape_last(x), .out = ah__shape_last(y),
+    struct sizes s = {.rows = ah__shape_rows(x),
+                      .in = ah__shape_last(x),
+                      .out = ah__shape_last(y),
                       .out_in = call->call->attr.out_in};
     s.weight_stride = s.out_in ? s.in : s.out;
     return s;
@@ -25,9 +27,20 @@ static int gemm_prepare(struct ah_cpu_call *call, struct ah_gemm gemm)
 
 static int bf16_product(struct ah_pool *pool, const struct ah_gemm *g, const struct ah_product *p, void *c, bool c_fp32)
 {
-    struct ah_gemm_bf16 gemm = {.trans_a = g->trans_a, .trans_b = g->trans_b, .accumulate = g->accumulate,
-                                .c_fp32 = c_fp32, .m = g->m, .n = g->n, .k = g->k, .a = p->a, .b = p->b, .c = c,
-                                .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc, .bias = p->bias};
+    struct ah_gemm_bf16 gemm = {.trans_a = g->trans_a,
+                                .trans_b = g->trans_b,
+                                .accumulate = g->accumulate,
+                                .c_fp32 = c_fp32,
+                                .m = g->m,
+                                .n = g->n,
+                                .k = g->k,
+                                .a = p->a,
+                                .b = p->b,
+                                .c = c,
+                                .lda = g->lda,
+                                .ldb = g->ldb,
+                                .ldc = g->ldc,
+                                .bias = p->bias};
     return ah__cpu_gemm_bf16(pool, &gemm);
 }
 
@@ -54,8 +67,13 @@ static int gemm_run(const struct ah_bound *bound, const void *a, const void *b, 
 static int linear_prepare(struct ah_cpu_call *call)
 {
     struct sizes s = sizes_of(call, ah__call_in(call, 0), ah__call_out(call, 0));
-    return gemm_prepare(call, (struct ah_gemm){.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in, .lda = s.in,
-                                               .ldb = s.weight_stride, .ldc = s.out});
+    return gemm_prepare(call, (struct ah_gemm){.trans_b = s.out_in,
+                                               .m = s.rows,
+                                               .n = s.out,
+                                               .k = s.in,
+                                               .lda = s.in,
+                                               .ldb = s.weight_stride,
+                                               .ldc = s.out});
 }
 
 static int linear_run(const struct ah_bound *bound)
@@ -68,8 +86,14 @@ const struct ah_cpu_operator ah__cpu_linear = {linear_prepare, linear_run};
 static int linear_bwd_x_prepare(struct ah_cpu_call *call)
 {
     struct sizes s = sizes_of(call, ah__call_out(call, 0), ah__call_in(call, 0));
-    return gemm_prepare(call, (struct ah_gemm){.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out, .lda = s.out,
-                                               .ldb = s.weight_stride, .ldc = s.in, .accumulate = call->adds[0]});
+    return gemm_prepare(call, (struct ah_gemm){.trans_b = !s.out_in,
+                                               .m = s.rows,
+                                               .n = s.in,
+                                               .k = s.out,
+                                               .lda = s.out,
+                                               .ldb = s.weight_stride,
+                                               .ldc = s.in,
+                                               .accumulate = call->adds[0]});
 }
 
 static int linear_bwd_x_run(const struct ah_bound *bound)
@@ -83,8 +107,14 @@ const struct ah_cpu_operator ah__cpu_linear_bwd_x = {linear_bwd_x_prepare, linea
 static int linear_bwd_w_prepare(struct ah_cpu_call *call)
 {
     struct sizes s = sizes_of(call, ah__call_in(call, 1), ah__call_in(call, 0));
-    struct ah_gemm gemm = {.trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .lda = s.in, .ldb = s.out,
-                           .ldc = s.weight_stride, .accumulate = call->adds[0]};
+    struct ah_gemm gemm = {.trans_a = true,
+                           .m = s.in,
+                           .n = s.out,
+                           .k = s.rows,
+                           .lda = s.in,
+                           .ldb = s.out,
+                           .ldc = s.weight_stride,
+                           .accumulate = call->adds[0]};
     if (s.out_in) {
         gemm.m = s.out, gemm.n = s.in;
         gemm.lda = s.out, gemm.ldb = s.in;

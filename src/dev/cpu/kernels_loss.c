@@ -57,13 +57,18 @@ static int linear_cross_entropy_prepare(struct ah_cpu_call *call)
     int64_t chunk = logits->dim[0], vocab = logits->dim[1], channels = ah__shape_last(x);
     call->rows = ah__shape_rows(x);
     call->cols = channels;
-    call->as.head.logits =
-        (struct ah_gemm){.trans_b = true, .m = chunk, .n = vocab, .k = channels, .lda = channels, .ldb = channels,
-                         .ldc = vocab};
+    call->as.head.logits = (struct ah_gemm){
+        .trans_b = true, .m = chunk, .n = vocab, .k = channels, .lda = channels, .ldb = channels, .ldc = vocab};
     call->as.head.dx =
         (struct ah_gemm){.m = chunk, .n = channels, .k = vocab, .lda = vocab, .ldb = channels, .ldc = channels};
-    call->as.head.dweight = (struct ah_gemm){.trans_a = true, .m = vocab, .n = channels, .k = chunk, .lda = vocab,
-                                             .ldb = channels, .ldc = channels, .accumulate = call->adds[3]};
+    call->as.head.dweight = (struct ah_gemm){.trans_a = true,
+                                             .m = vocab,
+                                             .n = channels,
+                                             .k = chunk,
+                                             .lda = vocab,
+                                             .ldb = channels,
+                                             .ldc = channels,
+                                             .accumulate = call->adds[3]};
     return AH_OK;
 }
 

@@ -77,8 +77,11 @@ void ah__strip_run(const struct ah_bound *bound, const struct ah_strip *whole, c
 static int layernorm_bwd_prepare(struct ah_cpu_call *call)
 {
     rows_prepare(call, 2);
-    call->as.strip = (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols,
-                                       .add_weight = call->adds[1], .add_bias = call->adds[2]};
+    call->as.strip = (struct ah_strip){.rows = call->rows,
+                                       .stride = call->cols,
+                                       .cols = call->cols,
+                                       .add_weight = call->adds[1],
+                                       .add_bias = call->adds[2]};
     call->first = ah__strip_pieces(call->cols);
     return AH_OK;
 }
@@ -134,8 +137,8 @@ const struct ah_cpu_operator ah__cpu_rmsnorm = {norm_prepare, rmsnorm_run};
 static int rmsnorm_bwd_prepare(struct ah_cpu_call *call)
 {
     rows_prepare(call, 2);
-    call->as.strip = (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols,
-                                       .add_weight = call->adds[1]};
+    call->as.strip =
+        (struct ah_strip){.rows = call->rows, .stride = call->cols, .cols = call->cols, .add_weight = call->adds[1]};
     call->first = ah__strip_pieces(call->cols);
     return AH_OK;
 }
@@ -147,8 +150,8 @@ static void rmsnorm_bwd_piece(void *context, int index, int worker)
     const struct ah_cpu_call *call = b->call;
     int64_t row = index * call->pieces.size, at = row * call->cols;
     call->kernels->rmsnorm_bwd(ah__out_at(b, 0, at), ah__in_at(b, 0, at), ah__in_at(b, 1, at), b->in[2],
-                               (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index),
-                               call->cols, call->adds[0]);
+                               (const float *)b->in[3] + row, ah__pieces_length(&call->pieces, index), call->cols,
+                               call->adds[0]);
 }
 
 static int rmsnorm_bwd_run(const struct ah_bound *bound)

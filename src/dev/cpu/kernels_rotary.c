@@ -10,8 +10,8 @@ enum { ROW_ELEMENTS = 16384 };
 /* What a call owns: how far each pair turns from one position to the next, then the cosines and sines of all places,
  * unless tokens are at positions that are known only when it runs. */
 struct angles {
-    double *turn;  /* [half] */
-    float *table;  /* [seq][2][half]; null: of no use */
+    double *turn; /* [half] */
+    float *table; /* [seq][2][half]; null: of no use */
     double direction;
 };
 
@@ -31,8 +31,9 @@ static int angles_prepare(struct ah_cpu_call *call, double direction)
     int64_t seq = x->shape.dim[1], half = ah__rotary_pairs(x, attr);
     bool placed = call->call->in[1].space == AH_SPACE_NONE;
     struct angles *angles;
-    AH_TRY(ah__new(&angles, 1, sizeof *angles + (size_t)half * sizeof *angles->turn +
-                                   (placed ? (size_t)(seq * 2 * half) * sizeof *angles->table : 0)));
+    AH_TRY(ah__new(&angles, 1,
+                   sizeof *angles + (size_t)half * sizeof *angles->turn +
+                       (placed ? (size_t)(seq * 2 * half) * sizeof *angles->table : 0)));
     call->owned = angles;
     *angles = (struct angles){.turn = (double *)(void *)(angles + 1), .direction = direction};
     for (int64_t i = 0; i < half; i++)

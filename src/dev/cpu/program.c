@@ -24,7 +24,7 @@ const struct ah_kernels *ah__kernels(enum ah_dtype dtype)
 
 static int call_prepare(struct ah_cpu_call *out, const struct ah_call *call, int threads)
 {
-    const struct ah_cpu_operator *operator = operators[call->op];
+    const struct ah_cpu_operator *operator= operators[call->op];
     *out = (struct ah_cpu_call){.run = operator->run, .call = call, .threads = threads};
     out->dtype = call->in[0].meta.dtype;
     out->kernels = ah__kernels(out->dtype);

@@ -26,8 +26,8 @@ struct ah_cuda_attention {
     void *dq, *dk, *dv;    /* as q, k, v */
     float *dot;            /* [B,heads,T] of scratch for backward, 16-byte aligned: sums of dy * y */
     int64_t batch, seq, channels, q_stride, kv_stride;
-    int64_t q_head, kv_head; /* from one head to the next */
-    int64_t window;          /* keys that a query sees; seq or more: all up to its own */
+    int64_t q_head, kv_head;  /* from one head to the next */
+    int64_t window;           /* keys that a query sees; seq or more: all up to its own */
     const int32_t *positions; /* [B,T] of each token in its document, before which it sees nothing; or null */
     bool documents;           /* there will be positions: known before they are */
     int heads, head_size;

@@ -351,8 +351,8 @@ static cudnnStatus_t pack_fill(const struct ah_cuda_sdpa *sdpa, const struct ah_
         status = cuda->library.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
                                                         count, uid);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = cuda->library.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
-                                                        1, &workspace);
+        status = cuda->library.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                                                        &workspace);
     return status == CUDNN_STATUS_SUCCESS ? cuda->library.cudnnBackendFinalize(pack) : status;
 }
 
@@ -367,10 +367,12 @@ static void addresses_of(void *address[ROLE_COUNT], struct ah_cuda_sdpa *sdpa, c
     int64_t out = (token * job->channels + piece->head * size) * bytes;
     int64_t row = (piece->sequence * job->heads + piece->head) * job->seq * (int64_t)sizeof(float);
     void *const made[ROLE_COUNT] = {
-        [ROLE_Q] = moved(job->q, query), [ROLE_K] = moved(job->k, key), [ROLE_V] = moved(job->v, key),
-        [ROLE_Y] = moved(job->y, out), [ROLE_LSE] = moved(job->lse, row), [ROLE_DY] = moved(job->dy, out),
-        [ROLE_DQ] = moved(job->dq, query), [ROLE_DK] = moved(job->dk, key), [ROLE_DV] = moved(job->dv, key),
-        [ROLE_DOT] = moved(workspace, row), [ROLE_SCALE] = &sdpa->scale, [ROLE_NOTHING] = &sdpa->nothing,
+        [ROLE_Q] = moved(job->q, query),   [ROLE_K] = moved(job->k, key),
+        [ROLE_V] = moved(job->v, key),     [ROLE_Y] = moved(job->y, out),
+        [ROLE_LSE] = moved(job->lse, row), [ROLE_DY] = moved(job->dy, out),
+        [ROLE_DQ] = moved(job->dq, query), [ROLE_DK] = moved(job->dk, key),
+        [ROLE_DV] = moved(job->dv, key),   [ROLE_DOT] = moved(workspace, row),
+        [ROLE_SCALE] = &sdpa->scale,       [ROLE_NOTHING] = &sdpa->nothing,
         [ROLE_ONE] = &sdpa->one,
     };
     memcpy(address, made, sizeof made);
@@ -383,8 +385,7 @@ static int piece_enqueue(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attenti
     void *address[ROLE_COUNT];
     cudnnBackendDescriptor_t pack;
     addresses_of(address, sdpa, job, piece, workspace);
-    cudnnStatus_t status =
-        cuda->library.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
+    cudnnStatus_t status = cuda->library.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
     if (status != CUDNN_STATUS_SUCCESS)
         return ah__cudnn_failure(cuda, "cudnnBackendCreateDescriptor", status);
     status = pack_fill(sdpa, cuda, pack, address, workspace + sdpa->dot_bytes);

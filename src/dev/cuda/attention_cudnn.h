@@ -16,7 +16,7 @@ bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_atten
  * are not looked at. */
 int ah__cuda_sdpa_new(struct ah_cuda_sdpa **out, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
                       bool backward);
-void ah__cuda_sdpa_free(struct ah_cuda_sdpa *sdpa);                /* null is fine */
+void ah__cuda_sdpa_free(struct ah_cuda_sdpa *sdpa);               /* null is fine */
 int64_t ah__cuda_sdpa_workspace(const struct ah_cuda_sdpa *sdpa); /* bytes */
 /* Asynchronous. The job it was made of, with addresses; `dot` is not used. AH_EDEVICE. */
 int ah__cuda_sdpa_enqueue(struct ah_cuda_sdpa *sdpa, cudaStream_t stream, const struct ah_cuda_attention *job,

@@ -159,8 +159,10 @@ static int64_t piece_bytes(int64_t all, int64_t first)
 static int reduce_scatter(struct ah_cuda *cuda, char *buffer, int64_t part_bytes, enum ah_dtype dtype,
                           cudaStream_t stream)
 {
-    struct ah_cuda_rank_sum sum = {.scratch = cuda->group.scratch, .step_bytes = AH_CUDA_PIECE_BYTES,
-                                   .rank = cuda->comm->rank, .ranks = cuda->comm->ranks};
+    struct ah_cuda_rank_sum sum = {.scratch = cuda->group.scratch,
+                                   .step_bytes = AH_CUDA_PIECE_BYTES,
+                                   .rank = cuda->comm->rank,
+                                   .ranks = cuda->comm->ranks};
     for (int64_t first = 0; first < part_bytes; first += AH_CUDA_PIECE_BYTES) {
         int64_t bytes = piece_bytes(part_bytes, first);
         AH_TRY(exchange(cuda, buffer + first, part_bytes, bytes, stream));
@@ -177,8 +179,12 @@ static int sum_all(struct ah_cuda *cuda, enum ah_collective kind, char *buffer, 
     char *scratch = cuda->group.scratch;
     for (int64_t first = 0; first < all_bytes; first += AH_CUDA_PIECE_BYTES) {
         int64_t bytes = piece_bytes(all_bytes, first), rank = cuda->comm->rank;
-        struct ah_cuda_rank_sum sum = {.to = buffer + first, .own = scratch + rank * bytes, .scratch = scratch,
-                                       .step_bytes = bytes, .rank = (int)rank, .ranks = cuda->comm->ranks};
+        struct ah_cuda_rank_sum sum = {.to = buffer + first,
+                                       .own = scratch + rank * bytes,
+                                       .scratch = scratch,
+                                       .step_bytes = bytes,
+                                       .rank = (int)rank,
+                                       .ranks = cuda->comm->ranks};
         NCCL_TRY(ncclAllGather(buffer + first, scratch, (size_t)bytes, ncclUint8, cuda->group.nccl, stream));
         bool doubles = kind == AH_SUM_DOUBLES;
         sum.count = bytes / (int64_t)(doubles ? sizeof(double) : sizeof(float));
@@ -238,8 +244,10 @@ static int gpus_compare(struct ah_cuda *cuda)
     for (int b = 1; b < comm->ranks; b++)
         for (int a = 0; a < b && status == AH_OK; a++)
             if (memcmp(&all[a], &all[b], sizeof *all) == 0)
-                status = ah__fail(AH_EINPUT, "found one GPU for ranks %d and %d, expected one for each: NCCL takes no "
-                                  "more", a, b);
+                status = ah__fail(AH_EINPUT,
+                                  "found one GPU for ranks %d and %d, expected one for each: NCCL takes no "
+                                  "more",
+                                  a, b);
     ah__free(all);
     return status;
 }

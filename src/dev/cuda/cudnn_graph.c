@@ -244,8 +244,8 @@ int ah__cudnn_plan(struct ah_cudnn_graph *g, int64_t limit_bytes)
     cudnnBackendDescriptor_t heuristics = heuristics_ask(g), configuration[MAX_CONFIGURATIONS];
     for (int i = 0; i < MAX_CONFIGURATIONS; i++)
         configuration[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    int64_t count = get(g, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                        MAX_CONFIGURATIONS, configuration);
+    int64_t count = get(g, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGURATIONS,
+                        configuration);
     for (int64_t i = 0; i < count && i < MAX_CONFIGURATIONS && !g->plan; i++)
         plan_try(g, configuration[i], limit_bytes);
     if (g->status == CUDNN_STATUS_SUCCESS || is_unsupported(g->status))

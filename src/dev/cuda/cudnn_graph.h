@@ -20,7 +20,7 @@ struct ah_cudnn_graph {
     int made_count, operations;
     int64_t tensors; /* the last one's unique id */
     cudnnStatus_t status;
-    const char *call; /* that failed; static text */
+    const char *call;              /* that failed; static text */
     cudnnBackendDescriptor_t plan; /* null: none was found */
     int64_t plan_bytes;            /* of workspace that it wants */
 };

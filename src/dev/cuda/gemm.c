@@ -36,8 +36,8 @@ static cudaDataType_t type_of(enum ah_dtype dtype)
 static const char *shape_format(char *text, size_t size, const struct ah_cuda_gemm_shape *s)
 {
     snprintf(text, size, "[%lld,%lld]%s x [%lld,%lld]%s %s -> %s, %lld-byte aligned", (long long)s->m, (long long)s->k,
-             s->trans_a ? "^T" : "", (long long)s->k, (long long)s->n, s->trans_b ? "^T" : "",
-             ah__dtype_name(s->dtype), ah__dtype_name(s->c_dtype), (long long)s->align_bytes);
+             s->trans_a ? "^T" : "", (long long)s->k, (long long)s->n, s->trans_b ? "^T" : "", ah__dtype_name(s->dtype),
+             ah__dtype_name(s->c_dtype), (long long)s->align_bytes);
     return text;
 }
 
@@ -62,8 +62,7 @@ static const uint32_t epilogues[] = {[AH_CUDA_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT
                                      [AH_CUDA_BIAS] = CUBLASLT_EPILOGUE_BIAS,
                                      [AH_CUDA_GELU_BWD] = CUBLASLT_EPILOGUE_DGELU};
 static const cublasLtMatmulDescAttributes_t extra_pointer[] = {
-    [AH_CUDA_BIAS] = CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-    [AH_CUDA_GELU_BWD] = CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER};
+    [AH_CUDA_BIAS] = CUBLASLT_MATMUL_DESC_BIAS_POINTER, [AH_CUDA_GELU_BWD] = CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER};
 
 static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
 {
@@ -90,9 +89,9 @@ static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
         if (i >= 4 && i / 2 * 2 != own[s->epilogue])
             continue;
         AH_TRY(checked(cuda, s, "cublasLtMatmulDescSetAttribute",
-                       cuda->library.cublasLtMatmulDescSetAttribute(
-                           gemm->operation, (cublasLtMatmulDescAttributes_t)attributes[i].name, attributes[i].value,
-                           attributes[i].bytes)));
+                       cuda->library.cublasLtMatmulDescSetAttribute(gemm->operation,
+                                                                    (cublasLtMatmulDescAttributes_t)attributes[i].name,
+                                                                    attributes[i].value, attributes[i].bytes)));
     }
     return AH_OK;
 }
@@ -101,9 +100,9 @@ static int operation_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
 static int layout_new(cublasLtMatrixLayout_t *out, const struct ah_cuda *cuda, const struct ah_cuda_gemm_shape *shape,
                       enum ah_dtype dtype, int64_t rows, int64_t cols, int64_t stride)
 {
-    return checked(cuda, shape, "cublasLtMatrixLayoutCreate",
-                   cuda->library.cublasLtMatrixLayoutCreate(out, type_of(dtype), (uint64_t)cols, (uint64_t)rows,
-                                                            stride));
+    return checked(
+        cuda, shape, "cublasLtMatrixLayoutCreate",
+        cuda->library.cublasLtMatrixLayoutCreate(out, type_of(dtype), (uint64_t)cols, (uint64_t)rows, stride));
 }
 
 static int layouts_new(struct ah_cuda_gemm *gemm, const struct ah_cuda *cuda)
@@ -142,9 +141,8 @@ static int choices_ask(cublasLtMatmulHeuristicResult_t *out, int most, int *coun
     int found = 0;
     *count = 0;
     AH_TRY(preference_fill(preference, cuda, &gemm->shape));
-    cublasStatus_t status =
-        cuda->library.cublasLtMatmulAlgoGetHeuristic(cuda->lt, gemm->operation, gemm->b, gemm->a, gemm->c, gemm->c,
-                                                     preference, most, out, &found);
+    cublasStatus_t status = cuda->library.cublasLtMatmulAlgoGetHeuristic(
+        cuda->lt, gemm->operation, gemm->b, gemm->a, gemm->c, gemm->c, preference, most, out, &found);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED)
         AH_TRY(checked(cuda, &gemm->shape, "cublasLtMatmulAlgoGetHeuristic", status));
     for (int i = 0; i < found; i++)

@@ -109,7 +109,7 @@ enum { AH_CUDA_ROTARY_PAIRS = 256 };
 /* In place: of each head of `size` elements the pairs (i, i + half), i from `first` on, turn by their angle at the
  * token's position. by_head: of each three, which are q, k and v of a head, the first two. */
 struct ah_cuda_rotary {
-    void *x; /* [batch,seq,heads * size], by_head [batch,seq,heads / 2 * 3 * size] */
+    void *x;                  /* [batch,seq,heads * size], by_head [batch,seq,heads / 2 * 3 * size] */
     const int32_t *positions; /* [batch,seq]; null: tokens are where they lie */
     int64_t batch, seq, heads, size, half;
     int64_t first, pairs; /* at most AH_CUDA_ROTARY_PAIRS */
@@ -130,9 +130,9 @@ struct ah_cuda_cache {
     void *y;                  /* [batch,seq,heads * size] */
     const int32_t *positions; /* [batch,seq]; null: tokens are where they lie. Those outside the cache are left out */
     int64_t batch, seq, rows, keys;
-    int64_t stride, head;     /* of q, or of k and v: from one token to the next, from one head to the next */
-    int64_t window;           /* rows that a query sees; rows or more: all up to its own */
-    int heads, size, group;   /* of q; heads that share one of the cache. When it is written, heads of the cache */
+    int64_t stride, head;   /* of q, or of k and v: from one token to the next, from one head to the next */
+    int64_t window;         /* rows that a query sees; rows or more: all up to its own */
+    int heads, size, group; /* of q; heads that share one of the cache. When it is written, heads of the cache */
     float scale;
 };
 cudaError_t ah__cuda_cache_write_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_cache *job);

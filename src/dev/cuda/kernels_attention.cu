@@ -17,9 +17,9 @@
 
 #define TILE 64
 #define THREADS 256
-#define DEPTH 32    /* channels of scores staged at a time */
-#define ROWS 16     /* rows of the second factor staged at a time */
-#define STRIDE 68   /* of 64 columns in shared memory: 16-byte aligned, rows in different banks */
+#define DEPTH 32  /* channels of scores staged at a time */
+#define ROWS 16   /* rows of the second factor staged at a time */
+#define STRIDE 68 /* of 64 columns in shared memory: 16-byte aligned, rows in different banks */
 #define ALL_LANES 0xffffffffU
 #define LOG2_E 1.44269504F
 #define LN_2 0.693147181F
@@ -483,9 +483,8 @@ template <typename E, int C> static cudaError_t backward_launch(cudaStream_t str
     const int64_t dots = blocks_for(tokens * job->heads, THREADS / 16);
     cudaError_t error = launch(attention_dot<E>, dim3((unsigned)least(dots, 4096)), dim3(THREADS), 0, stream, *job);
     if (error == cudaSuccess)
-        error = launch(attention_backward_keys<E, C>,
-                       dim3((unsigned)(count * job->batch * (job->heads / job->group))), dim3(THREADS), 0, stream,
-                       *job);
+        error = launch(attention_backward_keys<E, C>, dim3((unsigned)(count * job->batch * (job->heads / job->group))),
+                       dim3(THREADS), 0, stream, *job);
     if (error == cudaSuccess)
         error = launch(attention_backward_queries<E, C>, dim3((unsigned)(count * job->batch * job->heads)),
                        dim3(THREADS), 0, stream, *job, count);

@@ -48,8 +48,7 @@ static __device__ inline void join(seen *to, float most, float total, const floa
     to->most = larger;
 }
 
-template <typename E>
-static __device__ inline void lane_load(float to[LANE_CHANNELS], const E *from, int size)
+template <typename E> static __device__ inline void lane_load(float to[LANE_CHANNELS], const E *from, int size)
 {
 #pragma unroll
     for (int i = 0; i < LANE_CHANNELS; i++) {

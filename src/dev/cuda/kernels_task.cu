@@ -30,8 +30,14 @@ static __device__ inline float widened(unsigned short narrow)
     return __uint_as_float(static_cast<unsigned>(narrow) << 16);
 }
 
-static __device__ inline float value_of(float value) { return value; }
-static __device__ inline float value_of(unsigned short narrow) { return widened(narrow); }
+static __device__ inline float value_of(float value)
+{
+    return value;
+}
+static __device__ inline float value_of(unsigned short narrow)
+{
+    return widened(narrow);
+}
 
 /* Four elements at once: 16 bytes of floats, 8 of bfloat16. */
 template <typename T> struct four;
@@ -136,8 +142,8 @@ template <typename G> static cudaError_t adam_launch(cudaStream_t stream, const 
 cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
 {
     const auto &t = task->as.adam;
-    struct update u = {t.p, t.m, t.v, t.p, t.m, t.v, t.g, static_cast<unsigned short *>(t.half), t.count, t.decayed,
-                       t.adam, t.scale};
+    struct update u = {t.p,     t.m,       t.v,    t.p,    t.m, t.v, t.g, static_cast<unsigned short *>(t.half),
+                       t.count, t.decayed, t.adam, t.scale};
     if (t.to_p) {
         u.to_p = t.to_p;
         u.to_m = t.to_m;
@@ -153,8 +159,14 @@ cudaError_t ah__cuda_adam(cudaStream_t stream, const struct ah_task *task)
 enum { CAST_EACH = 8, IN_PLACE_THREADS = 1024, IN_PLACE_EACH = 16, IN_PLACE_FIRST = IN_PLACE_THREADS * IN_PLACE_EACH };
 enum { ZERO_RANGES = 64 };
 
-static __device__ inline void cast_one(unsigned short *to, float from) { *to = narrowed(from); }
-static __device__ inline void cast_one(float *to, unsigned short from) { *to = widened(from); }
+static __device__ inline void cast_one(unsigned short *to, float from)
+{
+    *to = narrowed(from);
+}
+static __device__ inline void cast_one(float *to, unsigned short from)
+{
+    *to = widened(from);
+}
 
 static __device__ inline void cast_eight(unsigned short *to, const float *from)
 {
@@ -317,8 +329,9 @@ template <typename T> static __device__ inline double squares_lane(const T *x, i
     return sum;
 }
 
-template <typename T> static __global__ void __launch_bounds__(SUMS *WARPS)
-squares(const T *x, int64_t count, int64_t piece, double *partials)
+template <typename T>
+static __global__ void __launch_bounds__(SUMS *WARPS)
+    squares(const T *x, int64_t count, int64_t piece, double *partials)
 {
     __shared__ double sums[WARPS][SUMS];
     int lane = threadIdx.x % SUMS, warp = threadIdx.x / SUMS;
@@ -384,8 +397,14 @@ template <typename T> static __device__ inline const T *brought(const struct ah_
     return static_cast<const T *>(rank == sum.rank ? sum.own : sum.scratch + rank * sum.step_bytes);
 }
 
-static __device__ inline void sum_store(float *to, float sum) { *to = sum; }
-static __device__ inline void sum_store(unsigned short *to, float sum) { *to = narrowed(sum); }
+static __device__ inline void sum_store(float *to, float sum)
+{
+    *to = sum;
+}
+static __device__ inline void sum_store(unsigned short *to, float sum)
+{
+    *to = narrowed(sum);
+}
 
 template <typename T> static __global__ void __launch_bounds__(THREADS) rank_sum(struct ah_cuda_rank_sum given)
 {

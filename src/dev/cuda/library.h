@@ -56,8 +56,7 @@
     X(ncclAllGather)
 
 /* Streams wait for a number in memory: events of a thread of the host. */
-#define AH_CUDA_DRIVER_LIST(X)                                                                                         \
-    X(cuStreamWaitValue64)
+#define AH_CUDA_DRIVER_LIST(X) X(cuStreamWaitValue64)
 
 struct ah_cuda_library {
     void *cublaslt_library, *cudnn_library; /* dlopen's; cuDNN's is null where there is none */
@@ -65,7 +64,7 @@ struct ah_cuda_library {
 #define AH_CUDA_MEMBER(name) __typeof__(name) *name;
     AH_CUBLASLT_LIST(AH_CUDA_MEMBER)
     AH_CUDNN_LIST(AH_CUDA_MEMBER) /* null without cuDNN */
-    AH_NCCL_LIST(AH_CUDA_MEMBER) /* null: not asked for */
+    AH_NCCL_LIST(AH_CUDA_MEMBER)  /* null: not asked for */
     AH_CUDA_DRIVER_LIST(AH_CUDA_MEMBER)
 #undef AH_CUDA_MEMBER
 };

@@ -45,8 +45,13 @@ static int geometry(struct ah_cuda_attention *job, const struct ah_cuda_call *ca
     if (heads < 1 || channels % heads != 0 || channels / heads > AH_CUDA_ATTENTION_MAX_HEAD)
         return ah__fail(AH_EDEVICE, "%lld channels in %d heads, expected heads of at most %d channels each",
                         (long long)channels, heads, AH_CUDA_ATTENTION_MAX_HEAD);
-    *job = (struct ah_cuda_attention){.dtype = call->dtype, .batch = y->dim[0], .seq = y->dim[1], .channels = channels,
-                                      .heads = heads, .head_size = (int)(channels / heads), .group = heads / kv_heads};
+    *job = (struct ah_cuda_attention){.dtype = call->dtype,
+                                      .batch = y->dim[0],
+                                      .seq = y->dim[1],
+                                      .channels = channels,
+                                      .heads = heads,
+                                      .head_size = (int)(channels / heads),
+                                      .group = heads / kv_heads};
     job->q_stride = packed ? 3 * channels : channels;
     job->kv_stride = packed ? 3 * channels : kv_heads * (int64_t)job->head_size;
     job->q_head = job->kv_head = job->head_size * (int64_t)(call->call->attr.by_head ? 3 : 1);

@@ -16,8 +16,7 @@ static int embedding_enqueue(const struct ah_cuda_bound *bound)
     int64_t cols = in[0].meta.shape.dim[1], first = bound->call->call->attr.first;
     const char *table = (const char *)bound->in[0] + first * cols * ah__dtype_bytes(bound->call->dtype);
     AH_CUDA_TRY(ah__cuda_embedding_enqueue(bound->stream, bound->call->dtype, bound->out[0], table, bound->in[1],
-                                           ah__shape_count(&in[1].meta.shape), cols,
-                                           in[0].meta.shape.dim[0] - first));
+                                           ah__shape_count(&in[1].meta.shape), cols, in[0].meta.shape.dim[0] - first));
     return AH_OK;
 }
 

@@ -15,7 +15,7 @@ enum product { LOGITS, DX, DWEIGHT, PRODUCTS };
 struct head {
     struct ah_cuda_gemm whole[PRODUCTS], rest[PRODUCTS]; /* of a whole chunk; of the last one, where it is shorter */
     int64_t rows, chunk, channels, vocab;
-    int64_t stride; /* elements from one row of logits to the next */
+    int64_t stride;                 /* elements from one row of logits to the next */
     int64_t losses_at, products_at; /* bytes of the workspace */
 };
 
@@ -50,12 +50,35 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     const struct head *head = call->owned;
     int64_t align = align_of(call, head), c = head->channels, v = head->vocab;
     const struct ah_cuda_gemm_shape shape[PRODUCTS] = {
-        [LOGITS] = {.trans_b = true, .dtype = call->dtype, .c_dtype = call->dtype, .m = rows, .n = v, .k = c, .lda = c,
-                    .ldb = c, .ldc = head->stride, .align_bytes = align},
-        [DX] = {.dtype = call->dtype, .c_dtype = call->dtype, .m = rows, .n = c, .k = v, .lda = head->stride, .ldb = c,
-                .ldc = c, .align_bytes = align},
-        [DWEIGHT] = {.trans_a = true, .dtype = call->dtype, .c_dtype = AH_F32, .m = v, .n = c, .k = rows,
-                     .lda = head->stride, .ldb = c, .ldc = c, .align_bytes = align},
+        [LOGITS] = {.trans_b = true,
+                    .dtype = call->dtype,
+                    .c_dtype = call->dtype,
+                    .m = rows,
+                    .n = v,
+                    .k = c,
+                    .lda = c,
+                    .ldb = c,
+                    .ldc = head->stride,
+                    .align_bytes = align},
+        [DX] = {.dtype = call->dtype,
+                .c_dtype = call->dtype,
+                .m = rows,
+                .n = c,
+                .k = v,
+                .lda = head->stride,
+                .ldb = c,
+                .ldc = c,
+                .align_bytes = align},
+        [DWEIGHT] = {.trans_a = true,
+                     .dtype = call->dtype,
+                     .c_dtype = AH_F32,
+                     .m = v,
+                     .n = c,
+                     .k = rows,
+                     .lda = head->stride,
+                     .ldb = c,
+                     .ldc = c,
+                     .align_bytes = align},
     };
     for (int i = 0; i < PRODUCTS; i++) {
         if (call->call->out[i + 1].space == AH_SPACE_NONE)
@@ -123,11 +146,15 @@ static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm 
 static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t rows)
 {
     const struct head *head = bound->call->owned;
-    const struct ah_cuda_cross_entropy job = {.dlogits = bound->out[1], .logits = bound->out[1],
+    const struct ah_cuda_cross_entropy job = {.dlogits = bound->out[1],
+                                              .logits = bound->out[1],
                                               .targets = (const int32_t *)bound->in[2] + from,
-                                              .losses = losses_of(bound) + from, .rows = rows, .cols = head->vocab,
+                                              .losses = losses_of(bound) + from,
+                                              .rows = rows,
+                                              .cols = head->vocab,
                                               .stride = head->stride,
-                                              .may_ignore = true, .scale = scale_of(bound)};
+                                              .may_ignore = true,
+                                              .scale = scale_of(bound)};
     AH_CUDA_TRY(ah__cuda_cross_entropy_enqueue(bound->stream, bound->call->dtype, &job));
     return AH_OK;
 }

@@ -17,7 +17,9 @@ struct sizes {
 static struct sizes sizes_of(const struct ah_cuda_call *call, const struct ah_operand *x, const struct ah_operand *y)
 {
     const struct ah_shape *in = &x->meta.shape, *out = &y->meta.shape;
-    struct sizes s = {.rows = ah__shape_rows(in), .in = in->dim[in->rank - 1], .out = out->dim[out->rank - 1],
+    struct sizes s = {.rows = ah__shape_rows(in),
+                      .in = in->dim[in->rank - 1],
+                      .out = out->dim[out->rank - 1],
                       .out_in = call->call->attr.out_in};
     s.weight_stride = s.out_in ? s.in : s.out;
     return s;
@@ -64,8 +66,13 @@ static int linear_prepare(struct ah_cuda_call *call)
 {
     bool bias = call->call->in[2].space != AH_SPACE_NONE;
     struct sizes s = sizes_of(call, &call->call->in[0], &call->call->out[0]);
-    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = s.out_in, .m = s.rows, .n = s.out, .k = s.in,
-                                                             .lda = s.in, .ldb = s.weight_stride, .ldc = s.out,
+    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = s.out_in,
+                                                             .m = s.rows,
+                                                             .n = s.out,
+                                                             .k = s.in,
+                                                             .lda = s.in,
+                                                             .ldb = s.weight_stride,
+                                                             .ldc = s.out,
                                                              .epilogue = bias ? AH_CUDA_BIAS : AH_CUDA_PLAIN});
 }
 
@@ -89,16 +96,21 @@ static bool is_fusible(const struct ah_cuda_call *call, const struct sizes *s)
     const struct ah_operand *dx = &call->call->out[0];
     if (!next || next->op != AH_OP_GELU_BWD || call->adds[0] || call->cuda->properties.major < 9)
         return false;
-    return call->dtype == AH_BF16 && s->in % 8 == 0 && next->in[1].offset % 16 == 0 &&
-           same_place(&next->in[0], dx) && same_place(&next->out[0], dx);
+    return call->dtype == AH_BF16 && s->in % 8 == 0 && next->in[1].offset % 16 == 0 && same_place(&next->in[0], dx) &&
+           same_place(&next->out[0], dx);
 }
 
 static int linear_bwd_x_prepare(struct ah_cuda_call *call)
 {
     struct sizes s = sizes_of(call, &call->call->out[0], &call->call->in[0]);
     enum ah_cuda_epilogue epilogue = is_fusible(call, &s) ? AH_CUDA_GELU_BWD : AH_CUDA_PLAIN;
-    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = !s.out_in, .m = s.rows, .n = s.in, .k = s.out,
-                                                             .lda = s.out, .ldb = s.weight_stride, .ldc = s.in,
+    return product_prepare(call, (struct ah_cuda_gemm_shape){.trans_b = !s.out_in,
+                                                             .m = s.rows,
+                                                             .n = s.in,
+                                                             .k = s.out,
+                                                             .lda = s.out,
+                                                             .ldb = s.weight_stride,
+                                                             .ldc = s.in,
                                                              .epilogue = epilogue});
 }
 
@@ -113,8 +125,8 @@ const struct ah_cuda_operator ah__cuda_linear_bwd_x = {linear_bwd_x_prepare, lin
 static int linear_bwd_w_prepare(struct ah_cuda_call *call)
 {
     struct sizes s = sizes_of(call, &call->call->in[1], &call->call->in[0]);
-    struct ah_cuda_gemm_shape shape = {.trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .lda = s.in, .ldb = s.out,
-                                       .ldc = s.weight_stride};
+    struct ah_cuda_gemm_shape shape = {
+        .trans_a = true, .m = s.in, .n = s.out, .k = s.rows, .lda = s.in, .ldb = s.out, .ldc = s.weight_stride};
     if (s.out_in) {
         shape.m = s.out, shape.n = s.in;
         shape.lda = s.out, shape.ldb = s.in;

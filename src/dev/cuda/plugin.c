@@ -2,8 +2,12 @@
 #include "dev/cuda/device.h"
 #include "dev/plugin/forward.h"
 
-static const struct ah_plugin cuda = {.abi = AH_PLUGIN_ABI, .size = sizeof cuda, .layout = AH_PLUGIN_LAYOUT,
-                                      .name = "cuda", .ops = &ah__dev_cuda_ops, .open = ah__dev_cuda_open};
+static const struct ah_plugin cuda = {.abi = AH_PLUGIN_ABI,
+                                      .size = sizeof cuda,
+                                      .layout = AH_PLUGIN_LAYOUT,
+                                      .name = "cuda",
+                                      .ops = &ah__dev_cuda_ops,
+                                      .open = ah__dev_cuda_open};
 
 AH_API const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host);
 

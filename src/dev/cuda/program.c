@@ -15,7 +15,7 @@ static const struct ah_cuda_operator *const operators[AH_OP_COUNT] = {
 static int call_prepare(struct ah_cuda_call *out, struct ah_cuda *cuda, const struct ah_call *call,
                         const struct ah_call *next)
 {
-    const struct ah_cuda_operator *operator = operators[call->op];
+    const struct ah_cuda_operator *operator= operators[call->op];
     *out = (struct ah_cuda_call){.enqueue = operator->enqueue, .call = call, .next = next, .cuda = cuda};
     out->dtype = call->in[0].meta.dtype;
     for (int i = 0; i < AH_OP_MAX_OUTPUTS; i++)

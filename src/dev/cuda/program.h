@@ -14,8 +14,8 @@ struct ah_cuda_bound;
 struct ah_cuda_call {
     int (*enqueue)(const struct ah_cuda_bound *bound);
     const struct ah_call *call;
-    const struct ah_call *next;   /* that follows it in the program, or null */
-    bool takes_next;              /* set by prepare: both are done at once, and the next is passed over */
+    const struct ah_call *next; /* that follows it in the program, or null */
+    bool takes_next;            /* set by prepare: both are done at once, and the next is passed over */
     struct ah_cuda *cuda;
     enum ah_dtype dtype;          /* the compute dtype: of parameters, activations and their gradients */
     int64_t workspace_bytes;      /* scratch while it runs */
@@ -33,7 +33,7 @@ struct ah_cuda_bound {
     const void *in[AH_OP_MAX_INPUTS];
     void *out[AH_OP_MAX_OUTPUTS];
     const void *next_in[AH_OP_MAX_INPUTS]; /* of the call that is taken along, else null */
-    char *workspace; /* 256-byte aligned */
+    char *workspace;                       /* 256-byte aligned */
 };
 
 /* `prepare` finds all of the call filled in but its own part, and the operands as the operator table wants them.

@@ -30,8 +30,8 @@ struct ah_cuda_slot {
     uint64_t sequence; /* of the work, once it is reported */
     int waits;
     struct ah_event wait[AH_WORK_MAX_WAITS];
-    int64_t over_ns;   /* by the host's clock, when the callback came; under the device's mutex */
-    int64_t end_ns;    /* as reported */
+    int64_t over_ns; /* by the host's clock, when the callback came; under the device's mutex */
+    int64_t end_ns;  /* as reported */
 };
 
 /* A lane as a stream. Slot s % AH_LANE_RING belongs to the lane's s-th work until it is reported. The host lane has no
@@ -41,9 +41,9 @@ struct ah_cuda_stream {
     enum ah_lane lane;
     cudaStream_t work, notify;
     struct ah_cuda_slot slot[AH_LANE_RING];
-    uint64_t reported;    /* works given back by wait_any; the driver's */
+    uint64_t reported; /* works given back by wait_any; the driver's */
     uint64_t jitter_count;
-    int64_t last_end_ns;  /* of what was reported */
+    int64_t last_end_ns; /* of what was reported */
     /* AH_CUDA_PARTIALS doubles of device memory, beside the region: of the compute lane, and of several ranks' comm
      * lane, where sums are squared. */
     double *partials;
@@ -68,22 +68,22 @@ struct ah_cuda_group {
 
 struct ah_cuda {
     struct ah_dev dev;
-    int ordinal, count;    /* of the GPU; GPUs there are */
+    int ordinal, count; /* of the GPU; GPUs there are */
     int host_threads;
-    char name[16];         /* "cuda:0" */
+    char name[16]; /* "cuda:0" */
     struct cudaDeviceProp properties;
     struct ah_cuda_library library;
     cublasLtHandle_t lt;
-    cudnnHandle_t dnn;     /* null without cuDNN */
+    cudnnHandle_t dnn; /* null without cuDNN */
     struct ah_regions regions;
-    char *region;          /* the device's memory; null when none is handed out */
+    char *region; /* the device's memory; null when none is handed out */
     struct ah_pages host_pages[AH_REGIONS_HOST];
     struct ah_comm *comm;
     struct ah_cuda_group group;
-    struct ah_pool *pool;  /* of the host lane */
+    struct ah_pool *pool; /* of the host lane */
     struct ah_lanes *lanes;
     struct ah_cuda_stream stream[AH_LANE_COUNT];
-    cudaStream_t clock;    /* as good as always idle: epochs are recorded there */
+    cudaStream_t clock; /* as good as always idle: epochs are recorded there */
     /* Event times are floats of milliseconds, and clocks drift: what they are counted from moves along. */
     struct ah_cuda_epoch epoch[AH_CUDA_EPOCHS];
     uint64_t epoch_last;   /* its number, epoch[number % AH_CUDA_EPOCHS] */

@@ -94,8 +94,7 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
         return AH_OK;
     }
     CUdeviceptr passed = (CUdeviceptr)(uintptr_t)cuda->host_passed;
-    CUresult error =
-        cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
+    CUresult error = cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
 }
 
@@ -356,8 +355,8 @@ void ah__cuda_look(void *context)
 {
     struct ah_cuda *cuda = context;
     cudaError_t error = cudaSuccess;
-    EACH_STREAM (stream, cuda)
-        error = error == cudaSuccess ? fault_of(stream) : error;
+    EACH_STREAM(stream, cuda)
+    error = error == cudaSuccess ? fault_of(stream) : error;
     if (error == cudaSuccess) {
         look_at_ranks(cuda);
         return;
@@ -365,7 +364,8 @@ void ah__cuda_look(void *context)
     pthread_mutex_lock(&cuda->mutex);
     failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));
     cuda->lost = true;
-    EACH_STREAM (stream, cuda) {
+    EACH_STREAM(stream, cuda)
+    {
         stream->started = stream->finished;
         skipped_finish(stream);
     }
@@ -433,7 +433,8 @@ int ah__cuda_streams_open(struct ah_cuda *cuda)
 cudaError_t ah__cuda_streams_drain(struct ah_cuda *cuda)
 {
     cudaError_t first = cudaSuccess;
-    EACH_STREAM (stream, cuda) {
+    EACH_STREAM(stream, cuda)
+    {
         cudaError_t work = cudaStreamSynchronize(stream->work), notify = cudaStreamSynchronize(stream->notify);
         first = first != cudaSuccess ? first : work != cudaSuccess ? work : notify;
     }

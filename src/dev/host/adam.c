@@ -104,7 +104,9 @@ int ah__host_sqnorm(struct ah_pool *pool, const struct ah_task *task)
 {
     AH_TRY(gradient_check("norm", task->as.sqnorm.dtype));
     int64_t count = task->as.sqnorm.count, least = (count + AH_POOL_PARTIALS - 1) / AH_POOL_PARTIALS;
-    struct squares job = {.kernels = ah__host_kernels(), .task = task, .partial = ah__pool_partials(pool),
+    struct squares job = {.kernels = ah__host_kernels(),
+                          .task = task,
+                          .partial = ah__pool_partials(pool),
                           .pieces = ah__pieces(count, least > SQUARES_PIECE ? least : SQUARES_PIECE)};
     ah__pool_run(pool, squares_piece, job.pieces.count, &job);
     double sum = 0;

@@ -12,10 +12,10 @@ struct ah_job {
     int (*work)(void *context);
     void *context;
     pthread_t thread;
-    bool started;        /* and not waited for */
+    bool started; /* and not waited for */
     atomic_bool running;
     int status;
-    char message[1024];  /* of a failure: messages belong to threads */
+    char message[1024]; /* of a failure: messages belong to threads */
 };
 
 /* Starts work(context), which gives a status. Only while idle. False: no thread was to be had. */

@@ -48,15 +48,27 @@ AH_INLINE void adam_all(const struct ah_adam_piece *piece, const bool bf16, cons
         adam_step(&s, &constants, i, (int)(s.count - i), bf16, half);
 }
 
-static AH_TARGET void adam_f32(const struct ah_adam_piece *piece) { adam_all(piece, false, false); }
-static AH_TARGET void adam_f32_half(const struct ah_adam_piece *piece) { adam_all(piece, false, true); }
-static AH_TARGET void adam_bf16(const struct ah_adam_piece *piece) { adam_all(piece, true, false); }
-static AH_TARGET void adam_bf16_half(const struct ah_adam_piece *piece) { adam_all(piece, true, true); }
+static AH_TARGET void adam_f32(const struct ah_adam_piece *piece)
+{
+    adam_all(piece, false, false);
+}
+static AH_TARGET void adam_f32_half(const struct ah_adam_piece *piece)
+{
+    adam_all(piece, false, true);
+}
+static AH_TARGET void adam_bf16(const struct ah_adam_piece *piece)
+{
+    adam_all(piece, true, false);
+}
+static AH_TARGET void adam_bf16_half(const struct ah_adam_piece *piece)
+{
+    adam_all(piece, true, true);
+}
 
 static void adam(const struct ah_adam_piece *piece)
 {
     static void (*const table[2][2])(const struct ah_adam_piece *piece) = {{adam_f32, adam_f32_half},
-                                                                          {adam_bf16, adam_bf16_half}};
+                                                                           {adam_bf16, adam_bf16_half}};
     table[piece->grad_dtype == AH_BF16][piece->half != NULL](piece);
 }
 
@@ -85,8 +97,14 @@ AH_INLINE double squares(const void *x, int64_t n, const bool bf16)
     return total;
 }
 
-static AH_TARGET double squares_f32(const void *x, int64_t n) { return squares(x, n, false); }
-static AH_TARGET double squares_bf16(const void *x, int64_t n) { return squares(x, n, true); }
+static AH_TARGET double squares_f32(const void *x, int64_t n)
+{
+    return squares(x, n, false);
+}
+static AH_TARGET double squares_bf16(const void *x, int64_t n)
+{
+    return squares(x, n, true);
+}
 
 static double sum_squares(const void *x, enum ah_dtype dtype, int64_t n)
 {

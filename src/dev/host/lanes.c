@@ -21,7 +21,7 @@ struct lane {
     enum ah_lane lane;
     bool started;
     pthread_t thread;
-    struct entry *ring;    /* an entry belongs to the lane between submit and completion, else to the driver */
+    struct entry *ring; /* an entry belongs to the lane between submit and completion, else to the driver */
     /* guarded by the mutex */
     pthread_cond_t wake;
     bool asleep;           /* nothing to do, or waiting for `needs` */
@@ -35,8 +35,8 @@ struct ah_lanes {
     pthread_cond_t finished; /* the driver sleeps here */
     pthread_cond_t passed;   /* threads in ah__lanes_wait sleep here */
     bool stop, driver_asleep;
-    int waiting;             /* threads in ah__lanes_wait */
-    int failed;              /* the first failed work's status, else AH_OK */
+    int waiting; /* threads in ah__lanes_wait */
+    int failed;  /* the first failed work's status, else AH_OK */
     char message[512];
     unsigned char order[AH_LANE_COUNT * AH_LANE_RING]; /* lanes of finished work in order of completion */
     uint64_t order_in, order_out;

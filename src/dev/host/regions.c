@@ -40,12 +40,18 @@ enum side { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
 static const struct lane_row {
     enum side from, to, compute, programs, collectives, updates;
 } lane_table[AH_LANE_COUNT] = {
-    [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .programs = SIDE_DEVICE,
+    [AH_LANE_COMPUTE] = {.from = SIDE_DEVICE,
+                         .to = SIDE_DEVICE,
+                         .compute = SIDE_DEVICE,
+                         .programs = SIDE_DEVICE,
                          .updates = SIDE_DEVICE},
     [AH_LANE_H2D] = {.from = SIDE_HOST, .to = SIDE_DEVICE},
     [AH_LANE_D2H] = {.from = SIDE_DEVICE, .to = SIDE_HOST, .updates = SIDE_DEVICE},
     [AH_LANE_HOST] = {.from = SIDE_HOST, .to = SIDE_HOST, .compute = SIDE_HOST, .updates = SIDE_HOST},
-    [AH_LANE_COMM] = {.from = SIDE_DEVICE, .to = SIDE_DEVICE, .compute = SIDE_DEVICE, .collectives = SIDE_DEVICE,
+    [AH_LANE_COMM] = {.from = SIDE_DEVICE,
+                      .to = SIDE_DEVICE,
+                      .compute = SIDE_DEVICE,
+                      .collectives = SIDE_DEVICE,
                       .updates = SIDE_DEVICE},
 };
 

@@ -34,33 +34,87 @@ typedef struct {
 
 #if AH_SIMD == 512
 
-AH_INLINE v16 v_set(float x) { return _mm512_set1_ps(x); }
-AH_INLINE v16 v_load(const float *p) { return _mm512_loadu_ps(p); }
-AH_INLINE void v_store(float *p, v16 a) { _mm512_storeu_ps(p, a); }
-AH_INLINE __mmask16 v_lanes(int n) { return (__mmask16)((1u << n) - 1u); }
-AH_INLINE v16 v_load_first(const float *p, int n) { return _mm512_maskz_loadu_ps(v_lanes(n), p); }
-AH_INLINE void v_store_first(float *p, v16 a, int n) { _mm512_mask_storeu_ps(p, v_lanes(n), a); }
-AH_INLINE v16 v_add(v16 a, v16 b) { return _mm512_add_ps(a, b); }
-AH_INLINE v16 v_sub(v16 a, v16 b) { return _mm512_sub_ps(a, b); }
-AH_INLINE v16 v_mul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
-AH_INLINE v16 v_div(v16 a, v16 b) { return _mm512_div_ps(a, b); }
-AH_INLINE v16 v_sqrt(v16 a) { return _mm512_sqrt_ps(a); }
-AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
-AH_INLINE v16 v_max(v16 a, v16 b) { return _mm512_max_ps(a, b); }
-AH_INLINE v16 v_min(v16 a, v16 b) { return _mm512_min_ps(a, b); }
+AH_INLINE v16 v_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+AH_INLINE v16 v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+AH_INLINE void v_store(float *p, v16 a)
+{
+    _mm512_storeu_ps(p, a);
+}
+AH_INLINE __mmask16 v_lanes(int n)
+{
+    return (__mmask16)((1u << n) - 1u);
+}
+AH_INLINE v16 v_load_first(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(v_lanes(n), p);
+}
+AH_INLINE void v_store_first(float *p, v16 a, int n)
+{
+    _mm512_mask_storeu_ps(p, v_lanes(n), a);
+}
+AH_INLINE v16 v_add(v16 a, v16 b)
+{
+    return _mm512_add_ps(a, b);
+}
+AH_INLINE v16 v_sub(v16 a, v16 b)
+{
+    return _mm512_sub_ps(a, b);
+}
+AH_INLINE v16 v_mul(v16 a, v16 b)
+{
+    return _mm512_mul_ps(a, b);
+}
+AH_INLINE v16 v_div(v16 a, v16 b)
+{
+    return _mm512_div_ps(a, b);
+}
+AH_INLINE v16 v_sqrt(v16 a)
+{
+    return _mm512_sqrt_ps(a);
+}
+AH_INLINE v16 v_fma(v16 a, v16 b, v16 c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+AH_INLINE v16 v_max(v16 a, v16 b)
+{
+    return _mm512_max_ps(a, b);
+}
+AH_INLINE v16 v_min(v16 a, v16 b)
+{
+    return _mm512_min_ps(a, b);
+}
 AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, bound, _CMP_LT_OQ), no, yes);
 }
-AH_INLINE v16 v_first(int n, v16 a, v16 b) { return _mm512_mask_blend_ps(v_lanes(n), b, a); }
+AH_INLINE v16 v_first(int n, v16 a, v16 b)
+{
+    return _mm512_mask_blend_ps(v_lanes(n), b, a);
+}
 AH_INLINE v16 v_exponent(v16 shifted)
 {
     __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3F800000)));
 }
-AH_INLINE __m256 v_half(v16 a, int i) { return i ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a); }
-AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
-AH_INLINE v16 v_wide_bf16(__m256i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
+AH_INLINE __m256 v_half(v16 a, int i)
+{
+    return i ? _mm512_extractf32x8_ps(a, 1) : _mm512_castps512_ps256(a);
+}
+AH_INLINE void v_prefetch(const void *p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
+}
+AH_INLINE v16 v_wide_bf16(__m256i x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
 AH_INLINE v16 v_load_bf16(const uint16_t *p)
 {
     return v_wide_bf16(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -77,14 +131,32 @@ AH_INLINE __m256i v_bf16(v16 a)
     __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
     return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), near, quiet));
 }
-AH_INLINE void v_store_bf16(uint16_t *p, v16 a) { _mm256_storeu_si256((__m256i *)(void *)p, v_bf16(a)); }
-AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n) { _mm256_mask_storeu_epi16(p, v_lanes(n), v_bf16(a)); }
+AH_INLINE void v_store_bf16(uint16_t *p, v16 a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, v_bf16(a));
+}
+AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n)
+{
+    _mm256_mask_storeu_epi16(p, v_lanes(n), v_bf16(a));
+}
 
 #elif AH_SIMD == 256
 
-#define V_EACH(expression0, expression1) return (v16){{expression0, expression1}}
-AH_INLINE v16 v_set(float x) { V_EACH(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
-AH_INLINE v16 v_load(const float *p) { V_EACH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+#define V_EACH(expression0, expression1)                                                                               \
+    return (v16)                                                                                                       \
+    {                                                                                                                  \
+        {                                                                                                              \
+            expression0, expression1                                                                                   \
+        }                                                                                                              \
+    }
+AH_INLINE v16 v_set(float x)
+{
+    V_EACH(_mm256_set1_ps(x), _mm256_set1_ps(x));
+}
+AH_INLINE v16 v_load(const float *p)
+{
+    V_EACH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
+}
 AH_INLINE void v_store(float *p, v16 a)
 {
     _mm256_storeu_ps(p, a.half[0]);
@@ -105,19 +177,28 @@ AH_INLINE void v_store_first(float *p, v16 a, int n)
         _mm256_maskstore_ps(p + 8, v_lanes(n - 8), a.half[1]);
 }
 #define V_BINARY(name, intrinsic)                                                                                      \
-    AH_INLINE v16 name(v16 a, v16 b) { V_EACH(intrinsic(a.half[0], b.half[0]), intrinsic(a.half[1], b.half[1])); }
+    AH_INLINE v16 name(v16 a, v16 b)                                                                                   \
+    {                                                                                                                  \
+        V_EACH(intrinsic(a.half[0], b.half[0]), intrinsic(a.half[1], b.half[1]));                                      \
+    }
 V_BINARY(v_add, _mm256_add_ps)
 V_BINARY(v_sub, _mm256_sub_ps)
 V_BINARY(v_mul, _mm256_mul_ps)
 V_BINARY(v_div, _mm256_div_ps)
 V_BINARY(v_max, _mm256_max_ps)
 V_BINARY(v_min, _mm256_min_ps)
-AH_INLINE v16 v_sqrt(v16 a) { V_EACH(_mm256_sqrt_ps(a.half[0]), _mm256_sqrt_ps(a.half[1])); }
+AH_INLINE v16 v_sqrt(v16 a)
+{
+    V_EACH(_mm256_sqrt_ps(a.half[0]), _mm256_sqrt_ps(a.half[1]));
+}
 AH_INLINE v16 v_fma(v16 a, v16 b, v16 c)
 {
     V_EACH(_mm256_fmadd_ps(a.half[0], b.half[0], c.half[0]), _mm256_fmadd_ps(a.half[1], b.half[1], c.half[1]));
 }
-AH_INLINE __m256 v_pick(__m256 mask, __m256 yes, __m256 no) { return _mm256_blendv_ps(no, yes, mask); }
+AH_INLINE __m256 v_pick(__m256 mask, __m256 yes, __m256 no)
+{
+    return _mm256_blendv_ps(no, yes, mask);
+}
 AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
 {
     V_EACH(v_pick(_mm256_cmp_ps(x.half[0], bound.half[0], _CMP_LT_OQ), yes.half[0], no.half[0]),
@@ -133,15 +214,27 @@ AH_INLINE __m256 v_exponent_half(__m256 shifted)
     __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3F800000)));
 }
-AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_half(shifted.half[0]), v_exponent_half(shifted.half[1])); }
-AH_INLINE __m256 v_half(v16 a, int i) { return a.half[i]; }
-AH_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+AH_INLINE v16 v_exponent(v16 shifted)
+{
+    V_EACH(v_exponent_half(shifted.half[0]), v_exponent_half(shifted.half[1]));
+}
+AH_INLINE __m256 v_half(v16 a, int i)
+{
+    return a.half[i];
+}
+AH_INLINE void v_prefetch(const void *p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
+}
 AH_INLINE __m256 v_wide_bf16(const uint16_t *p)
 {
     __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
 }
-AH_INLINE v16 v_load_bf16(const uint16_t *p) { V_EACH(v_wide_bf16(p), v_wide_bf16(p + 8)); }
+AH_INLINE v16 v_load_bf16(const uint16_t *p)
+{
+    V_EACH(v_wide_bf16(p), v_wide_bf16(p + 8));
+}
 AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n)
 {
     uint16_t all[LANES] = {0};
@@ -175,24 +268,66 @@ AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n)
     for (int i = 0; i < LANES; i++)                                                                                    \
         out.lane[i] = (expression);                                                                                    \
     return out
-AH_INLINE v16 v_set(float x) { V_EACH(x); }
-AH_INLINE v16 v_load(const float *p) { V_EACH(p[i]); }
-AH_INLINE void v_store(float *p, v16 a) { memcpy(p, a.lane, sizeof a.lane); }
-AH_INLINE v16 v_load_first(const float *p, int n) { V_EACH(i < n ? p[i] : 0.0F); }
-AH_INLINE void v_store_first(float *p, v16 a, int n) { memcpy(p, a.lane, (size_t)n * sizeof *p); }
-AH_INLINE v16 v_add(v16 a, v16 b) { V_EACH(a.lane[i] + b.lane[i]); }
-AH_INLINE v16 v_sub(v16 a, v16 b) { V_EACH(a.lane[i] - b.lane[i]); }
-AH_INLINE v16 v_mul(v16 a, v16 b) { V_EACH(a.lane[i] * b.lane[i]); }
-AH_INLINE v16 v_div(v16 a, v16 b) { V_EACH(a.lane[i] / b.lane[i]); }
-AH_INLINE v16 v_sqrt(v16 a) { V_EACH(sqrtf(a.lane[i])); }
-AH_INLINE v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i])); }
-AH_INLINE v16 v_max(v16 a, v16 b) { V_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
-AH_INLINE v16 v_min(v16 a, v16 b) { V_EACH(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
+AH_INLINE v16 v_set(float x)
+{
+    V_EACH(x);
+}
+AH_INLINE v16 v_load(const float *p)
+{
+    V_EACH(p[i]);
+}
+AH_INLINE void v_store(float *p, v16 a)
+{
+    memcpy(p, a.lane, sizeof a.lane);
+}
+AH_INLINE v16 v_load_first(const float *p, int n)
+{
+    V_EACH(i < n ? p[i] : 0.0F);
+}
+AH_INLINE void v_store_first(float *p, v16 a, int n)
+{
+    memcpy(p, a.lane, (size_t)n * sizeof *p);
+}
+AH_INLINE v16 v_add(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] + b.lane[i]);
+}
+AH_INLINE v16 v_sub(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] - b.lane[i]);
+}
+AH_INLINE v16 v_mul(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] * b.lane[i]);
+}
+AH_INLINE v16 v_div(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] / b.lane[i]);
+}
+AH_INLINE v16 v_sqrt(v16 a)
+{
+    V_EACH(sqrtf(a.lane[i]));
+}
+AH_INLINE v16 v_fma(v16 a, v16 b, v16 c)
+{
+    V_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i]));
+}
+AH_INLINE v16 v_max(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]);
+}
+AH_INLINE v16 v_min(v16 a, v16 b)
+{
+    V_EACH(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]);
+}
 AH_INLINE v16 v_if_less(v16 x, v16 bound, v16 yes, v16 no)
 {
     V_EACH(x.lane[i] < bound.lane[i] ? yes.lane[i] : no.lane[i]);
 }
-AH_INLINE v16 v_first(int n, v16 a, v16 b) { V_EACH(i < n ? a.lane[i] : b.lane[i]); }
+AH_INLINE v16 v_first(int n, v16 a, v16 b)
+{
+    V_EACH(i < n ? a.lane[i] : b.lane[i]);
+}
 AH_INLINE float v_exponent_lane(float shifted)
 {
     uint32_t bits;
@@ -201,8 +336,14 @@ AH_INLINE float v_exponent_lane(float shifted)
     memcpy(&shifted, &bits, sizeof bits);
     return shifted;
 }
-AH_INLINE v16 v_exponent(v16 shifted) { V_EACH(v_exponent_lane(shifted.lane[i])); }
-AH_INLINE void v_prefetch(const void *p) { (void)p; }
+AH_INLINE v16 v_exponent(v16 shifted)
+{
+    V_EACH(v_exponent_lane(shifted.lane[i]));
+}
+AH_INLINE void v_prefetch(const void *p)
+{
+    (void)p;
+}
 AH_INLINE float v_wide_bf16(uint16_t x)
 {
     uint32_t bits = (uint32_t)x << 16;
@@ -210,8 +351,14 @@ AH_INLINE float v_wide_bf16(uint16_t x)
     memcpy(&out, &bits, sizeof out);
     return out;
 }
-AH_INLINE v16 v_load_bf16(const uint16_t *p) { V_EACH(v_wide_bf16(p[i])); }
-AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n) { V_EACH(i < n ? v_wide_bf16(p[i]) : 0.0F); }
+AH_INLINE v16 v_load_bf16(const uint16_t *p)
+{
+    V_EACH(v_wide_bf16(p[i]));
+}
+AH_INLINE v16 v_load_first_bf16(const uint16_t *p, int n)
+{
+    V_EACH(i < n ? v_wide_bf16(p[i]) : 0.0F);
+}
 AH_INLINE uint16_t v_bf16(float a)
 {
     uint32_t bits;
@@ -224,7 +371,10 @@ AH_INLINE void v_store_first_bf16(uint16_t *p, v16 a, int n)
     for (int i = 0; i < n; i++)
         p[i] = v_bf16(a.lane[i]);
 }
-AH_INLINE void v_store_bf16(uint16_t *p, v16 a) { v_store_first_bf16(p, a, LANES); }
+AH_INLINE void v_store_bf16(uint16_t *p, v16 a)
+{
+    v_store_first_bf16(p, a, LANES);
+}
 
 #endif
 
@@ -262,8 +412,14 @@ V_TREE(v_largest, _mm256_max_ps, _mm_max_ps)
 typedef struct {
     __m512d half[2];
 } d16;
-AH_INLINE d16 d_zero(void) { return (d16){{_mm512_setzero_pd(), _mm512_setzero_pd()}}; }
-AH_INLINE d16 d_wide(v16 a) { return (d16){{_mm512_cvtps_pd(v_half(a, 0)), _mm512_cvtps_pd(v_half(a, 1))}}; }
+AH_INLINE d16 d_zero(void)
+{
+    return (d16){{_mm512_setzero_pd(), _mm512_setzero_pd()}};
+}
+AH_INLINE d16 d_wide(v16 a)
+{
+    return (d16){{_mm512_cvtps_pd(v_half(a, 0)), _mm512_cvtps_pd(v_half(a, 1))}};
+}
 AH_INLINE d16 d_add(d16 acc, v16 a)
 {
     d16 x = d_wide(a);
@@ -314,7 +470,10 @@ AH_INLINE void d_store(double *p, d16 a)
 typedef struct {
     double lane[LANES];
 } d16;
-AH_INLINE d16 d_zero(void) { return (d16){{0}}; }
+AH_INLINE d16 d_zero(void)
+{
+    return (d16){{0}};
+}
 AH_INLINE d16 d_add(d16 acc, v16 a)
 {
     for (int i = 0; i < LANES; i++)
@@ -328,7 +487,10 @@ AH_INLINE d16 d_add_square(d16 acc, v16 a)
         acc.lane[i] += (double)a.lane[i] * (double)a.lane[i];
     return acc;
 }
-AH_INLINE void d_store(double *p, d16 a) { memcpy(p, a.lane, sizeof a.lane); }
+AH_INLINE void d_store(double *p, d16 a)
+{
+    memcpy(p, a.lane, sizeof a.lane);
+}
 #endif
 
 /* to[j * to_stride + i] = from[i * from_stride + j] * scale for a 16 x 16 tile. */
@@ -370,7 +532,10 @@ AH_INLINE void v_transpose(float *to, int64_t to_stride, const float *from, int6
 #endif
 
 /* n lanes, of which all 16 are loaded or stored when n allows: the last step of a loop over a row. */
-AH_INLINE v16 v_load_most(const float *p, int64_t n) { return n >= LANES ? v_load(p) : v_load_first(p, (int)n); }
+AH_INLINE v16 v_load_most(const float *p, int64_t n)
+{
+    return n >= LANES ? v_load(p) : v_load_first(p, (int)n);
+}
 AH_INLINE void v_store_most(float *p, v16 a, int64_t n)
 {
     if (n >= LANES)

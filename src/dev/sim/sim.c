@@ -22,9 +22,9 @@ struct lane {
 /* What a simulation changes. */
 struct state {
     unsigned running, blocked; /* a bit for each lane; blocked: its next item waits for other lanes */
-    int64_t now_ns;    /* of the machine */
+    int64_t now_ns;            /* of the machine */
     int64_t driver_ns; /* of the program that submits: behind the machine by what it takes to hear of a completion */
-    double left_ns[AH_LANE_COUNT]; /* of the running item at full speed; 0: none runs */
+    double left_ns[AH_LANE_COUNT];  /* of the running item at full speed; 0: none runs */
     int64_t from_ns[AH_LANE_COUNT]; /* when the next item may start; 0: one runs; NEVER: there is none, or it waits */
     struct lane lane[AH_LANE_COUNT];
 };

@@ -17,9 +17,27 @@
 #endif
 
 /* Shapes in tables of cases. */
-#define S1(a) {1, {a, 0, 0, 0}}
-#define S2(a, b) {2, {a, b, 0, 0}}
-#define S3(a, b, c) {3, {a, b, c, 0}}
+#define S1(a)                                                                                                          \
+    {                                                                                                                  \
+        1,                                                                                                             \
+        {                                                                                                              \
+            a, 0, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+#define S2(a, b)                                                                                                       \
+    {                                                                                                                  \
+        2,                                                                                                             \
+        {                                                                                                              \
+            a, b, 0, 0                                                                                                 \
+        }                                                                                                              \
+    }
+#define S3(a, b, c)                                                                                                    \
+    {                                                                                                                  \
+        3,                                                                                                             \
+        {                                                                                                              \
+            a, b, c, 0                                                                                                 \
+        }                                                                                                              \
+    }
 
 /* Of a rotation, which waves are stretched as by Llama 3, in attributes. */
 #define STRETCHED .factor = 8, .low = 1, .high = 4, .original = 64

@@ -28,8 +28,8 @@ static inline void reference_add_position(const struct reference *r)
 {
     const struct ah_shape *x = &r->call->in[0].meta.shape;
     for (int64_t i = 0; i < ah__shape_count(x); i++)
-        r->out[0][i] = r->in[0][i]
-                       + r->in[1][(r->call->attr.first + i / x->dim[2] % x->dim[1]) * x->dim[2] + i % x->dim[2]];
+        r->out[0][i] =
+            r->in[0][i] + r->in[1][(r->call->attr.first + i / x->dim[2] % x->dim[1]) * x->dim[2] + i % x->dim[2]];
 }
 
 static inline void reference_layernorm(const struct reference *r)
@@ -155,10 +155,9 @@ static inline void reference_attention(const struct reference *r)
         bool by_head = r->call->attr.by_head;
         int64_t part = by_head ? size : channels;
         const double *start = r->in[0] + batch * seq * stride + head * size * (by_head ? 3 : 1);
-        r->out[1][i] = reference_attend(r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride,
-                                        start + part, start + 2 * part, stride,
-                                        reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t),
-                                        t, size);
+        r->out[1][i] = reference_attend(
+            r->out[0] + (batch * seq + t) * channels + head * size, start + t * stride, start + part, start + 2 * part,
+            stride, reference_first(&r->call->attr, r->in[1] ? r->in[1] + batch * seq : NULL, t), t, size);
     }
 }
 
@@ -170,9 +169,9 @@ static inline void reference_attention_qkv(const struct reference *r)
     for (int64_t i = 0; i < q->dim[0] * heads * seq; i++) {
         int64_t batch = i / seq / heads, head = i / seq % heads, t = i % seq;
         int64_t at = (batch * seq + t) * channels + head * size, shared = batch * seq * stride + head / group * size;
-        r->out[1][i] = reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
-                                        reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t),
-                                        t, size);
+        r->out[1][i] =
+            reference_attend(r->out[0] + at, r->in[0] + at, r->in[1] + shared, r->in[2] + shared, stride,
+                             reference_first(&r->call->attr, r->in[3] ? r->in[3] + batch * seq : NULL, t), t, size);
     }
 }
 
@@ -196,8 +195,8 @@ static inline void reference_cache_write(const struct reference *r)
         double *to = r->out[0] + (token / k->dim[1] * cache->dim[1] + row) * 2 * keys;
         for (int64_t c = 0; c < keys; c++) {
             to[c] = r->in[1][token * k->dim[2] + reference_written(r, c / size, size, false) + c % size];
-            to[keys + c] = r->in[r->in[2] ? 2 : 1][token * k->dim[2] + reference_written(r, c / size, size, true) +
-                                                   c % size];
+            to[keys + c] =
+                r->in[r->in[2] ? 2 : 1][token * k->dim[2] + reference_written(r, c / size, size, true) + c % size];
         }
     }
 }
@@ -313,15 +312,24 @@ static inline void reference_linear_cross_entropy(const struct reference *r)
 }
 
 static void (*const reference_table[AH_OP_COUNT])(const struct reference *r) = {
-    [AH_OP_EMBEDDING] = reference_embedding, [AH_OP_ADD_POSITION] = reference_add_position,
-    [AH_OP_LAYERNORM] = reference_layernorm, [AH_OP_LINEAR] = reference_linear,
-    [AH_OP_ATTENTION] = reference_attention, [AH_OP_GELU] = reference_gelu,
-    [AH_OP_RELU] = reference_relu,           [AH_OP_ADD] = reference_add,
-    [AH_OP_COPY] = reference_copy,           [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
-    [AH_OP_RMSNORM] = reference_rmsnorm,     [AH_OP_ROTARY] = reference_rotary,
-    [AH_OP_SILU_MUL] = reference_silu_mul,   [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
-    [AH_OP_CACHE_WRITE] = reference_cache_write, [AH_OP_ATTENTION_CACHED] = reference_attention_cached,
-    [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy, [AH_OP_GELU_ERF] = reference_gelu_erf,
+    [AH_OP_EMBEDDING] = reference_embedding,
+    [AH_OP_ADD_POSITION] = reference_add_position,
+    [AH_OP_LAYERNORM] = reference_layernorm,
+    [AH_OP_LINEAR] = reference_linear,
+    [AH_OP_ATTENTION] = reference_attention,
+    [AH_OP_GELU] = reference_gelu,
+    [AH_OP_RELU] = reference_relu,
+    [AH_OP_ADD] = reference_add,
+    [AH_OP_COPY] = reference_copy,
+    [AH_OP_CROSS_ENTROPY] = reference_cross_entropy,
+    [AH_OP_RMSNORM] = reference_rmsnorm,
+    [AH_OP_ROTARY] = reference_rotary,
+    [AH_OP_SILU_MUL] = reference_silu_mul,
+    [AH_OP_ATTENTION_QKV] = reference_attention_qkv,
+    [AH_OP_CACHE_WRITE] = reference_cache_write,
+    [AH_OP_ATTENTION_CACHED] = reference_attention_cached,
+    [AH_OP_LINEAR_CROSS_ENTROPY] = reference_linear_cross_entropy,
+    [AH_OP_GELU_ERF] = reference_gelu_erf,
 };
 
 #endif

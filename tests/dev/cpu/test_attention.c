@@ -11,9 +11,9 @@ struct attention_size {
 };
 
 static const struct attention_size attention_sizes[] = {
-    {2, 1, 2, 1, 8, 0}, {1, 63, 1, 1, 64, 0}, {2, 65, 4, 2, 80, 0}, {1, 257, 2, 2, 64, 0},
-    {1, 300, 2, 1, 100, 0}, {1, 333, 3, 3, 17, 0}, {1, 270, 1, 1, 96, 0}, {1, 530, 1, 1, 129, 0},
-    {1, 270, 2, 1, 256, 0}, {1, 1100, 1, 1, 5, 0}, {1, 333, 2, 1, 17, 2}, {1, 700, 2, 1, 64, 64},
+    {2, 1, 2, 1, 8, 0},      {1, 63, 1, 1, 64, 0},    {2, 65, 4, 2, 80, 0},     {1, 257, 2, 2, 64, 0},
+    {1, 300, 2, 1, 100, 0},  {1, 333, 3, 3, 17, 0},   {1, 270, 1, 1, 96, 0},    {1, 530, 1, 1, 129, 0},
+    {1, 270, 2, 1, 256, 0},  {1, 1100, 1, 1, 5, 0},   {1, 333, 2, 1, 17, 2},    {1, 700, 2, 1, 64, 64},
     {1, 530, 1, 1, 129, 65}, {1, 1100, 2, 1, 5, 130}, {1, 600, 1, 1, 256, 511},
 };
 
@@ -90,10 +90,13 @@ static void shared_check(const struct attention_size *s, const struct op_data *f
     enum ah_dtype dtype = f->call.in[0].meta.dtype;
     double *weight = calloc((size_t)rows, sizeof *weight);
     assert_non_null(weight);
-    struct head h = {.seq = rows, .size = size, .window = s->window ? s->window : rows,
+    struct head h = {.seq = rows,
+                     .size = size,
+                     .window = s->window ? s->window : rows,
                      .k = head_take(f, &f->call.in[1], rows, narrow, at, size),
                      .v = head_take(f, &f->call.in[2], rows, narrow, at, size),
-                     .dk = head_take(NULL, NULL, rows, 0, 0, size), .dv = head_take(NULL, NULL, rows, 0, 0, size)};
+                     .dk = head_take(NULL, NULL, rows, 0, 0, size),
+                     .dv = head_take(NULL, NULL, rows, 0, 0, size)};
     for (int head = shared * group; head < (shared + 1) * group; head++) {
         int64_t query = row * wide + head * size, lse = (batch * s->heads + head) * rows;
         h.q = head_take(f, &f->call.in[0], rows, wide, query, size);

@@ -3,8 +3,8 @@
  * Arithmetic is fp32 in both, so a result in bf16 is the fp32 result rounded once: within 2^-8 of it, and where sums
  * have another order (products, gradients of attention's queries) by the error of fp32 sums besides. All other
  * operators give the very bits of the rounded result, and the very bits where the result is fp32. */
-#include "dev/value_cases.h"
 #include "dev/cpu/gemm_bf16.h"
+#include "dev/value_cases.h"
 
 #include <math.h>
 

@@ -122,8 +122,9 @@ static void adam_has_one_result(void **state)
 {
     (void)state;
     struct ah_task task = {.type = AH_TASK_ADAM,
-                           .as.adam = {.count = NUMBERS, .decayed = 100001, .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F,
-                                                                                     0.99F, 0.003F, 1.5F}}};
+                           .as.adam = {.count = NUMBERS,
+                                       .decayed = 100001,
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F}}};
     assert_one_hash("adam", run_adam, &task);
 }
 
@@ -160,8 +161,9 @@ static void half_precision_adam_has_one_result(void **state)
 {
     (void)state;
     struct ah_task task = {.type = AH_TASK_ADAM,
-                           .as.adam = {.count = NUMBERS, .decayed = 100001, .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F,
-                                                                                     0.99F, 0.003F, 1.5F}}};
+                           .as.adam = {.count = NUMBERS,
+                                       .decayed = 100001,
+                                       .adam = {0.9F, 0.1F, 0.999F, 0.001F, 1e-8F, 0.99F, 0.003F, 1.5F}}};
     assert_one_hash("adam in bf16", run_adam_half, &task);
 }
 

@@ -89,9 +89,18 @@ static void products_do_not_depend_on_addresses(void **state)
     float *a = malloc((M * K + SLACK) * sizeof *a), *b = malloc((K * N + SLACK) * sizeof *b), c[2][M * N];
     for (int flags = 0; flags < 4; flags++)
         for (int shift = 0; shift < SLACK; shift += shift < 16 ? 4 : 16) {
-            struct ah_gemm g = {.trans_a = flags & 1, .trans_b = flags & 2, .m = M, .n = N, .k = K, .a = a + shift,
-                                .b = b + (SLACK - shift), .c = c[shift > 0], .lda = flags & 1 ? M : K,
-                                .ldb = flags & 2 ? K : N, .ldc = N, .grid = ah__cpu_gemm_grid(M, N)};
+            struct ah_gemm g = {.trans_a = flags & 1,
+                                .trans_b = flags & 2,
+                                .m = M,
+                                .n = N,
+                                .k = K,
+                                .a = a + shift,
+                                .b = b + (SLACK - shift),
+                                .c = c[shift > 0],
+                                .lda = flags & 1 ? M : K,
+                                .ldb = flags & 2 ? K : N,
+                                .ldc = N,
+                                .grid = ah__cpu_gemm_grid(M, N)};
             for (int i = 0; i < M * K; i++)
                 a[shift + i] = (float)ah__random_normal(1, (uint64_t)i);
             for (int i = 0; i < K * N; i++)

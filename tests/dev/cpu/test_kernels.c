@@ -187,12 +187,7 @@ static const struct gradient_case gradient_cases[] = {
      AH_OP_ATTENTION_QKV_BWD,
      {DY, X0, X1, X2, Y0, Y1},
      {0, 1, 2}},
-    {{"attention_bwd of 150 by head",
-      AH_OP_ATTENTION,
-      {.heads = 2, .by_head = true},
-      {S3(1, 150, 4 * 3)},
-      {0},
-      0},
+    {{"attention_bwd of 150 by head", AH_OP_ATTENTION, {.heads = 2, .by_head = true}, {S3(1, 150, 4 * 3)}, {0}, 0},
      AH_OP_ATTENTION_BWD,
      {DY, X0, Y0, Y1},
      {0}},
@@ -209,12 +204,7 @@ static const struct gradient_case gradient_cases[] = {
      AH_OP_ATTENTION_QKV_BWD,
      {DY, X0, X1, X2, Y0, Y1, X3},
      {0, 1, 2}},
-    {{"attention_bwd of 150, window 20",
-      AH_OP_ATTENTION,
-      {.heads = 1, .window = 20},
-      {S3(1, 150, 2 * 3)},
-      {0},
-      0},
+    {{"attention_bwd of 150, window 20", AH_OP_ATTENTION, {.heads = 1, .window = 20}, {S3(1, 150, 2 * 3)}, {0}, 0},
      AH_OP_ATTENTION_BWD,
      {DY, X0, Y0, Y1},
      {0}},
@@ -377,26 +367,24 @@ struct loss_case {
 };
 
 #define FUSED(batch, seq, channels, vocab, acc_)                                                                       \
-    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {.acc = (acc_)},                                              \
-     {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq)}, {0}, vocab}
+    {                                                                                                                  \
+        "linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {.acc = (acc_)},                                           \
+            {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq)}, {0}, vocab                                \
+    }
 #define SCALED(batch, seq, channels, vocab)                                                                            \
-    {"linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0},                                                          \
-     {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq), S1(1)}, {0}, vocab}
+    {                                                                                                                  \
+        "linear_cross_entropy", AH_OP_LINEAR_CROSS_ENTROPY, {0},                                                       \
+            {S3(batch, seq, channels), S2(vocab, channels), S2(batch, seq), S1(1)}, {0}, vocab                         \
+    }
 
 static const struct loss_case loss_cases[] = {
-    {FUSED(2, 7, 20, 11, 0), IGNORE_NONE, false},
-    {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, false},
-    {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, true},
-    {FUSED(2, 7, 20, 11, 0), IGNORE_ALL, false},
-    {FUSED(2, 7, 20, 11, 8), IGNORE_ALL, false},
-    {FUSED(2, 7, 20, 11, 8), IGNORE_SOME, false},
-    {SCALED(2, 7, 20, 11), IGNORE_SOME, false},
-    {SCALED(2, 7, 20, 11), IGNORE_NONE, true},
-    {FUSED(1, 1, 1, 1, 0), IGNORE_NONE, false},
-    {FUSED(3, 43, 33, 517, 0), IGNORE_SOME, false},
+    {FUSED(2, 7, 20, 11, 0), IGNORE_NONE, false},     {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, false},
+    {FUSED(2, 7, 20, 11, 0), IGNORE_SOME, true},      {FUSED(2, 7, 20, 11, 0), IGNORE_ALL, false},
+    {FUSED(2, 7, 20, 11, 8), IGNORE_ALL, false},      {FUSED(2, 7, 20, 11, 8), IGNORE_SOME, false},
+    {SCALED(2, 7, 20, 11), IGNORE_SOME, false},       {SCALED(2, 7, 20, 11), IGNORE_NONE, true},
+    {FUSED(1, 1, 1, 1, 0), IGNORE_NONE, false},       {FUSED(3, 43, 33, 517, 0), IGNORE_SOME, false},
     {FUSED(3, 50, 3, 104001, 0), IGNORE_SOME, false}, /* three chunks, the last shorter */
-    {FUSED(3, 50, 3, 104001, 8), IGNORE_NONE, false},
-    {FUSED(1, 128, 2, 104001, 0), IGNORE_SOME, true},
+    {FUSED(3, 50, 3, 104001, 8), IGNORE_NONE, false}, {FUSED(1, 128, 2, 104001, 0), IGNORE_SOME, true},
 };
 
 static void loss_case_init(struct op_data *data, const struct loss_case *c)
@@ -541,8 +529,12 @@ static void rows_outside_a_cache_are_refused(void **state)
 {
     static const struct op_case cases[] = {
         {"cache_write", AH_OP_CACHE_WRITE, {0}, {S3(1, 9, 8), S3(1, 2, 4), S3(1, 2, 4), S2(1, 2)}, {0}, 0},
-        {"attention_cached", AH_OP_ATTENTION_CACHED, {.heads = 2, .kv_heads = 1}, {S3(1, 9, 8), S3(1, 2, 8), S2(1, 2)},
-         {0}, 0}};
+        {"attention_cached",
+         AH_OP_ATTENTION_CACHED,
+         {.heads = 2, .kv_heads = 1},
+         {S3(1, 9, 8), S3(1, 2, 8), S2(1, 2)},
+         {0},
+         0}};
     static const int32_t wrong[] = {-1, 9, INT32_MAX, INT32_MIN};
     struct test_pool p = pool_begin(2);
     (void)state;
@@ -563,5 +555,4 @@ AH_TEST_SUITE("dev/cpu/kernels", cmocka_unit_test(forward_matches_definition),
               cmocka_unit_test(gradients_match_differences), cmocka_unit_test(cross_entropy_gives_its_gradient),
               cmocka_unit_test(fused_loss_matches_definition), cmocka_unit_test(fused_loss_gives_its_gradients),
               cmocka_unit_test(fused_loss_is_the_loss_apart), cmocka_unit_test(ids_out_of_range_are_refused),
-              cmocka_unit_test(program_runs_calls_in_order),
-              cmocka_unit_test(rows_outside_a_cache_are_refused))
+              cmocka_unit_test(program_runs_calls_in_order), cmocka_unit_test(rows_outside_a_cache_are_refused))

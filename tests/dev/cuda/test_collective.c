@@ -55,8 +55,7 @@ struct scene {
 static int scene_open(struct scene *scene, int64_t bytes, uint64_t jitter_seed)
 {
     *scene = (struct scene){.bytes = bytes};
-    AH_TRY(ah_dev_open(&scene->dev, "cuda",
-                       &(struct ah_dev_options){.host_threads = 1, .jitter_seed = jitter_seed}));
+    AH_TRY(ah_dev_open(&scene->dev, "cuda", &(struct ah_dev_options){.host_threads = 1, .jitter_seed = jitter_seed}));
     AH_TRY(scene->dev->ops->device_memory(scene->dev, bytes, &scene->device));
     return scene->dev->ops->host_memory(scene->dev, bytes, &scene->host);
 }
@@ -137,9 +136,9 @@ static const struct kind {
     int64_t bytes; /* of an element */
     bool parts;    /* one for each rank */
 } kinds[] = {
-    {AH_ALL_GATHER, AH_F32, FLOATS, 4, true},      {AH_ALL_GATHER, AH_BF16, HALVES, 2, true},
-    {AH_REDUCE_SCATTER, AH_F32, FLOATS, 4, true},  {AH_REDUCE_SCATTER, AH_BF16, HALVES, 2, true},
-    {AH_SUM_FLOATS, AH_F32, FLOATS, 4, false},     {AH_SUM_DOUBLES, AH_F32, DOUBLES, 8, false},
+    {AH_ALL_GATHER, AH_F32, FLOATS, 4, true},     {AH_ALL_GATHER, AH_BF16, HALVES, 2, true},
+    {AH_REDUCE_SCATTER, AH_F32, FLOATS, 4, true}, {AH_REDUCE_SCATTER, AH_BF16, HALVES, 2, true},
+    {AH_SUM_FLOATS, AH_F32, FLOATS, 4, false},    {AH_SUM_DOUBLES, AH_F32, DOUBLES, 8, false},
 };
 
 /* As the CPU device's comm lane has it: in its arithmetic denormals are zero, and none are here. */
@@ -214,10 +213,8 @@ static void each_rank_has_a_gpu_of_its_own(void **state)
         int devices;
         struct choice choice;
     } cases[] = {
-        {4, {"cuda", AH_OK, "cuda:%d", NULL}},
-        {2, {"auto", AH_OK, "cuda:%d", NULL}},
-        {3, {"cuda:2", AH_EINPUT, few, NULL}},
-        {1, {"cuda", AH_EINPUT, one, NULL}},
+        {4, {"cuda", AH_OK, "cuda:%d", NULL}}, {2, {"auto", AH_OK, "cuda:%d", NULL}},
+        {3, {"cuda:2", AH_EINPUT, few, NULL}}, {1, {"cuda", AH_EINPUT, one, NULL}},
         {1, {"auto", AH_OK, "cpu", one}},
     };
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
@@ -462,8 +459,14 @@ static void nearly(double found, double expected, double bound)
 static void losses_are_nearly_those_of_cpu_ranks(void **state)
 {
     (void)state;
-    struct joint joint = {.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP,
-                          .plan = joint_resident(2), .options = {.host_threads = 1}, .steps = TINY_STEPS};
+    struct joint joint = {.config = tiny_tied,
+                          .ranks = 2,
+                          .micro_batches = 1,
+                          .batch = 1,
+                          .clip = CLIP,
+                          .plan = joint_resident(2),
+                          .options = {.host_threads = 1},
+                          .steps = TINY_STEPS};
     struct team_run expected, found;
     joint_train(&expected, &joint);
     joint.device = "cuda";
@@ -480,8 +483,7 @@ static void losses_are_nearly_those_of_cpu_ranks(void **state)
 }
 
 AH_TEST_SUITE("dev/cuda/collective", cmocka_unit_test(collectives_have_the_hosts_bits),
-              cmocka_unit_test(each_rank_has_a_gpu_of_its_own),
-              cmocka_unit_test(whatever_fails_in_nccl_ends_all_ranks),
+              cmocka_unit_test(each_rank_has_a_gpu_of_its_own), cmocka_unit_test(whatever_fails_in_nccl_ends_all_ranks),
               cmocka_unit_test(whatever_fails_in_cuda_ends_all_ranks), cmocka_unit_test(leaving_cannot_fail),
               cmocka_unit_test(a_rank_that_is_gone_is_noticed), cmocka_unit_test(closing_waits_for_nobody),
               cmocka_unit_test(what_is_no_collective_is_refused), cmocka_unit_test(a_missing_nccl_is_named),

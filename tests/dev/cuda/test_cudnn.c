@@ -12,14 +12,30 @@ enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000 }; /* of cudnnStatus_t */
 static const struct op_case sdpa_cases[] = {
     {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 3 * 3 * 16)}, {0}, 0},
     {"attention of 66, head 64", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 66, 3 * 2 * 64)}, {0}, 0},
-    {"attention_qkv of 40, head 80", AH_OP_ATTENTION_QKV, {.heads = 4, .kv_heads = 2},
-     {S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)}, {0}, 0},
-    {"attention_bwd of 30, head 16", AH_OP_ATTENTION_BWD, {.heads = 3},
-     {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)}, {0}, 0},
-    {"attention_bwd of 65, head 64", AH_OP_ATTENTION_BWD, {.heads = 2},
-     {S3(1, 65, 128), S3(1, 65, 384), S3(1, 65, 128), S3(1, 2, 65)}, {0}, 0},
-    {"attention_qkv_bwd of 33, head 128", AH_OP_ATTENTION_QKV_BWD, {.heads = 4, .kv_heads = 2},
-     {S3(2, 33, 512), S3(2, 33, 512), S3(2, 33, 256), S3(2, 33, 256), S3(2, 33, 512), S3(2, 4, 33)}, {0}, 0},
+    {"attention_qkv of 40, head 80",
+     AH_OP_ATTENTION_QKV,
+     {.heads = 4, .kv_heads = 2},
+     {S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)},
+     {0},
+     0},
+    {"attention_bwd of 30, head 16",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 3},
+     {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)},
+     {0},
+     0},
+    {"attention_bwd of 65, head 64",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 2},
+     {S3(1, 65, 128), S3(1, 65, 384), S3(1, 65, 128), S3(1, 2, 65)},
+     {0},
+     0},
+    {"attention_qkv_bwd of 33, head 128",
+     AH_OP_ATTENTION_QKV_BWD,
+     {.heads = 4, .kv_heads = 2},
+     {S3(2, 33, 512), S3(2, 33, 512), S3(2, 33, 256), S3(2, 33, 256), S3(2, 33, 512), S3(2, 4, 33)},
+     {0},
+     0},
 };
 
 /* More scores than backward makes at once: sequence by sequence, and some heads of one at a time. */
@@ -27,11 +43,20 @@ static const struct {
     struct op_case op;
     long pieces;
 } piece_cases[] = {
-    {{"three sequences", AH_OP_ATTENTION_BWD, {.heads = 2048},
-      {S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)}, {0}, 0}, 3},
-    {{"shared heads", AH_OP_ATTENTION_QKV_BWD, {.heads = 6000, .kv_heads = 3000},
+    {{"three sequences",
+      AH_OP_ATTENTION_BWD,
+      {.heads = 2048},
+      {S3(3, 2, 16384), S3(3, 2, 49152), S3(3, 2, 16384), S3(3, 2048, 2)},
+      {0},
+      0},
+     3},
+    {{"shared heads",
+      AH_OP_ATTENTION_QKV_BWD,
+      {.heads = 6000, .kv_heads = 3000},
       {S3(1, 2, 48000), S3(1, 2, 48000), S3(1, 2, 24000), S3(1, 2, 24000), S3(1, 2, 48000), S3(1, 6000, 2)},
-      {0}, 0}, 2},
+      {0},
+      0},
+     2},
 };
 
 static struct device_pair pair_open(const char *version)
@@ -131,8 +156,12 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
         {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
         {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
         {"head of 136", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 9, 408)}, {0}, 0},
-        {"adding", AH_OP_ATTENTION_BWD, {.heads = 3, .acc = 1},
-         {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)}, {0}, 0},
+        {"adding",
+         AH_OP_ATTENTION_BWD,
+         {.heads = 3, .acc = 1},
+         {S3(2, 30, 48), S3(2, 30, 144), S3(2, 30, 48), S3(2, 3, 30)},
+         {0},
+         0},
     };
     struct device_pair p = pair_open(VERSION);
     for (size_t i = 0; i < AH_LENGTH(others); i++)

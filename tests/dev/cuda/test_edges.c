@@ -163,8 +163,12 @@ static void any_launch_of_an_operator_may_fail(void **state)
         {"embedding_bwd", AH_OP_EMBEDDING_BWD, {0}, {S3(1, 3000, 8), S2(1, 3000)}, S2(5, 8), 5},
         {"layernorm_bwd", AH_OP_LAYERNORM_BWD, {.eps = 1e-5F}, {S2(9, 16), S2(9, 16), S1(16), S1(9), S1(9)}, {0}, 0},
         {"linear_bwd_b", AH_OP_LINEAR_BWD_B, {0}, {S2(9, 16)}, {0}, 0},
-        {"attention_bwd", AH_OP_ATTENTION_BWD, {.heads = 2}, {S3(1, 7, 16), S3(1, 7, 48), S3(1, 7, 16), S3(1, 2, 7)},
-         {0}, 0},
+        {"attention_bwd",
+         AH_OP_ATTENTION_BWD,
+         {.heads = 2},
+         {S3(1, 7, 16), S3(1, 7, 48), S3(1, 7, 16), S3(1, 2, 7)},
+         {0},
+         0},
     };
     if (getenv("AH_TEST_GPU"))
         skip();

@@ -61,8 +61,8 @@ static struct ah_work norm_work(enum ah_lane lane, char *base)
 
 static struct ah_work program_work(const struct scene *scene)
 {
-    struct ah_work work = {.lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}},
-                           .label = {"forward", 7, 8}};
+    struct ah_work work = {
+        .lane = AH_LANE_COMPUTE, .tasks = 1, .task = {{.type = AH_TASK_PROGRAM}}, .label = {"forward", 7, 8}};
     work.task[0].as.program.prepared = scene->prepared;
     work.task[0].as.program.base[AH_SPACE_INPUT] = scene->device;
     work.task[0].as.program.base[AH_SPACE_OUTPUT] = scene->device + BYTES / 2;
@@ -293,7 +293,7 @@ static void a_failure_of_the_host_lane_ends_everything(void **state)
 static void a_launch_that_fails_is_settled_by_release(void **state)
 {
     (void)state;
-    static const char *const calls[] = {"cudaLaunchKernelEx", "cudaMemcpyAsync", "cudaEventRecord",
+    static const char *const calls[] = {"cudaLaunchKernelEx",  "cudaMemcpyAsync",       "cudaEventRecord",
                                         "cudaStreamWaitEvent", "cudaStreamAddCallback", "cuStreamWaitValue64"};
     for (size_t i = 0; i < AH_LENGTH(calls); i++) {
         struct scene scene;
@@ -339,8 +339,7 @@ static void times_follow_the_hosts_clock(void **state)
 }
 
 AH_TEST_SUITE("dev/cuda/faults", cmocka_unit_test(any_call_may_fail),
-              cmocka_unit_test(a_fault_on_the_gpu_ends_everything),
-              cmocka_unit_test(closing_does_not_wait_to_be_asked), cmocka_unit_test(a_lost_callback_is_missed),
-              cmocka_unit_test(a_failure_of_the_host_lane_ends_everything),
+              cmocka_unit_test(a_fault_on_the_gpu_ends_everything), cmocka_unit_test(closing_does_not_wait_to_be_asked),
+              cmocka_unit_test(a_lost_callback_is_missed), cmocka_unit_test(a_failure_of_the_host_lane_ends_everything),
               cmocka_unit_test(a_launch_that_fails_is_settled_by_release),
               cmocka_unit_test(times_follow_the_hosts_clock))

@@ -162,7 +162,11 @@ static void gradients_may_be_written_over_what_they_are_made_of(void **state)
          {0},
          0},
         {"rmsnorm_bwd", AH_OP_RMSNORM_BWD, {.eps = 1e-5F}, {S2(30, 64), S2(30, 64), S1(64), S1(30)}, {0}, 0},
-        {"rmsnorm_bwd of 8208", AH_OP_RMSNORM_BWD, {.eps = 1e-5F}, {S2(11, 8208), S2(11, 8208), S1(8208), S1(11)}, {0},
+        {"rmsnorm_bwd of 8208",
+         AH_OP_RMSNORM_BWD,
+         {.eps = 1e-5F},
+         {S2(11, 8208), S2(11, 8208), S1(8208), S1(11)},
+         {0},
          0},
     };
     struct device_pair p = device_pair_open();

@@ -44,7 +44,8 @@ static void every_plan(const struct plans *plans)
     struct tiny tiny;
     snprintf(config, sizeof config,
              "{\"model_type\": \"gpt2\", \"vocab_size\": 67, \"n_positions\": 24, \"n_embd\": 24, \"n_layer\": %d, "
-             "\"n_head\": 3%s}", plans->layers, plans->untied ? ", \"tie_word_embeddings\": false" : "");
+             "\"n_head\": 3%s}",
+             plans->layers, plans->untied ? ", \"tie_word_embeddings\": false" : "");
     tiny_init_in(&tiny, plans->compute, config, plans->clip, plans->batch, plans->micro_batches);
     some_plans(&tiny, plans->policy, plans->part, plans->of);
 }

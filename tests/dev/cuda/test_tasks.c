@@ -67,8 +67,9 @@ static void both(const struct rig *rig, const struct ah_task *on_device, const s
 /* Ordinary numbers, and now and then one of those with which arithmetic has trouble. */
 static float value(uint64_t seed, int index, bool odd)
 {
-    static const float strange[] = {0.0F, -0.0F, 1e-40F, -3e-39F, 1.17549435e-38F, 3.4e38F, -3.4e38F, INFINITY,
-                                    -INFINITY, NAN, 1.0F, -1.0F, 1e-20F, 1.17549449e-38F, 65504.0F, 3.38953139e38F};
+    static const float strange[] = {0.0F,     -0.0F,         1e-40F, -3e-39F, 1.17549435e-38F, 3.4e38F, -3.4e38F,
+                                    INFINITY, -INFINITY,     NAN,    1.0F,    -1.0F,           1e-20F,  1.17549449e-38F,
+                                    65504.0F, 3.38953139e38F};
     uint64_t bits = ah__random_bits(seed, (uint64_t)index);
     if (odd && bits % 7 == 0)
         return strange[bits / 7 % AH_LENGTH(strange)];
@@ -226,10 +227,10 @@ static void casts_are_the_hosts(void **state)
     int step = AH_TEST_SAMPLED ? 5 : 1;
     for (int n = 0; n <= 33; n += step)
         for (int way = 0; way < 4; way++)
-            cast_check(&rig,
-                       &(struct cast_case){n, way % 2 ? AH_F32 : AH_BF16, way / 2 ? AH_F32 : AH_BF16, false, n / 4,
-                                           n % 3},
-                       (uint64_t)n);
+            cast_check(
+                &rig,
+                &(struct cast_case){n, way % 2 ? AH_F32 : AH_BF16, way / 2 ? AH_F32 : AH_BF16, false, n / 4, n % 3},
+                (uint64_t)n);
     const struct cast_case cases[] = {
         {.count = 1, .to = AH_BF16, .in_place = true},
         {.count = 100, .to = AH_BF16, .in_place = true, .zeros = 3},
@@ -281,8 +282,8 @@ static void clip_factors_are_the_hosts(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
-    static const double given[][3] = {{1, 4, 9}, {0, 0, 0}, {1e300, 1e300, 1}, {.3, .2, .1}, {1e-300, 0, 0},
-                                      {NAN, 1, 1}, {INFINITY, 1, 1}};
+    static const double given[][3] = {{1, 4, 9},      {0, 0, 0},   {1e300, 1e300, 1}, {.3, .2, .1},
+                                      {1e-300, 0, 0}, {NAN, 1, 1}, {INFINITY, 1, 1}};
     for (size_t i = 0; i < AH_LENGTH(given); i++)
         for (int count = 0; count <= 3; count++) {
             struct ah_task task = {.type = AH_TASK_CLIP}, on_device;

@@ -128,8 +128,13 @@ static void narrowing_in_place_is_exact(void **state)
             assert_non_null(x);
             for (int j = 0; j < n; j++)
                 x[j] = (float)ah__random_normal(7, (uint64_t)j);
-            struct ah_task task = {.as.cast = {.to = x, .from = x, .to_dtype = AH_BF16, .from_dtype = AH_F32,
-                                               .count = n, .zeros = zeros, .zero_count = gaps ? AH_LENGTH(zeros) : 0}};
+            struct ah_task task = {.as.cast = {.to = x,
+                                               .from = x,
+                                               .to_dtype = AH_BF16,
+                                               .from_dtype = AH_F32,
+                                               .count = n,
+                                               .zeros = zeros,
+                                               .zero_count = gaps ? AH_LENGTH(zeros) : 0}};
             assert_ok(ah__host_cast(p.pool, &task));
             for (int j = 0; j < n; j++) {
                 bool gap = false;
@@ -145,5 +150,5 @@ static void narrowing_in_place_is_exact(void **state)
 }
 
 AH_TEST_SUITE("dev/host/cast", cmocka_unit_test(narrowing_in_place_is_exact),
-              cmocka_unit_test(every_value_rounds_to_nearest_even),
-              cmocka_unit_test(every_length_is_exact), cmocka_unit_test(tasks_cast_in_pieces))
+              cmocka_unit_test(every_value_rounds_to_nearest_even), cmocka_unit_test(every_length_is_exact),
+              cmocka_unit_test(tasks_cast_in_pieces))

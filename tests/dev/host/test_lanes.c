@@ -68,8 +68,8 @@ static void *stream_main(void *argument)
 
 static struct ah_lanes *lanes_open(struct elsewhere *e)
 {
-    struct ah_lanes_config config = {.device = "test", .run = host_run, .passed = host_passed, .look = look,
-                                     .context = e};
+    struct ah_lanes_config config = {
+        .device = "test", .run = host_run, .passed = host_passed, .look = look, .context = e};
     config.kind[AH_LANE_HOST] = AH_LANE_THREAD;
     config.kind[AH_LANE_COMPUTE] = AH_LANE_ELSEWHERE;
     config.core[AH_LANE_HOST] = -1;
@@ -82,7 +82,9 @@ static void rounds_submit(struct ah_lanes *lanes)
 {
     struct ah_event host, stream = {0};
     for (int i = 0; i < ROUNDS; i++) {
-        struct ah_work work = {.lane = AH_LANE_HOST, .waits = stream.sequence ? 1 : 0, .wait = {stream},
+        struct ah_work work = {.lane = AH_LANE_HOST,
+                               .waits = stream.sequence ? 1 : 0,
+                               .wait = {stream},
                                .label = {.what = "round", .iteration = i}};
         assert_ok(ah__lanes_submit(lanes, &work, &host));
         work = (struct ah_work){.lane = AH_LANE_COMPUTE, .waits = 1, .wait = {host}};
@@ -165,5 +167,5 @@ static void absent_lanes_are_refused(void **state)
 }
 
 AH_TEST_SUITE("dev/host/lanes", cmocka_unit_test(lanes_here_and_elsewhere_wait_for_each_other),
-              cmocka_unit_test(a_failure_passes_through_both),
-              cmocka_unit_test(the_driver_looks_when_nothing_comes), cmocka_unit_test(absent_lanes_are_refused))
+              cmocka_unit_test(a_failure_passes_through_both), cmocka_unit_test(the_driver_looks_when_nothing_comes),
+              cmocka_unit_test(absent_lanes_are_refused))

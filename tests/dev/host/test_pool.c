@@ -98,9 +98,16 @@ static void products_start_no_threads_and_allocate_nothing_of_ours(void **state)
     int before = threads_of_process();
     struct test_pool p = pool_begin(2);
     uint64_t allocations = ah__alloc_count();
-    struct ah_gemm gemm = {
-        .m = N, .n = N, .k = N, .a = memory, .b = memory + N * N, .c = memory + 2 * N * N, .lda = N, .ldb = N, .ldc = N,
-        .grid = ah__cpu_gemm_grid(N, N)};
+    struct ah_gemm gemm = {.m = N,
+                           .n = N,
+                           .k = N,
+                           .a = memory,
+                           .b = memory + N * N,
+                           .c = memory + 2 * N * N,
+                           .lda = N,
+                           .ldb = N,
+                           .ldc = N,
+                           .grid = ah__cpu_gemm_grid(N, N)};
     assert_ok(ah__cpu_gemm(p.pool, &gemm));
     assert_int_equal(threads_of_process(), before + 1);
     assert_true(ah__alloc_count() == allocations);

@@ -193,8 +193,13 @@ static void training_on_a_loaded_device_is_the_same(void **state)
     (void)state;
     const struct ah_plan plans[] = {
         {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1}, .policy = "resident"},
-        {.switches = {.layers = TINY_LAYERS, .checkpoint = 2, .offload_params = 2, .offload_optimizer = 3, .slots = 2,
-                      .refetch_ahead = 2, .embedding_on_host = true},
+        {.switches = {.layers = TINY_LAYERS,
+                      .checkpoint = 2,
+                      .offload_params = 2,
+                      .offload_optimizer = 3,
+                      .slots = 2,
+                      .refetch_ahead = 2,
+                      .embedding_on_host = true},
          .policy = "autohete"},
     };
     struct tiny tiny;
@@ -277,5 +282,4 @@ AH_TEST_SUITE("dev/plugin", cmocka_unit_test(faulty_plugins_are_refused_by_name)
               cmocka_unit_test(a_loaded_device_gives_the_same_bits),
               cmocka_unit_test(training_on_a_loaded_device_is_the_same),
               cmocka_unit_test(a_failure_reaches_the_program_whole),
-              cmocka_unit_test(a_plugin_is_loaded_more_than_once),
-              cmocka_unit_test(a_plugin_is_loaded_by_threads))
+              cmocka_unit_test(a_plugin_is_loaded_more_than_once), cmocka_unit_test(a_plugin_is_loaded_by_threads))

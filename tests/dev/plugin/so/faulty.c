@@ -44,7 +44,10 @@ static int faulty_open(struct ah_dev **out, const struct ah_dev_options *options
 }
 
 static const struct ah_plugin faulty = {
-    .abi = ABI, .size = sizeof faulty, .layout = LAYOUT, .name = NAME,
+    .abi = ABI,
+    .size = sizeof faulty,
+    .layout = LAYOUT,
+    .name = NAME,
 #if !defined(FAULT_OPS)
     .ops = &ops,
 #endif

@@ -24,8 +24,12 @@ static int loop_open(struct ah_dev **out, const struct ah_dev_options *options)
     return AH_OK;
 }
 
-static const struct ah_plugin loop = {.abi = AH_PLUGIN_ABI, .size = sizeof loop, .layout = AH_PLUGIN_LAYOUT,
-                                      .name = "loop", .ops = &loop_ops, .open = loop_open};
+static const struct ah_plugin loop = {.abi = AH_PLUGIN_ABI,
+                                      .size = sizeof loop,
+                                      .layout = AH_PLUGIN_LAYOUT,
+                                      .name = "loop",
+                                      .ops = &loop_ops,
+                                      .open = loop_open};
 
 AH_API const struct ah_plugin *autohete_plugin(const struct ah_plugin_host *host);
 

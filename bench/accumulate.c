@@ -68,7 +68,7 @@ static void row_print(struct row *row, int rounds)
     double resident = (double)bench_median(row->resident_ns, (size_t)rounds);
     double offloading = (double)bench_median(row->offloading_ns, (size_t)rounds);
     printf("%3d %3d %3d %3d %9.1f %9.1f %9.0f %9.0f %9.3f  %s\n", switches->checkpoint, switches->offload_params,
-           switches->offload_optimizer, switches->slots, (double)row->offloading.step_ns / 1e6, offloading / 1e6,
+           switches->offload_optimizer, switches->buffers, (double)row->offloading.step_ns / 1e6, offloading / 1e6,
            tokens / resident, tokens / offloading, bench_quantile(row->ratio, (size_t)rounds, 0.5),
            row->same ? "same" : "DIFFERENT");
     fflush(stdout);

@@ -57,9 +57,9 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     tally->beside[i] = fabs(beside);
     snprintf(tally->policy[i], sizeof tally->policy[i], "%s", plan->policy);
     const char *ordered = plan->switches.order ? ",order" : "";
-    snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,slots=%d,tiles=%d%s", plan->switches.checkpoint,
+    snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,buffers=%d,chunks=%d%s", plan->switches.checkpoint,
              plan->switches.selective, plan->switches.offload_activations, plan->switches.offload_params,
-             plan->switches.offload_optimizer, plan->switches.streamed, plan->switches.slots, plan->switches.tiles,
+             plan->switches.offload_optimizer, plan->switches.staged, plan->switches.buffers, plan->switches.chunks,
              ordered);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-42s %9.2f %9.2f %+7.1f%% %+7.1f%%  %s\n", bench->layers, bench->width,
            (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
@@ -78,7 +78,7 @@ static void given(struct tally *tally, const struct bench *bench, const char *te
 /* The policy's own choice within a share of what `resident` needs; nothing when it does not fit. */
 static void chosen(struct tally *tally, const struct bench *bench, double share, const char *policy)
 {
-    struct ah_plan plan = {.switches = {.layers = bench->layers, .slots = 1}};
+    struct ah_plan plan = {.switches = {.layers = bench->layers, .buffers = 1}};
     struct ah_budget budget = {0};
     int64_t host;
     ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan.switches, 0);
@@ -105,7 +105,7 @@ static void summary(const struct tally *tally, const char *policy)
 
 static void one_machine(struct tally *tally, const struct bench *bench)
 {
-    static const char *const plans[] = {"c=0,p=0,o=8", "c=8,p=4,o=8", "c=4,p=2,o=4", "c=8,p=7,o=8,slots=2"};
+    static const char *const plans[] = {"c=0,p=0,o=8", "c=8,p=4,o=8", "c=4,p=2,o=4", "c=8,p=7,o=8,buffers=2"};
     struct ah_budget budget = {0};
     BENCH(ah_plan_parse(&tally->resident, "resident", bench->partition, bench->profile, &budget, "resident"));
     resident_around(tally, bench);
@@ -115,16 +115,16 @@ static void one_machine(struct tally *tally, const struct bench *bench)
         given(tally, bench, plans[i], "autohete");
         given(tally, bench, plans[i], "autohete-fifo");
     }
-    given(tally, bench, "c=0,p=0,o=8,tiles=4", "autohete");
+    given(tally, bench, "c=0,p=0,o=8,chunks=4", "autohete");
     given(tally, bench, "c=0,p=4,o=8", "autohete-paper");
     given(tally, bench, "c=0,p=0,o=0,selective=8", "autohete");
     given(tally, bench, "c=2,p=2,o=4,selective=4", "autohete");
-    given(tally, bench, "c=0,p=0,o=8,streamed=8,tiles=4", "autohete");
-    given(tally, bench, "c=8,p=4,o=8,streamed=3,tiles=2", "autohete");
+    given(tally, bench, "c=0,p=0,o=8,staged=8,chunks=4", "autohete");
+    given(tally, bench, "c=8,p=4,o=8,staged=3,chunks=2", "autohete");
     given(tally, bench, "c=0,p=0,o=8,a=4", "autohete");
     given(tally, bench, "c=8,p=4,o=8,a=6", "autohete");
-    given(tally, bench, "c=8,p=4,o=8,tiles=4,finishing=8,order=77", "autohete");
-    given(tally, bench, "c=8,p=2,o=8,streamed=4,tiles=2,order=5005", "autohete");
+    given(tally, bench, "c=8,p=4,o=8,chunks=4,finishing=8,order=77", "autohete");
+    given(tally, bench, "c=8,p=2,o=8,staged=4,chunks=2,order=5005", "autohete");
     chosen(tally, bench, 0.6, "autohete");
     for (int i = 0; ah__policies[i]; i++)
         if (ah__policy_is_placed(ah__policies[i]) && ah__policies[i] != &ah__policy_resident)

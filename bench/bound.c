@@ -74,8 +74,8 @@ int main(int argc, char **argv)
                                              .offload_optimizer = layers,
                                              .embedding_on_host = true,
                                              .head_on_host = true,
-                                             .slots = 2}};
-        struct ah_plan most = {.switches = {.layers = layers, .slots = 1}}, best;
+                                             .buffers = 2}};
+        struct ah_plan most = {.switches = {.layers = layers, .buffers = 1}}, best;
         struct ah_budget budget;
         struct ah_predictor predictor;
         struct ah_search_report report;

@@ -1,8 +1,8 @@
 /* What exact clipping costs while nothing is clipped: step times without clipping, with updates that wait for the norm,
- * and with provisional updates (the planner's choice). Simulated on a machine's figures over the paper's models, then
+ * and with speculative updates (the planner's choice). Simulated on a machine's figures over the paper's models, then
  * for real on the CPU device with a throttled link, rounds interleaved, medians:
  *     clip [--hardware NAME] [--host-memory 800G] [--simulated] [--rounds N]
- * With more host memory than that machine has, there is room for every spare set. */
+ * With more host memory than that machine has, there is room for every shadow states. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_ha
 {
     struct ah_hardware_info info;
     struct ah_step_options step = {.clips = way > 0};
-    struct ah_estimate_options options = {.ranks = 1};
+    struct ah_estimate_options options = {.world_size = 1};
     struct ah_partition *partition;
     struct ah_profile *profile;
     struct ah_predictor predictor;
@@ -33,7 +33,7 @@ static struct ah_plan simulated(const struct ah_graph *graph, const struct ah_ha
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
-    predictor.no_spares = way == 1;
+    predictor.no_shadows = way == 1;
     int status = ah__plan_search(&plan, &report, &predictor, &budget);
     if (status != AH_EBUDGET)
         BENCH(status);
@@ -57,7 +57,7 @@ static void simulated_row(const char *name, const struct ah_hardware *hardware, 
     double none = (double)plan[0].step_ns;
     printf("  %-4s %9.1f ms %9.1f ms %+6.1f%% %9.1f ms %+6.1f%%   %2d of %2d blocks, %6.1f -> %6.1f GiB host\n", name,
            none / 1e6, (double)plan[1].step_ns / 1e6, 100 * ((double)plan[1].step_ns / none - 1),
-           (double)plan[2].step_ns / 1e6, 100 * ((double)plan[2].step_ns / none - 1), plan[2].switches.spares,
+           (double)plan[2].step_ns / 1e6, 100 * ((double)plan[2].step_ns / none - 1), plan[2].switches.shadows,
            plan[2].switches.offload_optimizer, (double)plan[0].host_peak_bytes / (1 << 30),
            (double)plan[2].host_peak_bytes / (1 << 30));
     fflush(stdout);
@@ -71,9 +71,9 @@ static void simulated_table(const char *name, const char *host_memory)
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, name));
     printf("simulated on %s, bf16, batch 8 of 1024 tokens, best plan of each; host memory without and with "
-           "spare sets%s%s\n",
+           "shadow states%s%s\n",
            name, host_memory ? "; of at most " : "", host_memory ? host_memory : "");
-    printf("  %-4s %12s %12s %7s %12s %7s   spare sets\n", "", "no clipping", way_names[1], "", way_names[2], "");
+    printf("  %-4s %12s %12s %7s %12s %7s   shadow states\n", "", "no clipping", way_names[1], "", way_names[2], "");
     for (size_t i = 0; i < AH_LENGTH(models); i++)
         simulated_row(models[i], hardware, host_memory);
     ah_hardware_free(hardware);
@@ -89,7 +89,7 @@ static void real_row(const struct bench *off, const struct bench *on, const char
     int64_t ns[WAYS][MOST_ROUNDS];
     double waits[MOST_ROUNDS], overlaps[MOST_ROUNDS];
     snprintf(text[0], sizeof text[0], "%s", spec);
-    snprintf(text[1], sizeof text[1], "%s,spares=0", spec);
+    snprintf(text[1], sizeof text[1], "%s,shadows=0", spec);
     snprintf(text[2], sizeof text[2], "%s", spec);
     for (int way = 0; way < WAYS; way++) {
         const struct bench *bench = way ? on : off;
@@ -107,11 +107,11 @@ static void real_row(const struct bench *off, const struct bench *on, const char
     double none = (double)bench_median(ns[0], (size_t)rounds) / 1e6;
     double waiting = (double)bench_median(ns[1], (size_t)rounds) / 1e6;
     double overlapping = (double)bench_median(ns[2], (size_t)rounds) / 1e6;
-    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d spare sets\n", spec,
-           none, waiting, 100 * (bench_quantile(waits, (size_t)rounds, 0.5) - 1),
+    printf("  %-16s %8.2f ms %8.2f ms %+6.1f%% (sim %+6.1f%%) %8.2f ms %+6.1f%% (sim %+6.1f%%)   %d shadow states\n",
+           spec, none, waiting, 100 * (bench_quantile(waits, (size_t)rounds, 0.5) - 1),
            100 * ((double)plan[1].step_ns / (double)plan[0].step_ns - 1), overlapping,
            100 * (bench_quantile(overlaps, (size_t)rounds, 0.5) - 1),
-           100 * ((double)plan[2].step_ns / (double)plan[0].step_ns - 1), plan[2].switches.spares);
+           100 * ((double)plan[2].step_ns / (double)plan[0].step_ns - 1), plan[2].switches.shadows);
     fflush(stdout);
 }
 

@@ -109,11 +109,11 @@ static struct ah_plan plan_of(const struct program *program, struct ah_dev *dev)
 {
     int layers = program->partition->layers;
     struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},
+        .switches = {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1},
         .policy = "resident",
     };
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
-    plan.switches.slots = ah__sched_min_slots(&config);
+    plan.switches.buffers = ah__sched_min_buffers(&config);
     plan.workspace_bytes = workspace_of(program, dev);
     return plan;
 }

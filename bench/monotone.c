@@ -72,8 +72,8 @@ struct ready {
 static void ready_make(struct ready *ready, const struct machine *machine)
 {
     static const enum ah_item_kind of_link[] = {AH_ITEM_PREFETCH, AH_ITEM_REFETCH,   AH_ITEM_OFFLOAD,
-                                                AH_ITEM_EVICT,    AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED};
-    static const enum ah_item_kind of_host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_AHEAD};
+                                                AH_ITEM_EVICT,    AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STAGED};
+    static const enum ah_item_kind of_host[] = {AH_ITEM_UPDATE_HOST, AH_ITEM_UPDATE_SPECULATIVE};
     static const enum ah_item_kind of_device[] = {AH_ITEM_FORWARD, AH_ITEM_BACKWARD, AH_ITEM_UPDATE_DEVICE,
                                                   AH_ITEM_CAST};
     struct ah_costs *costs = &ready->profile.costs;
@@ -142,10 +142,10 @@ static void least_find(struct machine *machine)
                                   .offload_optimizer = layers,
                                   .embedding_on_host = true,
                                   .head_on_host = true,
-                                  .tiles = 1};
+                                  .chunks = 1};
     struct ah_sched_config config;
     ah__sched_config_of(&config, &on_host, machine->partition, &ah__policy_autohete);
-    on_host.slots = ah__sched_min_slots(&config);
+    on_host.buffers = ah__sched_min_buffers(&config);
     ah__layout_bytes(&machine->least_device, &machine->least_host, machine->partition, &on_host, 0);
 }
 
@@ -161,11 +161,11 @@ static void violation_print(int number, const char *part, const struct ah_plan *
     printf("%5d %-15s", number, part);
     for (int i = 0; i < 2; i++) {
         const struct ah_switches *s = &plans[i]->switches;
-        printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d slots=%d tiles=%d overtaking=%d finishing=%d "
-               "order=%d ahead=%d spares=%d %d%d",
+        printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d buffers=%d chunks=%d out_of_order=%d finishing=%d "
+               "order=%d ahead=%d shadows=%d %d%d",
                (double)plans[i]->step_ns / 1e6, s->checkpoint, s->selective, s->offload_activations, s->offload_params,
-               s->offload_optimizer, s->streamed, s->slots, s->tiles, s->overtaking, s->finishing, s->order,
-               s->refetch_ahead, s->spares, s->embedding_on_host, s->head_on_host);
+               s->offload_optimizer, s->staged, s->buffers, s->chunks, s->out_of_order, s->finishing, s->order,
+               s->prefetch_distance, s->shadows, s->embedding_on_host, s->head_on_host);
     }
     printf("  %d blocks, kept %.3f ms, told %.3f ms", before->switches.layers, (double)kept_ns / 1e6,
            (double)told_ns / 1e6);
@@ -221,7 +221,7 @@ static void subject_make(struct subject *subject, const char *path, int layers, 
                          const struct ah_hardware *hardware)
 {
     struct ah_step_options step = {.clips = true};
-    struct ah_estimate_options estimate = {.ranks = 1};
+    struct ah_estimate_options estimate = {.world_size = 1};
     if (layers) {
         struct bench bench = {.layers = layers, .width = 768, .heads = 12, .vocab = 50257, .seq = 1024};
         bench_model_open(&bench);

@@ -8,7 +8,7 @@
 #include "plan/search.h"
 #include "sched/internal.h"
 
-enum { PASSING = 2 }; /* slots beside those of blocks that stay: the one on demand, and a gradient that leaves */
+enum { PASSING = 2 }; /* buffers beside those of blocks that stay: the one on demand, and a gradient that leaves */
 
 int moving_quota_room_bytes(int64_t *bytes, const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
@@ -43,7 +43,7 @@ static bool fetch_early(const struct ah_sched *sched, const struct ah_item *item
 
 static bool leave_early(const struct ah_sched *sched, int group)
 {
-    return sched->free_slots <= relaxed_of(sched)->hidden || ah__policy_patrickstar.may_offload(sched, group);
+    return sched->free_buffers <= relaxed_of(sched)->hidden || ah__policy_patrickstar.may_offload(sched, group);
 }
 
 /* A predictor by the relaxed policy, which must outlive it. */
@@ -100,21 +100,21 @@ static int try_all(struct moving_quota *best, struct moving_quota *tried, int mo
     return AH_OK;
 }
 
-/* No more blocks go without being evicted than there are slots before. */
+/* No more blocks go without being evicted than there are buffers before. */
 int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     struct moving_quota tried = {.plan = *plan};
     struct ah_switches *switches = &tried.plan.switches;
-    int64_t room_bytes, slot_bytes = ah__layout_slot_bytes(predictor->partition, switches);
-    int evicted = switches->offload_params, least = switches->offload_optimizer - switches->slots;
+    int64_t room_bytes, buffer_bytes = ah__layout_buffer_bytes(predictor->partition, switches);
+    int evicted = switches->offload_params, least = switches->offload_optimizer - switches->buffers;
     AH_TRY(moving_quota_room_bytes(&room_bytes, plan, predictor));
-    int64_t room = room_bytes / slot_bytes;
+    int64_t room = room_bytes / buffer_bytes;
     int more = room < evicted + PASSING ? (int)room : evicted + PASSING;
     keep(best, &tried);
     if (more == 0)
         return AH_OK;
-    switches->slots += more;
-    switches->overtaking = switches->slots;
+    switches->buffers += more;
+    switches->out_of_order = switches->buffers;
     least = least < 0 ? 0 : least < evicted ? least : evicted;
     for (switches->offload_params = least; switches->offload_params <= evicted; switches->offload_params++)
         AH_TRY(try_all(best, &tried, more, predictor));
@@ -131,7 +131,7 @@ static int find_any(struct moving_quota *best, const struct ah_predictor *predic
         struct ah_plan plan = candidates.list[i].plan;
         if (plan.switches.offload_params == 0)
             continue;
-        status = ah__plan_choose_overtaking(&plan.step_ns, &plan, predictor);
+        status = ah__plan_choose_out_of_order(&plan.step_ns, &plan, predictor);
         if (status == AH_OK)
             status = moving_quota_find(best, &plan, predictor);
     }

@@ -3,7 +3,7 @@
  *
  * What is no model data, a plan's activations and scratch, has its place all the time here; a moving quota would let
  * chunks in while it is not alive. No quota of any moment is larger than one without any of it, so the policy's plans
- * are given that much memory more for slots, all the time; but at the peak, where the quota is what it was, no more
+ * are given that much memory more for buffers, all the time; but at the peak, where the quota is what it was, no more
  * chunks than before. Blocks that are evicted may come back after their update instead of on demand, and gradients stay
  * for longer, in each case as is fastest. A quota that moves gives no more than this. What does not fit as it is does
  * not fit with one either.
@@ -16,8 +16,8 @@
 
 #define MOVING_QUOTA_NAME "patrickstar-moving" /* beside the names of policies; it is none */
 
-/* A plan with more slots than there is memory for, its step, and how it goes: blocks 1 to `early` come back after their
- * update although they are evicted, gradients leave as if `hidden` slots were not there. Its peaks are those of the
+/* A plan with more buffers than there is memory for, its step, and how it goes: blocks 1 to `early` come back after their
+ * update although they are evicted, gradients leave as if `hidden` buffers were not there. Its peaks are those of the
  * plan it was made from: at the peak nothing has changed. */
 struct moving_quota {
     struct ah_plan plan; /* step_ns 0: none yet */
@@ -32,7 +32,7 @@ int moving_quota_room_bytes(int64_t *bytes, const struct ah_plan *plan, const st
  * up. */
 int64_t moving_quota_least_ns(const struct moving_quota *quota, const struct ah_predictor *predictor);
 
-/* Takes for *best whatever is faster: `plan`, predicted and patrickstar's, or the fastest with more slots, as many as
+/* Takes for *best whatever is faster: `plan`, predicted and patrickstar's, or the fastest with more buffers, as many as
  * there is room for, at most one for each block that is evicted and two. */
 int moving_quota_find(struct moving_quota *best, const struct ah_plan *plan, const struct ah_predictor *predictor);
 

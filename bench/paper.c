@@ -82,11 +82,11 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
     const struct ah_evaluation *of = &cell->of[policy];
     const struct ah_plan *plan = &of->plan;
     ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
-                   cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.ranks,
+                   cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.world_size,
                    (long long)cell->point.batch, (long long)cell->point.device_bytes,
                    cell->point.world->rule == AH_MEMORY_PUBLISHED ? "published" : "ours", cell->point.world->optimizer,
                    of->policy, of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint,
-                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.slots);
+                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.buffers);
     if (of->fits)
         ah__buf_printf(buf, "%.3f,%.3f,%.2f,%.2f,%.1f,", (double)plan->step_ns / 1e6, (double)plan->bound_ns / 1e6,
                        of->tflops_model, of->tflops_hardware, of->tokens_per_s);
@@ -103,7 +103,7 @@ static void save_csv(const char *path, const struct paper_cell *cells, size_t co
     struct ah_buf buf = {0};
     ah__buf_printf(&buf,
                    "model,layers,hidden,parameters,ranks,batch,device_memory_bytes,memory_rule,rates,policy,fits,"
-                   "reason,c,p,o,slots,step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,"
+                   "reason,c,p,o,buffers,step_ms,bound_ms,tflops_model,tflops_hardware,tokens_per_s,device_peak_bytes,"
                    "host_peak_bytes,"
                    "busy_compute,busy_h2d,busy_d2h,busy_host,busy_comm\n");
     for (size_t i = 0; i < count; i++)

@@ -44,9 +44,9 @@ static void smallest_and_largest(int64_t *least, int64_t *most, const struct ah_
                                         .offload_optimizer = layers,
                                         .embedding_on_host = true,
                                         .head_on_host = true,
-                                        .slots = 2}};
+                                        .buffers = 2}};
     ah__layout_bytes(least, &host, partition, &plan.switches, 0);
-    plan = (struct ah_plan){.switches = {.layers = layers, .slots = 1}};
+    plan = (struct ah_plan){.switches = {.layers = layers, .buffers = 1}};
     ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
@@ -84,7 +84,7 @@ static void print_entry(const struct bench *bench, const struct entry *entry, do
     }
     printf("  %-14s %2d %2d %2d %3d %3d %9.2f %9.2f %6.1f%% %7.2fx %9.3f %6.1f%%  %3.0f %3.0f %3.0f %3.0f  %s\n",
            entry->policy->name, plan->switches.checkpoint, plan->switches.offload_params,
-           plan->switches.offload_optimizer, plan->switches.slots, plan->switches.tiles, (double)plan->step_ns / 1e6,
+           plan->switches.offload_optimizer, plan->switches.buffers, plan->switches.chunks, (double)plan->step_ns / 1e6,
            ns / 1e6, 100 * ((double)plan->step_ns / ns - 1), ns / autohete_ns, 1e-3 * bench_flops(bench) / ns,
            100 * (double)plan->bound_ns / ns, 100 * entry->steps.busy[0], 100 * entry->steps.busy[1],
            100 * entry->steps.busy[2], 100 * entry->steps.busy[3], verdict(entry, loss));
@@ -145,8 +145,8 @@ static void budget_table(struct tally *tally, const struct settings *s, const st
 static void bench_print(const struct bench *bench, const struct settings *s)
 {
     bench_machine(stdout);
-    printf("%s: %d blocks of width %d, %lld x %lld tokens in %s, %d rounds of %d steps, ms per step; S slots, T "
-           "tiles\n",
+    printf("%s: %d blocks of width %d, %lld x %lld tokens in %s, %d rounds of %d steps, ms per step; S buffers, T "
+           "chunks\n",
            bench->device, bench->layers, bench->width, (long long)bench->batch, (long long)bench->seq,
            ah__dtype_name(bench->dtype), s->rounds, s->steps);
 }

@@ -1,6 +1,6 @@
 /* What a quota for chunks that changes with the moment could give PatrickStar at most (moving_quota.h). The policy is
  * given what is no model data as memory more, in three ways:
- * - `slots`: more slots, but at the peak no more chunks than today's. A quota that moves gives no more than this.
+ * - `buffers`: more buffers, but at the peak no more chunks than today's. A quota that moves gives no more than this.
  * - `chunks`: a larger budget for parameters, as if the peak did not matter: fewer blocks are evicted.
  * - `all`: a larger budget for states too, which the published system, too, places by the peak.
  *     quota [--hardware NAME] [--ranks N] [--batch N] [--memory 12G] [--rates autohete,deepspeed,pytorch]
@@ -20,7 +20,7 @@ enum { MOST_MODELS = 32, SEQ = 1024 };
 
 /* What the memory goes to. */
 enum way { SLOTS, CHUNKS, ALL, WAYS };
-static const char *const way_names[WAYS] = {"slots", "chunks", "all"};
+static const char *const way_names[WAYS] = {"buffers", "chunks", "all"};
 
 /* One table; its models are fewer than MOST_MODELS. */
 struct table {
@@ -54,7 +54,7 @@ static bool place(struct ah_plan *out, const struct ah_predictor *predictor, con
         larger.device_bytes += more ? not_model_bytes(&plan, predictor) : 0;
         if (!ah__plan_within(&plan, &larger))
             continue;
-        switches->overtaking = switches->offload_optimizer ? switches->slots : 0;
+        switches->out_of_order = switches->offload_optimizer ? switches->buffers : 0;
         BENCH(ah__plan_predict(&plan, predictor));
         *out = plan;
         return true;
@@ -86,13 +86,13 @@ static void print_plan(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
     printf("  %9.1f ms %2d,%2d,%2d %3d", (double)plan->step_ns / 1e6, s->checkpoint, s->offload_params,
-           s->offload_optimizer, s->slots);
+           s->offload_optimizer, s->buffers);
 }
 
 static void ways_find(struct ah_plan *ways, struct ah_plan *today, const struct ah_predictor *predictor,
                       const struct ah_budget *budget)
 {
-    struct moving_quota slots = {.plan = {.step_ns = 0}};
+    struct moving_quota buffers = {.plan = {.step_ns = 0}};
     for (int recomputes = 0; recomputes < 2; recomputes++) {
         struct ah_plan plan, larger;
         if (!place(&plan, predictor, budget, recomputes, false, -1))
@@ -102,9 +102,9 @@ static void ways_find(struct ah_plan *ways, struct ah_plan *today, const struct 
             keep(&ways[CHUNKS], &larger);
         if (place(&larger, predictor, budget, recomputes, true, -1))
             keep(&ways[ALL], &larger);
-        BENCH(moving_quota_find(&slots, &plan, predictor));
+        BENCH(moving_quota_find(&buffers, &plan, predictor));
     }
-    ways[SLOTS] = slots.plan;
+    ways[SLOTS] = buffers.plan;
 }
 
 static void compare(struct table *table, const char *name, const struct ah_predictor *predictor,
@@ -136,7 +136,7 @@ static void row(struct table *table, const char *name)
     struct bench bench = {0};
     struct ah_hardware_info info;
     struct ah_predictor predictor;
-    int ranks = table->estimate.ranks;
+    int ranks = table->estimate.world_size;
     snprintf(path, sizeof path, "models/gpt-%s.json", name);
     ah_hardware_get(&info, table->hardware);
     BENCH(ah_model_load(&bench.model, path));
@@ -158,7 +158,7 @@ static void table_print(struct table *table, const char *hardware, const char *m
 {
     char name[32];
     printf("\n%s, %d of its devices, memory %s, rates: %s, bf16, %d x %d tokens\n%-4s  %-25s  %9s", hardware,
-           table->estimate.ranks, table->rule == AH_MEMORY_PUBLISHED ? "as published" : "of the layout",
+           table->estimate.world_size, table->rule == AH_MEMORY_PUBLISHED ? "as published" : "of the layout",
            table->estimate.optimizer, table->batch, SEQ, "", "today        c, p, o   S", "no model");
     for (int way = 0; way < WAYS; way++)
         printf("  %33s", way_names[way]);
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
         const char *left = rates;
         while (bench_word(rate, sizeof rate, &left)) {
             struct table table = {.hardware = hardware,
-                                  .estimate = {.ranks = ranks, .optimizer = rate},
+                                  .estimate = {.world_size = ranks, .optimizer = rate},
                                   .rule = rule ? AH_MEMORY_PUBLISHED : AH_MEMORY_LAYOUT,
                                   .batch = batch,
                                   .device_bytes = memory ? bench_bytes(memory) : 0};

@@ -34,34 +34,34 @@ static void draw_switches(struct ah_switches *switches, int rarely)
         switches->offload_optimizer = draw(0, layers);
     if (draw(1, rarely) == 1 || switches->offload_params > switches->offload_optimizer)
         switches->offload_params = draw(0, switches->offload_optimizer);
-    if (draw(1, rarely) == 1 || switches->streamed > switches->offload_optimizer)
-        switches->streamed = draw(0, 1) ? 0 : draw(0, switches->offload_optimizer);
-    if (draw(1, rarely) == 1 && layers > AH_ACTIVATION_STAGES)
-        switches->offload_activations = draw(0, 1) ? 0 : draw(0, layers - AH_ACTIVATION_STAGES);
+    if (draw(1, rarely) == 1 || switches->staged > switches->offload_optimizer)
+        switches->staged = draw(0, 1) ? 0 : draw(0, switches->offload_optimizer);
+    if (draw(1, rarely) == 1 && layers > AH_ACTIVATION_BUFFERS)
+        switches->offload_activations = draw(0, 1) ? 0 : draw(0, layers - AH_ACTIVATION_BUFFERS);
     if (draw(1, rarely) == 1)
-        switches->whole = draw(0, 2) ? layers : draw(0, layers); /* as far as there is room */
+        switches->unsharded = draw(0, 2) ? layers : draw(0, layers); /* as far as there is room */
     if (draw(1, rarely) == 1)
         switches->embedding_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
         switches->head_on_host = draw(0, 1);
     if (draw(1, rarely) == 1)
-        switches->share_ends = draw(0, 1);
+        switches->share_embedding_head = draw(0, 1);
     if (draw(1, rarely) == 1)
-        switches->tiles = 1 << draw(0, 3);
+        switches->chunks = 1 << draw(0, 3);
     if (draw(1, rarely) == 1)
-        switches->slots = 1 << draw(0, 7);
+        switches->buffers = 1 << draw(0, 7);
     if (draw(1, rarely) == 1)
-        switches->slots += draw(-2, 8);
+        switches->buffers += draw(-2, 8);
     if (draw(1, rarely) == 1)
-        switches->overtaking = draw(0, 1) ? switches->slots : draw(0, switches->slots);
+        switches->out_of_order = draw(0, 1) ? switches->buffers : draw(0, switches->buffers);
     if (draw(1, rarely) == 1)
-        switches->finishing = draw(0, switches->slots);
+        switches->finishing = draw(0, switches->buffers);
     if (draw(1, rarely) == 1)
         switches->order = draw(0, 1) * draw(1, AH_ORDERS - 1) + (draw(0, 2) ? 0 : AH_ORDERS * draw(1, AH_ORDERS - 1));
     if (draw(1, rarely) == 1)
-        switches->refetch_ahead = draw(1, switches->offload_optimizer + 1);
-    if (draw(1, rarely) == 1 || switches->spares > switches->offload_optimizer)
-        switches->spares = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
+        switches->prefetch_distance = draw(1, switches->offload_optimizer + 1);
+    if (draw(1, rarely) == 1 || switches->shadows > switches->offload_optimizer)
+        switches->shadows = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
 }
 
 /* Whether the plan can run and is within the budget; brings switches that depend on others within their range. */
@@ -69,21 +69,22 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
 {
     struct ah_switches *switches = &plan->switches;
     struct ah_sched_config config;
-    switches->share_ends = switches->share_ends && ah__plan_shares_ends(predictor) && ah__may_share_ends(switches);
+    switches->share_embedding_head =
+        switches->share_embedding_head && ah__plan_shares_ends(predictor) && ah__may_share_ends(switches);
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
-    int least = ah__sched_min_slots(&config);
-    switches->slots = switches->slots < least ? least : switches->slots;
-    switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
-    switches->finishing = switches->finishing > switches->slots ? switches->slots : switches->finishing;
+    int least = ah__sched_min_buffers(&config);
+    switches->buffers = switches->buffers < least ? least : switches->buffers;
+    switches->out_of_order = switches->out_of_order > switches->buffers ? switches->buffers : switches->out_of_order;
+    switches->finishing = switches->finishing > switches->buffers ? switches->buffers : switches->finishing;
     if (!switches->offload_params)
-        switches->refetch_ahead = 1;
-    int whole = switches->whole, most = ah__plan_most_whole(switches, predictor);
-    switches->whole = 0;
+        switches->prefetch_distance = 1;
+    int whole = switches->unsharded, most = ah__plan_most_unsharded(switches, predictor);
+    switches->unsharded = 0;
     ah__plan_measure(plan, predictor);
     int64_t room =
-        (budget->device_bytes - plan->device_peak_bytes) / ah__layout_slot_bytes(predictor->partition, switches);
-    switches->whole = room < whole ? (int)room : whole;
-    switches->whole = switches->whole > most ? most : switches->whole < 0 ? 0 : switches->whole;
+        (budget->device_bytes - plan->device_peak_bytes) / ah__layout_buffer_bytes(predictor->partition, switches);
+    switches->unsharded = room < whole ? (int)room : whole;
+    switches->unsharded = switches->unsharded > most ? most : switches->unsharded < 0 ? 0 : switches->unsharded;
     ah__plan_measure(plan, predictor);
     return plan->device_peak_bytes <= budget->device_bytes && plan->host_peak_bytes <= budget->host_bytes;
 }
@@ -92,10 +93,10 @@ struct ah_plan random_plans_search(const struct ah_predictor *predictor, const s
                                    const struct ah_plan *from, double seconds, int64_t *count)
 {
     struct ah_plan best = {.switches = {.layers = predictor->partition->layers,
-                                        .tiles = 1,
-                                        .slots = 2,
-                                        .ranks = ah__predictor_ranks(predictor),
-                                        .refetch_ahead = 1},
+                                        .chunks = 1,
+                                        .buffers = 2,
+                                        .world_size = ah__predictor_world_size(predictor),
+                                        .prefetch_distance = 1},
                            .workspace_bytes = predictor->profile->workspace_bytes};
     double end = random_plans_now_s() + seconds;
     if (from) {

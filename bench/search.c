@@ -16,14 +16,16 @@ enum { BATCH = 8 };
 static void print_switches(const struct ah_plan *plan)
 {
     const struct ah_switches *s = &plan->switches;
-    printf("  c=%d,selective=%d,p=%d,o=%d,streamed=%d,a=%d,slots=%d,ahead=%d,tiles=%d,overtaking=%d,finishing=%d,"
-           "order=%d,spares=%d,embedding=%s,head=%s%s",
-           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->streamed, s->offload_activations,
-           s->slots, s->refetch_ahead, s->tiles, s->overtaking, s->finishing, s->order, s->spares,
+    printf("  "
+           "c=%d,selective=%d,p=%d,o=%d,staged=%d,a=%d,buffers=%d,prefetch_distance=%d,chunks=%d,out_of_order=%d,"
+           "finishing=%d,"
+           "order=%d,shadows=%d,embedding=%s,head=%s%s",
+           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->staged, s->offload_activations,
+           s->buffers, s->prefetch_distance, s->chunks, s->out_of_order, s->finishing, s->order, s->shadows,
            s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
-           s->share_ends ? ",ends=shared" : "");
-    if (s->whole > 0)
-        printf(",whole=%d", s->whole);
+           s->share_embedding_head ? ",embedding_head=shared" : "");
+    if (s->unsharded > 0)
+        printf(",unsharded=%d", s->unsharded);
 }
 
 struct losses {
@@ -45,7 +47,7 @@ static void row(struct losses *losses, const char *name, struct ah_model *model,
     struct ah_plan chosen;
     int64_t count, chosen_ns;
     ah_hardware_get(&info, hardware);
-    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / options->ranks};
+    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / options->world_size};
     BENCH(ah_model_record(&graph, model, BATCH, 1024, AH_BF16));
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, options));
@@ -98,7 +100,7 @@ static void table(const char *name, const struct ah_hardware *hardware, const st
     struct losses losses = {.count = 0};
     printf("%s, %d of its devices, rates: %s, bf16, batch %d of 1024 tokens on each, clipping; %d s of random search "
            "each\n",
-           name, options->ranks, options->optimizer, BATCH, seconds);
+           name, options->world_size, options->optimizer, BATCH, seconds);
     printf("%-4s %12s %12s %7s  %8s %6s  %6s\n", "", "planner", "random", "", "planning", "plans", "drawn");
     for (size_t i = 0; !layers && i < AH_LENGTH(models); i++)
         if (!only || strcmp(only, models[i]) == 0)
@@ -128,7 +130,7 @@ int main(int argc, char **argv)
     BENCH_OPTIONS(argc, argv, "How far the planner's choice stays behind a random search over all switches.", options);
     BENCH(ah_hardware_load(&hardware, name));
     while (bench_word(rate, sizeof rate, &rates)) {
-        struct ah_estimate_options estimate = {.ranks = ranks, .optimizer = rate};
+        struct ah_estimate_options estimate = {.world_size = ranks, .optimizer = rate};
         table(name, hardware, &estimate, only, layers, seconds);
     }
     ah_hardware_free(hardware);

@@ -1,12 +1,12 @@
-/* What a switch of the plan gains, selective recomputation, states that stream, activations on the host, a place that
+/* What a switch of the plan gains, selective recomputation, staged states, activations on the host, a place that
  * embedding and head share, gradients that are finished first or an order that is drawn: the best plan with it against
  * the best plan without it, everything else alike. Simulated for the paper's models (which tie their embeddings; for
  * the shared place for those of models/ that do not) or another one of models/ on a machine of public figures within
  * several budgets of device memory:
- *     switches [--without streams|activations|sharing|finishing|order|whole] [--hardware NAME] [--ranks N] [--batch N]
+ *     switches [--without staged|activations|sharing|finishing|order|unsharded] [--hardware NAME] [--ranks N] [--batch N]
  *              [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without streams|activations|finishing|order|whole] [--rounds N] [--steps N]
+ *     switches --trained [--without staged|activations|finishing|order|unsharded] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -20,7 +20,7 @@ enum { MOST_ROUNDS = 16, MOST_STEPS = 400 };
 
 struct settings {
     const char *hardware, *budgets, *model, *without;
-    int ranks, batch, seq, rounds, steps;
+    int world_size, batch, seq, rounds, steps;
     bool trained;
 };
 
@@ -30,12 +30,12 @@ static const struct {
     size_t member; /* of the policy */
 } known[] = {
     {"selective", offsetof(struct ah_policy, selective)},
-    {"streams", offsetof(struct ah_policy, streams)},
+    {"staged", offsetof(struct ah_policy, staged)},
     {"activations", offsetof(struct ah_policy, activations)},
     {"sharing", offsetof(struct ah_policy, shares_ends)},
     {"finishing", offsetof(struct ah_policy, finishes)},
     {"order", offsetof(struct ah_policy, reorders)},
-    {"whole", offsetof(struct ah_policy, whole)},
+    {"unsharded", offsetof(struct ah_policy, unsharded)},
 };
 
 /* The planner as it is, or without the switch. False: nothing fits. */
@@ -59,18 +59,18 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
 
 static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
 {
-    char streamed[16] = "", leaving[16] = "", finishing[16] = "", whole[16] = "";
-    const char *shares = s->share_ends ? "s" : "", *order = s->order ? "*" : "";
-    if (s->streamed > 0)
-        snprintf(streamed, sizeof streamed, "/%d", s->streamed);
+    char staged[16] = "", leaving[16] = "", finishing[16] = "", unsharded[16] = "";
+    const char *shares = s->share_embedding_head ? "s" : "", *order = s->order ? "*" : "";
+    if (s->staged > 0)
+        snprintf(staged, sizeof staged, "/%d", s->staged);
     if (s->offload_activations > 0)
         snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
     if (s->finishing > 0)
         snprintf(finishing, sizeof finishing, "!%d", s->finishing);
-    if (s->whole > 0)
-        snprintf(whole, sizeof whole, ",w%d", s->whole);
+    if (s->unsharded > 0)
+        snprintf(unsharded, sizeof unsharded, ",w%d", s->unsharded);
     snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, streamed, s->slots, finishing, order, shares, whole);
+             s->offload_optimizer, staged, s->buffers, finishing, order, shares, unsharded);
     return text;
 }
 
@@ -121,11 +121,11 @@ static void note(const struct ah_partition *partition, const struct ah_profile *
         printf("     parameters of the embedding %.0f M, of a block %.0f M, of the head %.0f M\n",
                (double)partition->groups[0].elements / 1e6, (double)partition->groups[1].elements / 1e6,
                (double)partition->groups[partition->layers + 1].elements / 1e6);
-    else if (strcmp(without, "streams") == 0)
+    else if (strcmp(without, "staged") == 0)
         printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
                (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
                (double)ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] / 1e6,
-               (double)ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] / 1e6);
+               (double)ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] / 1e6);
     ah__predictor_fini(&predictor);
 }
 
@@ -134,8 +134,8 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
 {
     char path[64], word[32];
     struct ah_hardware_info info;
-    struct ah_step_options step = {.clips = true, .ranks = s->ranks};
-    struct ah_estimate_options options = {.ranks = s->ranks, .optimizer = optimizer};
+    struct ah_step_options step = {.clips = true, .world_size = s->world_size};
+    struct ah_estimate_options options = {.world_size = s->world_size, .optimizer = optimizer};
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;
@@ -172,10 +172,10 @@ static int simulated(const struct settings *s)
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective-a,p,o/streamed,slots!finishing, *: order%s\n",
+               "c+selective-a,p,o/staged,buffers!finishing, *: order%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
                strcmp(s->without, "sharing") == 0 ? ", s: shared"
-               : strcmp(s->without, "whole") == 0 ? ", w: whole"
+               : strcmp(s->without, "unsharded") == 0 ? ", w: unsharded"
                                                   : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
@@ -256,8 +256,8 @@ static int trained(const struct settings *s)
                                 .offload_optimizer = bench.layers,
                                 .embedding_on_host = true,
                                 .head_on_host = true,
-                                .slots = 2};
-    struct ah_switches large = {.layers = bench.layers, .slots = 1};
+                                .buffers = 2};
+    struct ah_switches large = {.layers = bench.layers, .buffers = 1};
     ah__layout_bytes(&least, &host, bench.partition, &small, bench.profile->workspace_bytes);
     ah__layout_bytes(&most, &host, bench.partition, &large, bench.profile->workspace_bytes);
     const int64_t *forward = bench.profile->costs.ns[AH_ITEM_FORWARD];
@@ -284,7 +284,7 @@ int main(int argc, char **argv)
     struct settings s = {.hardware = "a100-40g",
                          .budgets = "12G,16G,24G,32G,40G",
                          .without = "selective",
-                         .ranks = 1,
+                         .world_size = 1,
                          .batch = 8,
                          .seq = 1024,
                          .rounds = 5,
@@ -294,8 +294,8 @@ int main(int argc, char **argv)
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one of models/, like 4b or gpt2-124m"},
         {"without", BENCH_TEXT, &s.without,
-         "the switch: selective, streams, activations, sharing, finishing, order or whole"},
-        {"ranks", BENCH_COUNT, &s.ranks, "devices that train together"},
+         "the switch: selective, staged, activations, sharing, finishing, order or unsharded"},
+        {"ranks", BENCH_COUNT, &s.world_size, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
         {"trained", BENCH_FLAG, &s.trained, "trains for real on the CPU device instead"},
@@ -308,8 +308,8 @@ int main(int argc, char **argv)
         without++;
     if (without == AH_LENGTH(known)) {
         fprintf(stderr,
-                "--without: found \"%s\", expected selective, streams, activations, sharing, finishing, order "
-                "or whole\n",
+                "--without: found \"%s\", expected selective, staged, activations, sharing, finishing, order "
+                "or unsharded\n",
                 s.without);
         return 2;
     }

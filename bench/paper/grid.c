@@ -29,7 +29,7 @@ const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22
 struct paper_point paper_point(int billions, int ranks, int64_t batch, const struct paper_world *world)
 {
     return (struct paper_point){
-        .billions = billions, .ranks = ranks, .batch = batch, .world = world, .compute = 1, .link = 1, .host = 1};
+        .billions = billions, .world_size = ranks, .batch = batch, .world = world, .compute = 1, .link = 1, .host = 1};
 }
 
 /* The kinds whose time each rate divides. */
@@ -92,24 +92,25 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     struct bench bench = {0};
     struct ah_hardware *hardware;
     struct ah_hardware_info info;
-    struct ah_estimate_options options = {point->ranks, point->world->optimizer};
+    struct ah_estimate_options options = {point->world_size, point->world->optimizer};
     snprintf(model, sizeof model, "models/gpt-%db.json", point->billions);
-    BENCH(ah_hardware_load(&hardware, point->ranks == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
+    BENCH(ah_hardware_load(&hardware, point->world_size == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
     ah_hardware_get(&info, hardware);
     BENCH(ah_model_load(&bench.model, model));
-    BENCH(ah_model_record(&bench.graph, bench.model, point->batch / point->ranks, PAPER_SEQ, AH_BF16));
+    BENCH(ah_model_record(&bench.graph, bench.model, point->batch / point->world_size, PAPER_SEQ, AH_BF16));
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);
-    struct ah_budget budget = {
-        .device_bytes = info.device_bytes, .host_bytes = info.host_bytes / point->ranks, .rule = point->world->rule};
+    struct ah_budget budget = {.device_bytes = info.device_bytes,
+                               .host_bytes = info.host_bytes / point->world_size,
+                               .rule = point->world->rule};
     if (point->device_bytes && point->device_bytes < budget.device_bytes)
         budget.device_bytes = point->device_bytes;
     *out = (struct paper_cell){.point = *point};
     out->point.device_bytes = budget.device_bytes;
     out->host_bytes = budget.host_bytes;
-    out->adam_params_per_s = point->ranks * (double)bench.profile->params[AH_CLASS_BLOCK] / point->ranks * 1e9 /
-                             (double)bench.profile->costs.ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK];
+    out->adam_params_per_s = point->world_size * (double)bench.profile->params[AH_CLASS_BLOCK] / point->world_size *
+                             1e9 / (double)bench.profile->costs.ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK];
     describe(out, &bench);
     evaluate_all(out, &bench, &budget);
     bench_close(&bench);

@@ -41,7 +41,7 @@ enum { PAPER_RATES = 3, PAPER_WORLDS = 2 * PAPER_RATES };
 extern const struct paper_world paper_worlds[PAPER_WORLDS];
 
 struct paper_point {
-    int billions, ranks;
+    int billions, world_size;
     int64_t batch;        /* of all ranks */
     int64_t device_bytes; /* at most the machine's; 0: the machine's */
     const struct paper_world *world;

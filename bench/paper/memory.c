@@ -66,7 +66,7 @@ static int64_t end_of(const struct ah_span *span)
     return span ? span->end_ns : -1;
 }
 
-/* Whether a block's parameters are in a slot: they came (fetched or cast) after they were last given back. */
+/* Whether a block's parameters are in a buffer: they came (fetched or cast) after they were last given back. */
 static bool has_params(const struct example *example, int block, int64_t at_ns)
 {
     bool whole = !ah__on_host(&example->switches, block) || ah__refetches(&example->switches, block);
@@ -105,21 +105,21 @@ static double parameters(const struct example *example, int moment)
     int held = 0;
     for (int block = 1; block <= BLOCKS; block++)
         held += has_params(example, block, time_of(example, moment));
-    return (double)(held * example->layout->slot_bytes);
+    return (double)(held * example->layout->buffer_bytes);
 }
 
 static double model_data(const struct example *example, int moment)
 {
     double bytes = parameters(example, moment);
     for (int block = 1; block <= BLOCKS; block++) {
-        bytes += has_gradient(example, block, time_of(example, moment)) ? (double)example->layout->slot_bytes : 0;
+        bytes += has_gradient(example, block, time_of(example, moment)) ? (double)example->layout->buffer_bytes : 0;
         if (!ah__on_host(&example->switches, block))
             bytes += 3 * (double)example->layout->groups[block].state_bytes;
     }
     return bytes;
 }
 
-/* As few slots as there can be, so that nothing lies there before it is needed. */
+/* As few buffers as there can be, so that nothing lies there before it is needed. */
 static void example_init(struct example *example, const struct bench *bench, const char *spec)
 {
     struct ah_budget unlimited = {0};
@@ -141,11 +141,11 @@ static const struct figure {
     double (*bytes)(const struct example *, int moment);
 } figures[] = {
     {"memory-activations", "Activations, blocks 1 and 2 checkpointed", "blocks 1 and 2 recompute",
-     "c=0,p=0,o=5,ahead=1", "c=2,p=0,o=5,ahead=1", activations},
+     "c=0,p=0,o=5,prefetch_distance=1", "c=2,p=0,o=5,prefetch_distance=1", activations},
     {"memory-parameters", "Parameters, those of blocks 1 and 2 offloaded", "blocks 1 and 2 give theirs back",
-     "c=0,p=0,o=5,slots=6,ahead=1", "c=0,p=2,o=5,slots=4,ahead=1", parameters},
+     "c=0,p=0,o=5,buffers=6,prefetch_distance=1", "c=0,p=2,o=5,buffers=4,prefetch_distance=1", parameters},
     {"memory-states", "Parameters, gradients and states, optimizers of blocks 4 and 5 offloaded",
-     "blocks 4 and 5 on the host", "c=0,p=0,o=0", "c=0,p=0,o=2,slots=3,ahead=1", model_data},
+     "blocks 4 and 5 on the host", "c=0,p=0,o=0", "c=0,p=0,o=2,buffers=3,prefetch_distance=1", model_data},
 };
 
 static void draw(const char *folder, const struct figure *figure, const struct bench *bench)

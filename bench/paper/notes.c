@@ -26,7 +26,7 @@ const char *const paper_notes_opening =
     "is that of the peak at every moment. The published one changes with the moment: *moving quota (bound)*, "
     "`patrickstar-moving`\n"
     "in the files, is no system but the shortest step that any such quota could give it (`bench/moving_quota.h`; the "
-    "slots named\n"
+    "buffers named\n"
     "there would not fit at the peak, the peaks are PatrickStar's), so that AutoHete over it is the least that it "
     "gains over\n"
     "PatrickStar. *AutoHete as published* is `autohete-paper`: the paper's switches and order only.\n\n"

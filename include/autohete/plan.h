@@ -23,7 +23,7 @@ struct ah_step_options {
     int micro_batches;
     /* So many devices train together, each a part of this size of a larger step: the loss is the mean over the tokens
      * of all, and each has its part of parameters' masters, moments and summed gradients. 0 is 1. Not with infers. */
-    int ranks;
+    int world_size;
 };
 /* Cuts the graph into embedding, L equal blocks and head and compiles each once. `options` null: all of them zero.
  * AH_EINPUT says where two blocks differ. */
@@ -108,34 +108,35 @@ AH_API void ah_profile_free(struct ah_profile *profile);
  * pieces that are ready (0: what the policy says), the rest which pieces linger (0: none). */
 enum { AH_ORDERS = 1000, AH_ORDER_MOST = 999999 };
 
-/* The switches of a plan: what is recomputed, what lives where, in how many pieces and slots. Blocks are numbered
+/* The switches of a plan: what is recomputed, what lives where, in how many pieces and buffers. Blocks are numbered
  * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
  * which they keep. Blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
  * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). Of
- * them `streamed`, evenly spread, are updated on the device all the same: their states visit it piece by piece.
+ * them `staged`, evenly spread, are updated on the device all the same: their states visit it piece by piece.
  * What offload_activations blocks, evenly spread from the first on, keep for backward waits for it on the host; these
  * and the two such blocks that would be the next, which stay, come last in the order in which blocks recompute. */
 struct ah_switches {
     int layers;
-    int ranks;              /* devices the model data are sharded over (ZeRO-3); 1: none */
+    int world_size;         /* devices the model data are sharded over (ZeRO-3); 1: none */
     int checkpoint;         /* c */
     int offload_params;     /* p <= o */
     int offload_optimizer;  /* o */
     bool embedding_on_host; /* optimizer states of the embedding partition */
     bool head_on_host;      /* optimizer states of the head partition */
-    int tiles;              /* pieces in which a group's gradient, update and fetch follow each other; 1: whole */
-    int slots;              /* block-sized device slots shared by parameters and gradients */
-    int overtaking;         /* slots up to which ready fetches may overtake those needed earlier; 0: forward order */
-    int finishing;          /* with fewer free slots than so many, a gradient of which pieces have left goes on first */
-    int order;              /* 0: lanes take what the policy puts first; else one of AH_ORDER_MOST drawn orders */
-    int refetch_ahead;      /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
-    int spares;             /* spare sets of a block's host states, for updates before the gradient norm is known */
-    int selective;          /* blocks behind the first `checkpoint` that recompute all but products and attention */
-    int streamed;           /* so many of the blocks on the host, evenly spread, visit the device to be updated */
+    int chunks;             /* pieces in which a group's gradient, update and fetch follow each other; 1: whole */
+    int buffers;            /* block-sized device buffers shared by parameters and gradients */
+    int out_of_order;       /* buffers up to which ready fetches may overtake those needed earlier; 0: forward order */
+    int finishing; /* with fewer free buffers than so many, a gradient of which pieces have left goes on first */
+    int order;     /* 0: lanes take what the policy puts first; else one of AH_ORDER_MOST drawn orders */
+    int prefetch_distance;   /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
+    int shadows;             /* shadow states of a block's host states, for updates before the gradient norm is known */
+    int selective;           /* blocks behind the first `checkpoint` that recompute all but products and attention */
+    int staged;              /* so many of the blocks on the host, evenly spread, visit the device to be updated */
     int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
-    int whole;               /* the last so many of the blocks optimized on the device keep parameters there as they are
+    int unsharded;           /* the last so many of the blocks optimized on the device keep parameters there as they are
                              * used (all ranks' parts, half precision), which the others are given twice in a step */
-    bool share_ends;         /* embedding and head have one place on the device for what each needs there, one after the
+    bool
+        share_embedding_head; /* embedding and head have one place on the device for what each needs there, one after the
                              * other; where nothing of theirs stays there, and the head has parameters of its own */
 };
 
@@ -202,8 +203,8 @@ struct ah_note {
 AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
                          const struct ah_partition *partition, const struct ah_profile *profile,
                          const struct ah_budget *budget, const char *policy, const struct ah_note *note);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,slots=N,ahead=N,tiles=N,overtaking=N,finishing=N,order=N,spares=N,
- * selective=N,streamed=N,a=N,whole=N,embedding=host|device,head=host|device,ends=shared|apart]", or a JSON file):
+/* A plan given by hand ("resident", "c=8,p=2,o=8[,buffers=N,prefetch_distance=N,chunks=N,out_of_order=N,finishing=N,order=N,shadows=N,
+ * selective=N,staged=N,a=N,unsharded=N,embedding=host|device,head=host|device,embedding_head=shared|separate]", or a JSON file):
  * completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
@@ -218,7 +219,7 @@ AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition
 /* Special sizes of micro-batches where one is asked for: the batch as a whole, and the fastest within the budget. */
 enum { AH_MICRO_BATCH_WHOLE = 0, AH_MICRO_BATCH_AUTO = -1 };
 
-/* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.ranks) each has so many. */
+/* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.world_size) each has so many. */
 struct ah_micro_batch_options {
     const struct ah_model *model;
     int64_t batch, seq;
@@ -320,7 +321,7 @@ AH_API void ah_hardware_get(struct ah_hardware_info *out, const struct ah_hardwa
 AH_API int ah_hardware_print(const struct ah_hardware *hardware, FILE *to);
 
 struct ah_estimate_options {
-    int ranks; /* 1 .. devices */
+    int world_size; /* 1 .. devices */
     /* Whose rates: "autohete" (also null: ours, host Adam at DRAM bandwidth), "deepspeed" (host Adam as DeepSpeed
      * documents it), "pytorch" (device and host as published of PyTorch systems; the hardware must know them). */
     const char *optimizer;

@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 struct ah_ranks {
-    int rank, ranks; /* 0 and 1: one alone */
-    int neighbours;  /* of them on this machine, this one among them */
+    int rank, world_size; /* 0 and 1: one alone */
+    int neighbours;       /* of them on this machine, this one among them */
 };
 /* Joins the ranks that this process was started with, if it was; what is trained, profiled and planned afterwards is so
  * by all of them together, and every rank must make the same calls. To be called once, before any device is opened.

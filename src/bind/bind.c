@@ -198,32 +198,32 @@ static void copy_add(const struct bind *bind, void *to, const void *from, int64_
     task->as.copy.bytes = bytes;
 }
 
-int64_t ah__tile_count(int64_t count, int tiles)
+int64_t ah__chunk_count(int64_t count, int chunks)
 {
-    int64_t pieces = tiles > 1 ? tiles : 1, each = (count + pieces - 1) / pieces;
+    int64_t pieces = chunks > 1 ? chunks : 1, each = (count + pieces - 1) / pieces;
     each = (each + TILE_ALIGN - 1) / TILE_ALIGN * TILE_ALIGN;
     return each < count ? each : count;
 }
 
-/* The elements [*first, *first + result) of this rank's part that the item's tile covers. */
-static int64_t tile_range(int64_t *first, const struct bind *bind)
+/* The elements [*first, *first + result) of this rank's part that the item's chunk covers. */
+static int64_t chunk_range(int64_t *first, const struct bind *bind)
 {
-    int64_t part, count = part_of(&part, bind), each = ah__tile_count(count, bind->item->tiles);
-    *first = bind->item->tile * each < count ? bind->item->tile * each : count;
+    int64_t part, count = part_of(&part, bind), each = ah__chunk_count(count, bind->item->chunks);
+    *first = bind->item->chunk * each < count ? bind->item->chunk * each : count;
     return count - *first < each ? count - *first : each;
 }
 
-/* A tile of this rank's part of parameters or gradient, in the compute dtype. */
-static void tile_copy_add(const struct bind *bind, char *to, const char *from)
+/* A chunk of this rank's part of parameters or gradient, in the compute dtype. */
+static void chunk_copy_add(const struct bind *bind, char *to, const char *from)
 {
-    int64_t first, count = tile_range(&first, bind), element = element_bytes(bind);
+    int64_t first, count = chunk_range(&first, bind), element = element_bytes(bind);
     copy_add(bind, to + first * element, from + first * element, count * element);
 }
 
-/* An update of the item's tile, which begins at *first, without operands. */
+/* An update of the item's chunk, which begins at *first, without operands. */
 static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
 {
-    int64_t part, count = tile_range(first, bind);
+    int64_t part, count = chunk_range(first, bind);
     part_of(&part, bind);
     int64_t decayed = group_of(bind)->decayed - part - *first;
     struct ah_task *task = task_add(bind, AH_TASK_ADAM);
@@ -237,7 +237,7 @@ static struct ah_task *adam_task(int64_t *first, const struct bind *bind)
 static void adam_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_AHEAD;
+    bool on_host = bind->item->kind != AH_ITEM_UPDATE_DEVICE, ahead = bind->item->kind == AH_ITEM_UPDATE_SPECULATIVE;
     bool narrows = bind->binding->partition->compute != AH_F32;
     char *half = ahead ? at->spare_half : on_host ? at->update_half : part_at(bind, at->update_half);
     const char *reduced = at->reduced ? at->reduced : part_at(bind, at->grad);
@@ -262,7 +262,7 @@ static void adam_add(const struct bind *bind)
                  task->as.adam.count * element_bytes(bind));
 }
 
-/* The tile's states lie in the stage; what travels is made where the gradient was. */
+/* The chunk's states lie in the stage; what travels is made where the gradient was. */
 static void adam_streamed_add(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
@@ -273,7 +273,7 @@ static void adam_streamed_add(const struct bind *bind)
     task->as.adam.v = (float *)(void *)at->stage[2];
     task->as.adam.g = at->stage_grad;
     task->as.adam.half = bind->binding->partition->compute != AH_F32 ? at->stage_grad : NULL;
-    if (bind->binding->clip > 0 && bind->item->spare_set < 0)
+    if (bind->binding->clip > 0 && bind->item->shadow_set < 0)
         task->as.adam.scale = (const float *)(const void *)(at->results + AH_RESULTS_SCALE);
 }
 
@@ -418,18 +418,18 @@ static void backward(const struct bind *bind)
 static void fetch(const struct bind *bind)
 {
     char *shard = bind->at->shard;
-    tile_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
+    chunk_copy_add(bind, shard ? shard : part_at(bind, bind->at->param), bind->at->host_param);
 }
 
 static void offload(const struct bind *bind)
 {
-    tile_copy_add(bind, bind->at->host_grad, part_at(bind, bind->at->grad));
+    chunk_copy_add(bind, bind->at->host_grad, part_at(bind, bind->at->grad));
 }
 
 /* Back where a fetch took them from: the same bytes. */
 static void evict(const struct bind *bind)
 {
-    tile_copy_add(bind, bind->at->host_param, bind->at->param);
+    chunk_copy_add(bind, bind->at->host_param, bind->at->param);
 }
 
 /* A block's input, and what it keeps, lie in its stage one behind the other. */
@@ -446,7 +446,7 @@ static void activations_in(const struct bind *bind)
 static void states_in(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    int64_t first, count = tile_range(&first, bind);
+    int64_t first, count = chunk_range(&first, bind);
     for (int i = 0; i < 3; i++)
         copy_add(bind, at->stage[i], at->states[i] + first * (int64_t)sizeof(float), count * (int64_t)sizeof(float));
     copy_add(bind, at->stage_grad, at->update_grad + first * element_bytes(bind), count * element_bytes(bind));
@@ -456,9 +456,9 @@ static void states_in(const struct bind *bind)
 static void update_streamed(const struct bind *bind)
 {
     const struct ah_addresses *at = bind->at;
-    bool ahead = bind->item->spare_set >= 0;
+    bool ahead = bind->item->shadow_set >= 0;
     char *half = ahead ? at->spare_half : at->update_half;
-    int64_t first, count = tile_range(&first, bind);
+    int64_t first, count = chunk_range(&first, bind);
     adam_streamed_add(bind);
     for (int i = 0; i < 3; i++)
         copy_add(bind, (ahead ? at->spare_states : at->states)[i] + first * (int64_t)sizeof(float), at->stage[i],
@@ -509,13 +509,13 @@ int ah__bind(struct ah_work *work, const struct ah_item *item, const struct ah_b
         [AH_ITEM_CAST] = cast,
         [AH_ITEM_UPDATE_DEVICE] = adam_add,
         [AH_ITEM_UPDATE_HOST] = adam_add,
-        [AH_ITEM_UPDATE_AHEAD] = adam_add,
+        [AH_ITEM_UPDATE_SPECULATIVE] = adam_add,
         [AH_ITEM_PREFETCH] = fetch,
         [AH_ITEM_REFETCH] = fetch,
         [AH_ITEM_OFFLOAD] = offload,
         [AH_ITEM_EVICT] = evict,
         [AH_ITEM_STATES_IN] = states_in,
-        [AH_ITEM_UPDATE_STREAMED] = update_streamed,
+        [AH_ITEM_UPDATE_STAGED] = update_streamed,
         [AH_ITEM_ACTIVATIONS_OUT] = activations_out,
         [AH_ITEM_ACTIVATIONS_IN] = activations_in,
         [AH_ITEM_RESULT] = result,

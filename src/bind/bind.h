@@ -55,18 +55,18 @@ struct ah_addresses {
     /* With several ranks what follows is of this rank's part alone, but for what is on the device in the compute dtype:
      * there it is of the whole group. */
     char *states[3];                /* fp32 master and moments, on the side where they stay */
-    char *spare_states[3];          /* where a provisional update leaves them */
+    char *spare_states[3];          /* where a speculative update leaves them */
     const char *update_grad;        /* the gradient, on that side */
     char *update_half, *spare_half; /* the copy of the master in the compute dtype that an update writes along, on
                                         * that side and beside spare_states; null: the master serves, or none is kept */
     char *host_activations;         /* on the host: where input and what is kept behind it wait for backward */
     int64_t activation_bytes;
     char *host_param, *host_grad; /* on the host: what is fetched, and where a gradient arrives */
-    char *stage[3], *stage_grad;  /* on the device: a tile of states of the host, and of the gradient */
+    char *stage[3], *stage_grad;  /* on the device: a chunk of states of the host, and of the gradient */
 };
 
-/* Elements of the tiles, but for the last ones, into which `count` of them are cut. */
-int64_t ah__tile_count(int64_t count, int tiles);
+/* Elements of the chunks, but for the last ones, into which `count` of them are cut. */
+int64_t ah__chunk_count(int64_t count, int chunks);
 
 /* What an item is made of besides addresses. */
 struct ah_binding {

@@ -106,7 +106,7 @@ static int rank_batch(int64_t *batch, struct ah_artefacts *artefacts, const stru
     int status = ah_ranks_open(&artefacts->ranks);
     if (status != AH_OK)
         return status;
-    int ranks = artefacts->ranks.ranks;
+    int ranks = artefacts->ranks.world_size;
     if (ranks > 1 && inputs->hardware)
         return ah__out_fault("--hardware: found it with %d ranks started, expected one: simulate --ranks asks about "
                              "machines that are not there",
@@ -149,8 +149,9 @@ int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_arte
     int status = ah__artefacts_graph(artefacts, inputs);
     if (status != AH_OK)
         return status;
-    struct ah_step_options step = {
-        .clips = inputs->clip > 0, .micro_batches = artefacts->micro_batches, .ranks = artefacts->ranks.ranks};
+    struct ah_step_options step = {.clips = inputs->clip > 0,
+                                   .micro_batches = artefacts->micro_batches,
+                                   .world_size = artefacts->ranks.world_size};
     return ah_partition_new(&artefacts->partition, artefacts->graph, &step);
 }
 
@@ -159,7 +160,7 @@ static int estimate(struct ah_artefacts *artefacts, const struct ah_artefact_inp
 {
     struct ah_hardware *hardware;
     struct ah_hardware_info info;
-    const struct ah_estimate_options options = {.ranks = 1};
+    const struct ah_estimate_options options = {.world_size = 1};
     if (inputs->profile)
         return ah__out_fault("--profile: found it beside --hardware, expected one of them");
     int status = ah_hardware_load(&hardware, inputs->hardware);
@@ -210,11 +211,11 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_artefac
 {
     return (struct ah_micro_batch_options){
         .model = artefacts->model,
-        .batch = inputs->batch / artefacts->ranks.ranks,
+        .batch = inputs->batch / artefacts->ranks.world_size,
         .seq = seq_of(artefacts, inputs),
         .compute = artefacts->dtype,
         .packed = inputs->pack,
-        .step = {.clips = inputs->clip > 0, .ranks = artefacts->ranks.ranks},
+        .step = {.clips = inputs->clip > 0, .world_size = artefacts->ranks.world_size},
         .dev = artefacts->dev,
         .budget = artefacts->budget,
         .plan = inputs->plan,
@@ -269,7 +270,7 @@ int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const s
     const char *files = inputs->no_slower_than;
     /* Several ranks all plan here, and what one keeps another may read or not. */
     *out = (struct ah_search_options){
-        .known = known, .cache = artefacts->ranks.ranks > 1 ? NULL : ah__cache_folder(), .renew = inputs->renew};
+        .known = known, .cache = artefacts->ranks.world_size > 1 ? NULL : ah__cache_folder(), .renew = inputs->renew};
     return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
                                  artefacts->profile, budget, policy, text ? &noted : NULL)
                  : AH_OK;

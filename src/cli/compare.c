@@ -9,7 +9,7 @@
 bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
 {
     bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
-    return args->hardware || args->sweep || args->ranks || args->optimizer || args->memory || several;
+    return args->hardware || args->sweep || args->world_size || args->optimizer || args->memory || several;
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static int check_options(const struct ah_artefact_inputs *inputs, const struct a
     const struct {
         const char *name;
         bool given;
-    } with[] = {{"ranks", args->ranks != 0}, {"optimizer", args->optimizer}},
+    } with[] = {{"ranks", args->world_size != 0}, {"optimizer", args->optimizer}},
       without[] = {{"profile", inputs->profile},
                    {"device", strcmp(inputs->device, "auto") != 0},
                    {"link", inputs->dev.link_bytes_per_s != 0},
@@ -114,13 +114,13 @@ static int check_batches(const struct ah_compare *compare)
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);
         int count;
-        if (point.batch % compare->ranks == 0 &&
-            ah__micro_batch_count(&count, point.batch / compare->ranks, inputs->micro_batch) != AH_OK)
+        if (point.batch % compare->world_size == 0 &&
+            ah__micro_batch_count(&count, point.batch / compare->world_size, inputs->micro_batch) != AH_OK)
             return AH_EINPUT;
-        if (point.batch % compare->ranks != 0)
+        if (point.batch % compare->world_size != 0)
             return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: "
                                  "the batch is that of all ranks",
-                                 (long long)point.batch, compare->ranks, compare->ranks);
+                                 (long long)point.batch, compare->world_size, compare->world_size);
     }
     return AH_OK;
 }
@@ -148,12 +148,12 @@ static int load_hardware(struct ah_compare *compare)
     if (status != AH_OK)
         return status;
     ah_hardware_get(&compare->info, compare->hardware);
-    if (compare->ranks <= compare->info.devices)
+    if (compare->world_size <= compare->info.devices)
         return AH_OK;
     struct ah_hardware *hardware;
-    snprintf(wider, sizeof wider, "%.64s-x%d", name, compare->ranks);
+    snprintf(wider, sizeof wider, "%.64s-x%d", name, compare->world_size);
     if (strchr(name, '/') || strchr(name, '.') || ah_hardware_load(&hardware, wider) != AH_OK)
-        return ah__out_fault("--ranks: found %d, expected at most %d, the devices of %.64s", compare->ranks,
+        return ah__out_fault("--ranks: found %d, expected at most %d, the devices of %.64s", compare->world_size,
                              compare->info.devices, name);
     ah_hardware_free(compare->hardware);
     compare->hardware = hardware;
@@ -165,7 +165,7 @@ int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *in
                      const struct ah_compare_args *args)
 {
     enum ah_dtype dtype;
-    *out = (struct ah_compare){.inputs = inputs, .args = args, .ranks = args->ranks ? args->ranks : 1};
+    *out = (struct ah_compare){.inputs = inputs, .args = args, .world_size = args->world_size ? args->world_size : 1};
     int status = check_options(inputs, args);
     if (status == AH_OK)
         status = read_rule(&out->rule, args->memory);
@@ -193,9 +193,9 @@ void ah__compare_fini(struct ah_compare *compare)
 static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
 {
     struct ah_record_options record = {.seq = point->seq, .packed = compare->inputs->pack};
-    struct ah_step_options step = {.clips = compare->inputs->clip > 0, .ranks = compare->ranks};
-    struct ah_estimate_options options = {compare->ranks, compare->args->optimizer};
-    int64_t batch = point->batch / compare->ranks;
+    struct ah_step_options step = {.clips = compare->inputs->clip > 0, .world_size = compare->world_size};
+    struct ah_estimate_options options = {compare->world_size, compare->args->optimizer};
+    int64_t batch = point->batch / compare->world_size;
     int status = ah__artefacts_dtype(&record.compute, "dtype", dtype_word(compare->inputs, compare->args));
     if (status == AH_OK)
         status = ah__micro_batch_count(&step.micro_batches, batch, compare->inputs->micro_batch);
@@ -253,8 +253,9 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (!point.device_bytes)
         point.device_bytes = compare->artefacts.budget.device_bytes;
     compare->point = point;
-    compare->budget = (struct ah_budget){
-        .device_bytes = point.device_bytes, .host_bytes = point.host_bytes / compare->ranks, .rule = compare->rule};
+    compare->budget = (struct ah_budget){.device_bytes = point.device_bytes,
+                                         .host_bytes = point.host_bytes / compare->world_size,
+                                         .rule = compare->rule};
     return AH_OK;
 }
 
@@ -308,7 +309,7 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     fprintf(to, "%s", compare->inputs->model);
     if (args->hardware)
         fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name, compare->info.description,
-                compare->ranks, compare->info.devices, compare->info.devices == 1 ? "" : "s",
+                compare->world_size, compare->info.devices, compare->info.devices == 1 ? "" : "s",
                 dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
     if (compare->rule == AH_MEMORY_PUBLISHED)
         fprintf(to, "%smemory as published", args->hardware ? ", " : "\n");
@@ -339,7 +340,7 @@ static void json_head(const struct ah_compare *compare, FILE *to)
         ah__out_string(to, compare->info.name);
     else
         fputs("null", to);
-    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->ranks, dtype_word(compare->inputs, args));
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->world_size, dtype_word(compare->inputs, args));
     if (args->hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
     if (compare->rule == AH_MEMORY_PUBLISHED)
@@ -350,7 +351,7 @@ static void json_head(const struct ah_compare *compare, FILE *to)
 static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
-    int64_t size = compare->inputs->micro_batch, micro_batch = size ? size : point->batch / compare->ranks;
+    int64_t size = compare->inputs->micro_batch, micro_batch = size ? size : point->batch / compare->world_size;
     fprintf(to,
             "\"batch\": %lld, \"micro_batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, "
             "\"host_memory_bytes\": %lld, \"policies\": ",

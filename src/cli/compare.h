@@ -9,7 +9,7 @@
 /* The question. Null or 0: not given. */
 struct ah_compare_args {
     const char *hardware; /* the machine; null: a device or a saved profile, as the inputs say */
-    int ranks;
+    int world_size;
     const char *optimizer; /* whose host Adam */
     const char *sweep;
     const char *memory; /* by whose rule it is counted */
@@ -22,7 +22,7 @@ struct ah_compare {
     const struct ah_compare_args *args;
     struct ah_hardware *hardware; /* null: none */
     struct ah_hardware_info info; /* of the hardware */
-    int ranks;
+    int world_size;
     enum ah_memory_rule rule;
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */

@@ -76,14 +76,14 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
 
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
 {
-    fprintf(to, "\n%-17s %5s %11s %9s  %s", "policy", "slots", "bound", "hardware", "busy:");
+    fprintf(to, "\n%-17s %5s %11s %9s  %s", "policy", "buffers", "bound", "hardware", "busy:");
     for (int lane = 0; lane < LANES; lane++)
         fprintf(to, " %7s", lane_keys[lane]);
     fputc('\n', to);
     for (int i = 0; i < count; i++) {
         if (!evaluations[i].fits)
             continue;
-        fprintf(to, "%-17s %5d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.slots,
+        fprintf(to, "%-17s %5d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
                 (double)evaluations[i].plan.bound_ns / 1e6, evaluations[i].tflops_hardware);
         for (int lane = 0; lane < LANES; lane++)
             fprintf(to, " %5.0f %%", 100 * evaluations[i].lane_busy[lane]);
@@ -102,7 +102,7 @@ void ah__evaluation_foot(FILE *to, const char *const *policies)
           "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"
           "          hardware: with those of what is recomputed\n"
           "device    peak of one device; host: peak of one rank's part of host memory\n"
-          "slots     room on the device for one block's parameters or gradient each\n"
+          "buffers     room on the device for one block's parameters or gradient each\n"
           "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host\n"
           "          optimizer, between ranks (comm)\n"
           "speed     tokens/s of this policy / tokens/s of autohete\n",
@@ -130,13 +130,13 @@ static void object(FILE *to, const struct ah_evaluation *evaluation, double fast
     ah__out_string(to, evaluation->reason);
     fprintf(to,
             ", \"over_bytes\": %lld, \"plan\": {\"c\": %d, \"selective\": %d, \"p\": %d, \"o\": %d, "
-            "\"streamed\": %d, \"a\": %d, \"whole\": %d, \"slots\": %d, \"refetch_ahead\": %d, "
-            "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_ends\": %s}",
+            "\"staged\": %d, \"a\": %d, \"whole\": %d, \"buffers\": %d, \"prefetch_distance\": %d, "
+            "\"embedding_on_host\": %s, \"head_on_host\": %s, \"share_embedding_head\": %s}",
             (long long)evaluation->over_bytes, plan->switches.checkpoint, plan->switches.selective,
-            plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.streamed,
-            plan->switches.offload_activations, plan->switches.whole, plan->switches.slots,
-            plan->switches.refetch_ahead, plan->switches.embedding_on_host ? "true" : "false",
-            plan->switches.head_on_host ? "true" : "false", plan->switches.share_ends ? "true" : "false");
+            plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.staged,
+            plan->switches.offload_activations, plan->switches.unsharded, plan->switches.buffers,
+            plan->switches.prefetch_distance, plan->switches.embedding_on_host ? "true" : "false",
+            plan->switches.head_on_host ? "true" : "false", plan->switches.share_embedding_head ? "true" : "false");
     number(to, "step_ns", fits ? (double)plan->step_ns : NAN);
     number(to, "bound_ns", fits ? (double)plan->bound_ns : NAN);
     number(to, "bound_ratio", fits ? (double)plan->step_ns / (double)plan->bound_ns : NAN);

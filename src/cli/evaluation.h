@@ -9,7 +9,7 @@ int ah__evaluation_count(const char *const *policies);
 void ah__evaluation_head(FILE *to);
 /* One row for each, under a line with `label` ("": none). */
 void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int count, const char *label);
-/* A second table: slots, bound and how busy each lane is. */
+/* A second table: buffers, bound and how busy each lane is. */
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count);
 /* What the columns mean, and the policies when there are several. */
 void ah__evaluation_foot(FILE *to, const char *const *policies);

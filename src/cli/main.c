@@ -62,7 +62,7 @@ static struct ah_ranks ranks;
 static int alone(const struct ah_command *command)
 {
     fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n", command->name,
-            ranks.ranks);
+            ranks.world_size);
     return 2;
 }
 
@@ -81,7 +81,7 @@ static int run(const struct ah_command *command, int argc, char **argv)
     case AH_ARGS_RUN:
         break;
     }
-    if (ranks.ranks > 1 && !command->together)
+    if (ranks.world_size > 1 && !command->together)
         return alone(command);
     return command->run(command->args);
 }

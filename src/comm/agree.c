@@ -15,18 +15,18 @@ struct word {
 int ah__comm_agree(struct ah_comm *comm, int status)
 {
     struct word word = {.status = status};
-    double failed = comm->ranks; /* the lowest rank that failed */
-    if (comm->ranks == 1)
+    double failed = comm->world_size; /* the lowest rank that failed */
+    if (comm->world_size == 1)
         return status;
     if (status != AH_OK)
         snprintf(word.message, sizeof word.message, "%s", ah_error());
-    for (int rank = 0; rank < comm->ranks; rank++) {
+    for (int rank = 0; rank < comm->world_size; rank++) {
         double mine = comm->rank == rank && status != AH_OK;
         AH_TRY(ah__comm_sum(comm, &mine, 1));
         if (mine > 0 && rank < failed)
             failed = rank;
     }
-    if (failed >= comm->ranks)
+    if (failed >= comm->world_size)
         return AH_OK;
     AH_TRY(comm->ops->move(comm, &word, sizeof word, (int)failed, AH_ALL_RANKS));
     word.message[MESSAGE_BYTES - 1] = 0;
@@ -38,7 +38,7 @@ int ah__comm_text(char **text, struct ah_comm *comm)
 {
     int64_t length = comm->rank == 0 && *text ? (int64_t)strlen(*text) : -1;
     char *own = NULL;
-    if (comm->ranks == 1)
+    if (comm->world_size == 1)
         return AH_OK;
     AH_TRY(comm->ops->move(comm, &length, sizeof length, 0, AH_ALL_RANKS));
     int status = comm->rank && length >= 0 ? ah__new(&own, (size_t)length + 1, 1) : AH_OK;

@@ -42,7 +42,7 @@ enum { AH_ALL_RANKS = -1 };
 /* Every kind begins with this. */
 struct ah_comm {
     const struct ah_comm_ops *ops;
-    int rank, ranks;
+    int rank, world_size;
     int neighbours;    /* this machine's memory is divided among so many ranks */
     int local;         /* which of these this one is: each has an accelerator of its own */
     int share, shares; /* and these cores among so many; which of them this one is */

@@ -34,7 +34,7 @@ static struct group *group_of(struct ah_comm *comm)
 static int lose(struct group *group, const char *why)
 {
     group->lost = true;
-    return ah__fail(AH_EDEVICE, "rank %d of %d: %s", group->comm.rank, group->comm.ranks, why);
+    return ah__fail(AH_EDEVICE, "rank %d of %d: %s", group->comm.rank, group->comm.world_size, why);
 }
 
 static int exchange(struct group *group, int count)
@@ -53,7 +53,7 @@ static int exchange_all(struct group *group, char *send, int64_t send_step, char
                         int64_t bytes)
 {
     int count = 0;
-    for (int peer = 0; peer < group->comm.ranks; peer++) {
+    for (int peer = 0; peer < group->comm.world_size; peer++) {
         if (peer == group->comm.rank)
             continue;
         group->transfers[count++] = (struct ah_transfer){peer, true, false, receive + peer * receive_step, bytes};
@@ -75,7 +75,7 @@ static void sum_floats(const struct group *group, float *own, int64_t count)
     float sum[SUM_FLOATS];
     for (int64_t first = 0; first < count; first += SUM_FLOATS) {
         int64_t n = count - first < SUM_FLOATS ? count - first : SUM_FLOATS;
-        for (int rank = 0; rank < group->comm.ranks; rank++) {
+        for (int rank = 0; rank < group->comm.world_size; rank++) {
             const float *from = (const float *)(const void *)brought(group, (const char *)own, rank) + first;
             for (int64_t i = 0; i < n; i++)
                 sum[i] = rank == 0 ? from[i] : sum[i] + from[i];
@@ -89,7 +89,7 @@ static void sum_bf16(const struct group *group, uint16_t *own, int64_t count)
     float sum[SUM_FLOATS];
     for (int64_t first = 0; first < count; first += SUM_FLOATS) {
         int64_t n = count - first < SUM_FLOATS ? count - first : SUM_FLOATS;
-        for (int rank = 0; rank < group->comm.ranks; rank++) {
+        for (int rank = 0; rank < group->comm.world_size; rank++) {
             const uint16_t *from = (const uint16_t *)(const void *)brought(group, (const char *)own, rank) + first;
             for (int64_t i = 0; i < n; i++)
                 sum[i] = rank == 0 ? ah__bf16_value(from[i]) : sum[i] + ah__bf16_value(from[i]);
@@ -102,7 +102,7 @@ static void sum_doubles(const struct group *group, double *own, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         double sum = 0;
-        for (int rank = 0; rank < group->comm.ranks; rank++)
+        for (int rank = 0; rank < group->comm.world_size; rank++)
             sum += ((const double *)(const void *)brought(group, (const char *)own, rank))[i];
         own[i] = sum;
     }
@@ -164,7 +164,7 @@ static int group_move(struct ah_comm *comm, void *buffer, int64_t bytes, int fro
     struct group *group = group_of(comm);
     int count = 0, rank = comm->rank;
     if (rank == from)
-        for (int peer = 0; peer < comm->ranks; peer++)
+        for (int peer = 0; peer < comm->world_size; peer++)
             if (peer != rank && (to == AH_ALL_RANKS || to == peer))
                 group->transfers[count++] = (struct ah_transfer){peer, false, false, buffer, bytes};
     if (rank != from && (to == AH_ALL_RANKS || to == rank))
@@ -186,7 +186,7 @@ static bool last_words_exchange(struct group *group, double patience_s)
     char why[AH_TRANSPORT_WHY] = "";
     int count = 0, rank = group->comm.rank;
     bool failed = group->last[rank].status != AH_OK;
-    for (int peer = 0; peer < group->comm.ranks; peer++) {
+    for (int peer = 0; peer < group->comm.world_size; peer++) {
         if (peer == rank)
             continue;
         group->transfers[count++] =
@@ -202,7 +202,7 @@ static bool last_words_exchange(struct group *group, double patience_s)
 static int first_failed(const struct group *group)
 {
     int failed = -1;
-    for (int rank = group->comm.ranks - 1; rank >= 0; rank--)
+    for (int rank = group->comm.world_size - 1; rank >= 0; rank--)
         if (group->last[rank].status != AH_OK && (failed < 0 || !group->last[rank].lost || group->last[failed].lost))
             failed = rank;
     return failed;
@@ -249,17 +249,17 @@ int ah__comm_group(struct ah_comm **out, const struct ah_transport *transport)
     AH_TRY(ah__new(&group, 1, sizeof *group));
     group->comm = (struct ah_comm){&ops,
                                    transport->rank,
-                                   transport->ranks,
+                                   transport->world_size,
                                    transport->neighbours,
                                    transport->local,
                                    transport->share,
                                    transport->shares};
     group->transport = transport;
-    int status = ah__new(&group->transfers, 2 * (size_t)transport->ranks, sizeof *group->transfers);
+    int status = ah__new(&group->transfers, 2 * (size_t)transport->world_size, sizeof *group->transfers);
     if (status == AH_OK)
-        status = ah__new(&group->scratch, (size_t)transport->ranks, PIECE_BYTES);
+        status = ah__new(&group->scratch, (size_t)transport->world_size, PIECE_BYTES);
     if (status == AH_OK)
-        status = ah__new(&group->last, (size_t)transport->ranks, sizeof *group->last);
+        status = ah__new(&group->last, (size_t)transport->world_size, sizeof *group->last);
     if (status == AH_OK)
         *out = &group->comm;
     else

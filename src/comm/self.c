@@ -38,7 +38,7 @@ struct ah_comm *ah__comm_self(void)
 {
     static const struct ah_comm_ops ops = {
         .collective = self_collective, .move = self_move, .look = self_look, .end = self_end, .close = self_close};
-    static struct ah_comm self = {.ops = &ops, .ranks = 1, .neighbours = 1, .shares = 1};
+    static struct ah_comm self = {.ops = &ops, .world_size = 1, .neighbours = 1, .shares = 1};
     return &self;
 }
 

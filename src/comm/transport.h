@@ -25,7 +25,7 @@ enum ah_channel { AH_CHANNEL_WORK, AH_CHANNEL_END, AH_CHANNEL_COUNT };
 
 struct ah_transport {
     unsigned abi, size;
-    int rank, ranks;
+    int rank, world_size;
     int neighbours;    /* ranks on this machine, this one among them: they share its memory */
     int local;         /* which of them this one is, from 0 */
     int share, shares; /* of those as many may run on the same cores as this one; which of them it is */

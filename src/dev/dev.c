@@ -70,7 +70,7 @@ static int open_plugin(struct ah_dev **out, bool *joins, const char *kind, const
 {
     struct ah_dev *dev;
     int opened = ah__plugin_open(&dev, kind, options), status = ah__comm_agree(ah__comm(), opened);
-    *joins = status == AH_OK && ah__comm()->ranks > 1;
+    *joins = status == AH_OK && ah__comm()->world_size > 1;
     if (*joins) {
         status = dev->ops->join(dev);
         if (status != AH_OK)

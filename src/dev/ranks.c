@@ -81,19 +81,19 @@ static int transport_find(const struct ah_transport **out, const char *kind, int
 
 int ah_ranks_open(struct ah_ranks *out)
 {
-    int ranks;
-    const struct launcher *launcher = launcher_find(&ranks);
+    int world_size;
+    const struct launcher *launcher = launcher_find(&world_size);
     if (launcher && !program.comm) {
-        AH_TRY(transport_find(&program.transport, kind_of(launcher), ranks));
+        AH_TRY(transport_find(&program.transport, kind_of(launcher), world_size));
         AH_TRY(ah__comm_group(&program.comm, program.transport));
         ah__comm_of_program(program.comm);
-        if (program.transport->ranks != ranks)
+        if (program.transport->world_size != world_size)
             return ah__fail(AH_EDEVICE,
-                            "ranks: found %d that MPI knows of, expected %d that were started: the "
+                            "world_size: found %d that MPI knows of, expected %d that were started: the "
                             "launcher belongs to another MPI than libautohete-mpi-%s.so (AUTOHETE_MPI names one)",
-                            program.transport->ranks, ranks, kind_of(launcher));
+                            program.transport->world_size, world_size, kind_of(launcher));
     }
-    *out = (struct ah_ranks){ah__comm()->rank, ah__comm()->ranks, ah__comm()->neighbours};
+    *out = (struct ah_ranks){ah__comm()->rank, ah__comm()->world_size, ah__comm()->neighbours};
     return AH_OK;
 }
 

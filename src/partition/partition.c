@@ -191,8 +191,8 @@ static int check_step(const struct ah_step_options *step)
     if (step->infers && step->micro_batches > 1)
         return ah__fail(AH_EINPUT, "step: found %d micro-batches, expected one where nothing is learned",
                         step->micro_batches);
-    if (step->ranks < 0 || (step->infers && step->ranks > 1))
-        return ah__fail(AH_EINPUT, "step: found %d ranks, expected %s", step->ranks,
+    if (step->world_size < 0 || (step->infers && step->world_size > 1))
+        return ah__fail(AH_EINPUT, "step: found %d ranks, expected %s", step->world_size,
                         step->infers ? "one where nothing is learned" : "at least 1");
     return AH_OK;
 }

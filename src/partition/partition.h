@@ -97,7 +97,7 @@ static inline int ah__micro_batches(const struct ah_partition *partition)
 /* How many devices train together; at least 1. */
 static inline int ah__step_ranks(const struct ah_partition *partition)
 {
-    return partition->step.ranks > 1 ? partition->step.ranks : 1;
+    return partition->step.world_size > 1 ? partition->step.world_size : 1;
 }
 
 /* A loss of the programs is part of a mean, so that it is multiplied by what the host sends along with the tokens. */

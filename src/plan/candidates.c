@@ -21,16 +21,16 @@ static int candidate_add(struct ah_candidates *candidates, const struct ah_plan 
     return AH_OK;
 }
 
-/* Every number of slots up to the plan's, every refetch distance. */
+/* Every number of buffers up to the plan's, every refetch distance. */
 static int candidates_whole(struct ah_candidates *candidates, const struct ah_plan *fitted,
                             const struct ah_predictor *predictor)
 {
     struct ah_plan plan = *fitted;
     struct ah_switches *switches = &plan.switches;
-    int farthest = ah__plan_farthest_refetch(switches), most = switches->slots;
-    int least = ah__plan_min_slots(switches, predictor);
-    for (switches->slots = least; switches->slots <= most; switches->slots++)
-        for (switches->refetch_ahead = 1; switches->refetch_ahead <= farthest; switches->refetch_ahead++)
+    int farthest = ah__plan_farthest_refetch(switches), most = switches->buffers;
+    int least = ah__plan_min_buffers(switches, predictor);
+    for (switches->buffers = least; switches->buffers <= most; switches->buffers++)
+        for (switches->prefetch_distance = 1; switches->prefetch_distance <= farthest; switches->prefetch_distance++)
             AH_TRY(candidate_add(candidates, &plan, predictor));
     return AH_OK;
 }
@@ -53,17 +53,17 @@ static void note_least(struct ah_candidates *candidates, const struct ah_plan *p
     candidates->least = *plan;
 }
 
-/* All (c, selective, streamed, a) of one (p, o, embedding, head), every number of slots and every refetch distance. */
+/* All (c, selective, staged, a) of one (p, o, embedding, head), every number of buffers and every refetch distance. */
 static int candidates_exhausted(struct ah_candidates *candidates, struct ah_plan plan,
                                 const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan.switches;
-    int streams = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    int streams = ah__predictor_stages(predictor) ? switches->offload_optimizer : 0;
     int leaving = ah__plan_most_leaving(predictor);
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
         int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
         for (switches->selective = 0; switches->selective <= most; switches->selective++)
-            for (switches->streamed = 0; switches->streamed <= streams; switches->streamed++)
+            for (switches->staged = 0; switches->staged <= streams; switches->staged++)
                 for (switches->offload_activations = 0; switches->offload_activations <= leaving;
                      switches->offload_activations++)
                     if (ah__plan_fit(&plan, predictor, budget))
@@ -86,7 +86,7 @@ static int step_that_frees(int64_t bytes, int step, const struct ah_levels *leve
     return step;
 }
 
-/* Some (c, selective) of one (p, o, embedding, head): each has room for more slots than the one before, of
+/* Some (c, selective) of one (p, o, embedding, head): each has room for more buffers than the one before, of
  * deep models for a good part more. */
 static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan plan,
                               const struct ah_predictor *predictor, const struct ah_budget *budget)
@@ -94,9 +94,9 @@ static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan p
     enum { PARTS_OF_SLOTS = 6 };
     struct ah_switches *switches = &plan.switches;
     struct ah_levels levels;
-    int more_slots = switches->layers > MANY ? 1 + switches->layers / PARTS_OF_SLOTS : 1;
-    int slots_before = 0;
-    int64_t more_bytes = more_slots * ah__layout_slot_bytes(predictor->partition, switches);
+    int more_buffers = switches->layers > MANY ? 1 + switches->layers / PARTS_OF_SLOTS : 1;
+    int buffers_before = 0;
+    int64_t more_bytes = more_buffers * ah__layout_buffer_bytes(predictor->partition, switches);
     ah__levels_init(&levels, predictor);
     for (int step = 0; step >= 0;) {
         ah__levels_set(switches, &levels, step);
@@ -107,19 +107,19 @@ static int candidates_thinned(struct ah_candidates *candidates, struct ah_plan p
             note_least(candidates, &plan, budget);
             continue;
         }
-        if (switches->slots <= slots_before)
+        if (switches->buffers <= buffers_before)
             continue;
-        slots_before = switches->slots;
-        switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+        buffers_before = switches->buffers;
+        switches->prefetch_distance = ah__plan_farthest_refetch(switches);
         AH_TRY(candidate_add(candidates, &plan, predictor));
-        if (switches->slots >= ah__plan_max_slots(switches, predictor))
+        if (switches->buffers >= ah__plan_max_buffers(switches, predictor))
             break;
     }
     int most = ah__plan_most_leaving(predictor);
-    if (slots_before > 0 || switches->offload_activations == most)
+    if (buffers_before > 0 || switches->offload_activations == most)
         return AH_OK;
     switches->offload_activations = most; /* all recompute, and even their inputs wait on the host */
-    switches->refetch_ahead = ah__plan_farthest_refetch(switches);
+    switches->prefetch_distance = ah__plan_farthest_refetch(switches);
     if (ah__plan_fit(&plan, predictor, budget))
         return candidate_add(candidates, &plan, predictor);
     note_least(candidates, &plan, budget);
@@ -133,12 +133,12 @@ bool ah__candidate_placed(struct ah_plan *out, const struct ah_predictor *predic
     if (!predictor->policy->placement(switches, predictor->partition->layers, index))
         return false;
     switches->layers = predictor->partition->layers;
-    switches->ranks = ah__predictor_ranks(predictor);
-    switches->tiles = 1;
-    int least = ah__plan_min_slots(switches, predictor);
-    if (switches->ranks > 1) /* nothing stays whole: what gathering needs, and one block ahead */
-        switches->slots = least + GATHERED_AHEAD;
-    switches->slots = switches->slots > least ? switches->slots : least; /* half-precision copies */
+    switches->world_size = ah__predictor_world_size(predictor);
+    switches->chunks = 1;
+    int least = ah__plan_min_buffers(switches, predictor);
+    if (switches->world_size > 1) /* nothing stays whole: what gathering needs, and one block ahead */
+        switches->buffers = least + GATHERED_AHEAD;
+    switches->buffers = switches->buffers > least ? switches->buffers : least; /* half-precision copies */
     ah__plan_measure(&plan, predictor);
     *out = plan;
     return true;
@@ -162,7 +162,7 @@ static int candidates_placed(struct ah_candidates *candidates, const struct ah_p
             AH_TRY(candidate_add(candidates, &plan, predictor));
         } else if (!found[recomputes] && (!last[recomputes].switches.layers ||
                                           last[recomputes].switches.offload_optimizer != switches->offload_optimizer)) {
-            last[recomputes] = plan; /* of those that differ in slots alone the one with the most */
+            last[recomputes] = plan; /* of those that differ in buffers alone the one with the most */
         }
     }
     for (int recomputes = 0; recomputes < 2; recomputes++)
@@ -179,7 +179,7 @@ static int next_of(int at, int most, int many)
     return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
 }
 
-/* All (c, selective) that matter of one (p, o, a, embedding, head): in whole blocks, unless all of those are known; in
+/* All (c, selective) that matter of one (p, o, a, embedding, head): in unsharded blocks, unless all of those are known; in
  * many pieces, which may be far faster where the embedding is on the host, with none or parts of those o blocks
  * streaming; and where activations leave, for which the link is needed, too, parts that stream also in few. */
 static int candidates_cut(struct ah_candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
@@ -187,17 +187,17 @@ static int candidates_cut(struct ah_candidates *candidates, struct ah_plan plan,
 {
     enum { PARTS = 4, PIECES = 8 };
     struct ah_switches *switches = &plan.switches;
-    int most = ah__predictor_streams(predictor) ? switches->offload_optimizer : 0;
+    int most = ah__predictor_stages(predictor) ? switches->offload_optimizer : 0;
     if (!known)
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
     if (switches->offload_optimizer == 0 || predictor->policy->plain)
         return AH_OK;
-    for (; switches->streamed <= most; switches->streamed = next_of(switches->streamed, most, PARTS)) {
-        switches->tiles = PIECES;
+    for (; switches->staged <= most; switches->staged = next_of(switches->staged, most, PARTS)) {
+        switches->chunks = PIECES;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
-        if (switches->streamed == 0 || switches->offload_activations == 0)
+        if (switches->staged == 0 || switches->offload_activations == 0)
             continue;
-        switches->tiles = AH_CANDIDATES_FEW_PIECES;
+        switches->chunks = AH_CANDIDATES_FEW_PIECES;
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
     }
     return AH_OK;
@@ -223,8 +223,8 @@ static int candidates_placed_so(void *context, int places, struct ah_trials *tri
     int layers = predictor->partition->layers;
     struct ah_plan plan = {
         .switches = {.layers = layers,
-                     .ranks = ah__predictor_ranks(predictor),
-                     .tiles = 1,
+                     .world_size = ah__predictor_world_size(predictor),
+                     .chunks = 1,
                      .offload_activations = spread->leaving},
         .workspace_bytes = predictor->profile->workspace_bytes,
     };
@@ -237,7 +237,7 @@ static int candidates_placed_so(void *context, int places, struct ah_trials *tri
             switches->offload_params = p;
             switches->embedding_on_host = places & 1;
             switches->head_on_host = places & 2;
-            switches->share_ends = places & 4;
+            switches->share_embedding_head = places & 4;
             if (!ah__switches_valid(switches))
                 continue;
             if (whole)

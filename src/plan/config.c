@@ -10,6 +10,6 @@ void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *
         .clips = partition->step.clips,
         .policy = policy,
     };
-    out->switches.ranks = ah__ranks(switches);
-    out->switches.tiles = ah__tiles(switches);
+    out->switches.world_size = ah__world_size(switches);
+    out->switches.chunks = ah__chunks(switches);
 }

@@ -5,7 +5,7 @@
 #include "partition/partition.h"
 #include "sched/sched.h"
 
-/* Ranks and tiles that are not set are one. */
+/* Ranks and chunks that are not set are one. */
 void ah__sched_config_of(struct ah_sched_config *out, const struct ah_switches *switches,
                          const struct ah_partition *partition, const struct ah_policy *policy);
 

@@ -19,7 +19,7 @@ static void speeds(struct ah_evaluation *out, const struct ah_predictor *predict
                    out->plan.switches.selective * block[AH_PROGRAM_RECOMPUTE_SELECTIVE].flops;
     out->tflops_model = model / seconds / 1e12;
     out->tflops_hardware = (model + again * ah__micro_batches(partition)) / seconds / 1e12;
-    out->tokens_per_s = (double)(ah__predictor_ranks(predictor) * ah__step_tokens(partition)) / seconds;
+    out->tokens_per_s = (double)(ah__predictor_world_size(predictor) * ah__step_tokens(partition)) / seconds;
 }
 
 int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor *predictor)
@@ -40,7 +40,8 @@ static int refuse(struct ah_evaluation *out, const struct ah_search_report *repo
     int64_t over[] = {report->least_device_over_bytes, report->least_host_over_bytes};
     size_t length = 0;
     out->plan = report->least;
-    out->plan.switches.refetch_ahead = out->plan.switches.refetch_ahead < 1 ? 1 : out->plan.switches.refetch_ahead;
+    out->plan.switches.prefetch_distance =
+        out->plan.switches.prefetch_distance < 1 ? 1 : out->plan.switches.prefetch_distance;
     for (size_t i = 0; i < AH_LENGTH(over); i++) {
         char size[32];
         if (over[i] == 0)

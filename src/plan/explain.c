@@ -8,7 +8,7 @@
 
 struct row {
     const char *what;
-    int c, p, o, slots, spares, ahead, selective, streamed, a, whole;
+    int c, p, o, buffers, shadows, ahead, selective, staged, a, unsharded;
     bool embedding, head, ends;
 };
 
@@ -16,20 +16,20 @@ static void print_plan(FILE *to, const char *what, const struct ah_plan *plan)
 {
     const struct ah_switches *switches = &plan->switches;
     fprintf(to, "  %-24s %3d %4d %3d %3d %4d %3d %5d %5d %5d  %-6s %-6s %-6s", what, switches->checkpoint,
-            switches->selective, switches->offload_params, switches->offload_optimizer, switches->streamed,
-            switches->offload_activations, switches->whole, switches->slots, switches->refetch_ahead,
+            switches->selective, switches->offload_params, switches->offload_optimizer, switches->staged,
+            switches->offload_activations, switches->unsharded, switches->buffers, switches->prefetch_distance,
             switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device",
-            switches->share_ends ? "shared" : "apart");
+            switches->share_embedding_head ? "shared" : "apart");
 }
 
 static bool possible(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
-    bool shares = !switches->share_ends || ah__plan_shares_ends(predictor);
-    bool whole = switches->whole <= ah__plan_most_whole(switches, predictor);
-    return ah__switches_valid(switches) && shares && whole && switches->refetch_ahead >= 1 &&
-           switches->slots >= ah__sched_min_slots(&config);
+    bool shares = !switches->share_embedding_head || ah__plan_shares_ends(predictor);
+    bool whole = switches->unsharded <= ah__plan_most_unsharded(switches, predictor);
+    return ah__switches_valid(switches) && shares && whole && switches->prefetch_distance >= 1 &&
+           switches->buffers >= ah__sched_min_buffers(&config);
 }
 
 /* One line: the plan, and its time beside the chosen one's or by how much it does not fit. */
@@ -51,23 +51,23 @@ static int print_row(FILE *to, const char *what, struct ah_plan plan, const stru
     return AH_OK;
 }
 
-/* The neighbours: one switch moved, everything else as chosen; slots are given again where a block moved. */
+/* The neighbours: one switch moved, everything else as chosen; buffers are given again where a block moved. */
 static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct ah_predictor *predictor,
                             const struct ah_budget *budget)
 {
     static const struct row moves[] = {
-        {.what = "one more checkpointed", .c = 1},      {.what = "one fewer checkpointed", .c = -1},
-        {.what = "one more selective", .selective = 1}, {.what = "one fewer selective", .selective = -1},
-        {.what = "one more params offl.", .p = 1},      {.what = "one fewer params offl.", .p = -1},
-        {.what = "one more on the host", .o = 1},       {.what = "one fewer on the host", .o = -1},
-        {.what = "o and p one more", .p = 1, .o = 1},   {.what = "o and p one fewer", .p = -1, .o = -1},
-        {.what = "one more streamed", .streamed = 1},   {.what = "one fewer streamed", .streamed = -1},
-        {.what = "one more waits there", .a = 1},       {.what = "one fewer waits there", .a = -1},
-        {.what = "one more whole", .whole = 1},         {.what = "one fewer whole", .whole = -1},
-        {.what = "one more slot", .slots = 1},          {.what = "one slot fewer", .slots = -1},
-        {.what = "one more spare set", .spares = 1},    {.what = "one spare set fewer", .spares = -1},
-        {.what = "refetch one earlier", .ahead = 1},    {.what = "refetch one later", .ahead = -1},
-        {.what = "embedding moved", .embedding = true}, {.what = "head moved", .head = true},
+        {.what = "one more checkpointed", .c = 1},        {.what = "one fewer checkpointed", .c = -1},
+        {.what = "one more selective", .selective = 1},   {.what = "one fewer selective", .selective = -1},
+        {.what = "one more params offl.", .p = 1},        {.what = "one fewer params offl.", .p = -1},
+        {.what = "one more on the host", .o = 1},         {.what = "one fewer on the host", .o = -1},
+        {.what = "o and p one more", .p = 1, .o = 1},     {.what = "o and p one fewer", .p = -1, .o = -1},
+        {.what = "one more staged", .staged = 1},         {.what = "one fewer staged", .staged = -1},
+        {.what = "one more waits there", .a = 1},         {.what = "one fewer waits there", .a = -1},
+        {.what = "one more unsharded", .unsharded = 1},   {.what = "one fewer unsharded", .unsharded = -1},
+        {.what = "one more buffer", .buffers = 1},        {.what = "one buffer fewer", .buffers = -1},
+        {.what = "one more shadow states", .shadows = 1}, {.what = "one shadow states fewer", .shadows = -1},
+        {.what = "refetch one earlier", .ahead = 1},      {.what = "refetch one later", .ahead = -1},
+        {.what = "embedding moved", .embedding = true},   {.what = "head moved", .head = true},
         {.what = "ends the other way", .ends = true},
     };
     for (size_t i = 0; i < AH_LENGTH(moves); i++) {
@@ -79,17 +79,17 @@ static int print_neighbours(FILE *to, const struct ah_plan *chosen, const struct
             plan.switches.selective--;
         plan.switches.offload_params += move->p;
         plan.switches.offload_optimizer += move->o;
-        plan.switches.streamed += move->streamed;
+        plan.switches.staged += move->staged;
         plan.switches.offload_activations += move->a;
-        plan.switches.whole += move->whole;
-        plan.switches.slots += move->slots;
-        plan.switches.spares += move->spares;
-        plan.switches.refetch_ahead += move->ahead;
+        plan.switches.unsharded += move->unsharded;
+        plan.switches.buffers += move->buffers;
+        plan.switches.shadows += move->shadows;
+        plan.switches.prefetch_distance += move->ahead;
         plan.switches.embedding_on_host ^= move->embedding;
         plan.switches.head_on_host ^= move->head;
-        plan.switches.share_ends ^= move->ends;
-        if (move->o > 0 && plan.switches.whole > plan.switches.layers - plan.switches.offload_optimizer)
-            plan.switches.whole--;
+        plan.switches.share_embedding_head ^= move->ends;
+        if (move->o > 0 && plan.switches.unsharded > plan.switches.layers - plan.switches.offload_optimizer)
+            plan.switches.unsharded--;
         if ((move->p || move->o) && possible(&plan.switches, predictor))
             ah__plan_fit(&plan, predictor, budget);
         if (possible(&plan.switches, predictor))
@@ -115,11 +115,11 @@ static int print_ilp(FILE *to, const struct ah_plan *chosen, const struct ah_pre
     plan.switches.checkpoint = cpo.c;
     plan.switches.offload_params = cpo.p;
     plan.switches.offload_optimizer = cpo.o;
-    plan.switches.selective = plan.switches.streamed = plan.switches.offload_activations = 0;
-    plan.switches.embedding_on_host = plan.switches.head_on_host = plan.switches.share_ends = false;
-    plan.switches.refetch_ahead = 1;
+    plan.switches.selective = plan.switches.staged = plan.switches.offload_activations = 0;
+    plan.switches.embedding_on_host = plan.switches.head_on_host = plan.switches.share_embedding_head = false;
+    plan.switches.prefetch_distance = 1;
     ah__plan_fit(&plan, predictor, budget);
-    plan.switches.whole = 0;
+    plan.switches.unsharded = 0;
     AH_TRY(print_row(to, "the paper's ILP", plan, chosen, predictor, budget));
     ah__fprintf(to, "  (equations 3 and 5 say %.2f ms for it, equation 1 says %.1f MiB)\n", seconds * 1e3,
                 ah__cost_device_bytes(&model, cpo) / (1 << 20));
@@ -145,7 +145,7 @@ static int explain(const struct ah_plan *plan, const struct ah_predictor *predic
         ah__fprintf(to, "        alone it finds %.2f ms: the chosen plan was given or known from before\n",
                     (double)best.step_ns / 1e6);
     fprintf(to, "\n  %-24s %3s %4s %3s %3s %4s %3s %5s %5s %5s  %-6s %-6s %-6s %12s\n", "plan", "c", "sel.", "p", "o",
-            "str.", "a", "whole", "slots", "ahead", "embed.", "head", "ends", "step");
+            "str.", "a", "unsharded", "buffers", "ahead", "embed.", "head", "ends", "step");
     AH_TRY(print_row(to, "chosen", *plan, plan, predictor, budget));
     AH_TRY(print_ilp(to, plan, predictor, budget));
     return print_neighbours(to, plan, predictor, budget);

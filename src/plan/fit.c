@@ -3,34 +3,35 @@
 #include "plan/config.h"
 #include "plan/published.h"
 
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_predictor *predictor)
+int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
-    return ah__sched_min_slots(&config);
+    return ah__sched_min_buffers(&config);
 }
 
-/* More slots than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
+/* More buffers than all parameters and all gradients at once can serve nobody; blocks optimized on the device share a
  * few. */
-int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_predictor *predictor)
+int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer, .ranks = switches->ranks};
-    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_slots(&on_device, predictor) : 0;
-    int least = ah__plan_min_slots(switches, predictor), most = 2 * switches->offload_optimizer + shared;
+    struct ah_switches on_device = {.layers = switches->layers - switches->offload_optimizer,
+                                    .world_size = switches->world_size};
+    int shared = switches->offload_optimizer < switches->layers ? ah__plan_min_buffers(&on_device, predictor) : 0;
+    int least = ah__plan_min_buffers(switches, predictor), most = 2 * switches->offload_optimizer + shared;
     return most > least ? most : least;
 }
 
 int ah__plan_most_leaving(const struct ah_predictor *predictor)
 {
-    int most = predictor->partition->layers - AH_ACTIVATION_STAGES;
+    int most = predictor->partition->layers - AH_ACTIVATION_BUFFERS;
     bool may = predictor->policy->activations && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
     return may && most > 0 ? most : 0;
 }
 
-int ah__plan_most_whole(const struct ah_switches *switches, const struct ah_predictor *predictor)
+int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    bool used_as_they_are = predictor->partition->compute == AH_F32 && ah__ranks(switches) == 1;
-    bool may = predictor->policy->whole && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
+    bool used_as_they_are = predictor->partition->compute == AH_F32 && ah__world_size(switches) == 1;
+    bool may = predictor->policy->unsharded && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
     return may && !used_as_they_are ? switches->layers - switches->offload_optimizer : 0;
 }
 
@@ -75,54 +76,54 @@ int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *bud
                     plan->switches.offload_params, plan->switches.offload_optimizer);
 }
 
-/* Where updates wait for the norm, as many spare sets as could serve and host memory has room for. */
-static void spares_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
+/* Where updates wait for the norm, as many shadow states as could serve and host memory has room for. */
+static void shadows_fit(struct ah_plan *plan, const struct ah_partition *partition, const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
-    int64_t spares = switches->offload_optimizer;
+    int64_t shadows = switches->offload_optimizer;
     int64_t set_bytes = ah__layout_set_bytes(partition, switches);
-    if (budget->host_bytes && spares > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
-        spares = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
-    switches->spares = (int)spares;
-    plan->host_peak_bytes += spares * set_bytes;
+    if (budget->host_bytes && shadows > (budget->host_bytes - plan->host_peak_bytes) / set_bytes)
+        shadows = (budget->host_bytes - plan->host_peak_bytes) / set_bytes;
+    switches->shadows = (int)shadows;
+    plan->host_peak_bytes += shadows * set_bytes;
 }
 
-/* The plan has been measured, without whole blocks. */
-static void whole_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
+/* The plan has been measured, without unsharded blocks. */
+static void unsharded_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    int64_t bytes = ah__layout_slot_bytes(predictor->partition, &plan->switches);
-    int64_t whole = ah__plan_most_whole(&plan->switches, predictor);
+    int64_t bytes = ah__layout_buffer_bytes(predictor->partition, &plan->switches);
+    int64_t whole = ah__plan_most_unsharded(&plan->switches, predictor);
     int64_t room = (budget->device_bytes - plan->device_peak_bytes) / bytes;
     if (budget->device_bytes && whole > room)
         whole = room > 0 ? room : 0;
-    plan->switches.whole = (int)whole;
+    plan->switches.unsharded = (int)whole;
     plan->device_peak_bytes += whole * bytes;
 }
 
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
-    plan->switches.whole = 0;
+    plan->switches.unsharded = 0;
     ah__plan_measure(plan, predictor);
-    whole_fit(plan, predictor, budget);
+    unsharded_fit(plan, predictor, budget);
 }
 
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_switches *switches = &plan->switches;
-    int most = ah__plan_max_slots(switches, predictor);
-    switches->slots = ah__plan_min_slots(switches, predictor);
-    switches->spares = switches->whole = 0;
+    int most = ah__plan_max_buffers(switches, predictor);
+    switches->buffers = ah__plan_min_buffers(switches, predictor);
+    switches->shadows = switches->unsharded = 0;
     ah__plan_measure(plan, predictor);
     if (!ah__plan_within(plan, budget))
         return false;
-    if (partition->step.clips && !predictor->no_spares)
-        spares_fit(plan, partition, budget);
-    int64_t more = most - switches->slots, slot_bytes = ah__layout_slot_bytes(partition, switches);
-    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / slot_bytes)
-        more = (budget->device_bytes - plan->device_peak_bytes) / slot_bytes;
-    switches->slots += (int)more;
-    plan->device_peak_bytes += more * slot_bytes;
-    whole_fit(plan, predictor, budget);
+    if (partition->step.clips && !predictor->no_shadows)
+        shadows_fit(plan, partition, budget);
+    int64_t more = most - switches->buffers, buffer_bytes = ah__layout_buffer_bytes(partition, switches);
+    if (budget->device_bytes && more > (budget->device_bytes - plan->device_peak_bytes) / buffer_bytes)
+        more = (budget->device_bytes - plan->device_peak_bytes) / buffer_bytes;
+    switches->buffers += (int)more;
+    plan->device_peak_bytes += more * buffer_bytes;
+    unsharded_fit(plan, predictor, budget);
     return true;
 }

@@ -1,12 +1,12 @@
-/* What fits: slots and spare sets of a plan within a budget, and the peaks that follow. Knows no times. */
+/* What fits: buffers and shadow states of a plan within a budget, and the peaks that follow. Knows no times. */
 #ifndef AH_PLAN_FIT_H
 #define AH_PLAN_FIT_H
 
 #include "plan/predict.h"
 
-/* The fewest slots with which the switches can run under the policy, and the most that could serve. */
-int ah__plan_min_slots(const struct ah_switches *switches, const struct ah_predictor *predictor);
-int ah__plan_max_slots(const struct ah_switches *switches, const struct ah_predictor *predictor);
+/* The fewest buffers with which the switches can run under the policy, and the most that could serve. */
+int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
+int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
 /* Both peaks of a plan whose switches are set. */
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);
@@ -17,17 +17,17 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 /* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
 int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
 
-/* Gives plan (its switches set) the most useful slots that fit, then whole blocks, and both peaks; false, with the
- * peaks at the fewest slots, when not even those fit. */
+/* Gives plan (its switches set) the most useful buffers that fit, then unsharded blocks, and both peaks; false, with the
+ * peaks at the fewest buffers, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* The most blocks whose activations the policy lets wait on the host. */
 int ah__plan_most_leaving(const struct ah_predictor *predictor);
 
 /* The most blocks that the policy lets stay whole; 0 where the masters are what is used. */
-int ah__plan_most_whole(const struct ah_switches *switches, const struct ah_predictor *predictor);
+int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Both peaks, with as many whole blocks as the budget then has room for. */
+/* Both peaks, with as many unsharded blocks as the budget then has room for. */
 void ah__plan_fill(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* Whether the policy lets embedding and head of this model share a place, with switches that allow it. */

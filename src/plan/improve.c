@@ -22,35 +22,35 @@ struct descent {
 /* Whole gradients have no pieces to go on with. */
 static void settle_finishing(struct ah_switches *switches)
 {
-    int most = switches->tiles > 1 ? switches->slots : 0;
+    int most = switches->chunks > 1 ? switches->buffers : 0;
     switches->finishing = switches->finishing > most ? most : switches->finishing;
 }
 
-/* As many slots as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
+/* As many buffers as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
 static bool fit(struct ah_plan *plan, const struct descent *descent)
 {
     struct ah_switches *switches = &plan->switches;
-    int wanted = switches->slots;
-    switches->spares = switches->whole = 0; /* fitting gives what there is room for */
+    int wanted = switches->buffers;
+    switches->shadows = switches->unsharded = 0; /* fitting gives what there is room for */
     if (!ah__switches_valid(switches) || !ah__plan_fit(plan, descent->predictor, descent->budget))
         return false;
-    int most = switches->slots;
-    switches->slots = ah__plan_min_slots(switches, descent->predictor);
-    switches->slots = wanted > most ? most : wanted > switches->slots ? wanted : switches->slots;
-    switches->overtaking = switches->overtaking > switches->slots ? switches->slots : switches->overtaking;
+    int most = switches->buffers;
+    switches->buffers = ah__plan_min_buffers(switches, descent->predictor);
+    switches->buffers = wanted > most ? most : wanted > switches->buffers ? wanted : switches->buffers;
+    switches->out_of_order = switches->out_of_order > switches->buffers ? switches->buffers : switches->out_of_order;
     settle_finishing(switches);
     ah__plan_fill(plan, descent->predictor, descent->budget);
     return true;
 }
 
-/* Sets the least recomputation with which so many slots fit, or all of it; its step. */
+/* Sets the least recomputation with which so many buffers fit, or all of it; its step. */
 static int least_recomputation(struct ah_plan *plan, const struct descent *descent, const struct ah_levels *levels,
-                               int slots)
+                               int buffers)
 {
     struct ah_switches *switches = &plan->switches;
-    int low = 0, high = levels->last, least = ah__plan_min_slots(switches, descent->predictor);
-    switches->spares = switches->whole = 0;
-    switches->slots = slots > least ? slots : least;
+    int low = 0, high = levels->last, least = ah__plan_min_buffers(switches, descent->predictor);
+    switches->shadows = switches->unsharded = 0;
+    switches->buffers = buffers > least ? buffers : least;
     while (low < high) {
         int step = (low + high) / 2;
         ah__levels_set(switches, levels, step);
@@ -83,7 +83,7 @@ static int try_fitted(struct descent *descent, struct ah_plan *plan)
 static int try_plan(struct descent *descent, struct ah_plan plan)
 {
     const struct ah_switches *switches = &plan.switches;
-    bool beyond = switches->tiles > 1 || switches->embedding_on_host || switches->head_on_host;
+    bool beyond = switches->chunks > 1 || switches->embedding_on_host || switches->head_on_host;
     if (descent->predictor->policy->plain && beyond)
         return AH_OK;
     return fit(&plan, descent) ? try_fitted(descent, &plan) : AH_OK;
@@ -111,9 +111,9 @@ static void settle_selective(struct ah_switches *switches, const struct descent 
 /* Only what is on the host streams, and only where the policy knows that. */
 static void settle_streamed(struct ah_switches *switches, const struct descent *descent)
 {
-    int most = ah__predictor_streams(descent->predictor) ? switches->offload_optimizer : 0;
-    switches->streamed = switches->streamed > most ? most : switches->streamed;
-    switches->streamed = switches->streamed < 0 ? 0 : switches->streamed;
+    int most = ah__predictor_stages(descent->predictor) ? switches->offload_optimizer : 0;
+    switches->staged = switches->staged > most ? most : switches->staged;
+    switches->staged = switches->staged < 0 ? 0 : switches->staged;
 }
 
 static void settle_activations(struct ah_switches *switches, const struct descent *descent)
@@ -125,70 +125,71 @@ static void settle_activations(struct ah_switches *switches, const struct descen
 
 static void settle_ends(struct ah_switches *switches)
 {
-    switches->share_ends = switches->share_ends && ah__may_share_ends(switches);
+    switches->share_embedding_head = switches->share_embedding_head && ah__may_share_ends(switches);
 }
 
 /* As early as can be where the best plan fetches so, else as early as that one does. */
 static void settle_ahead(struct ah_switches *switches, const struct descent *descent)
 {
     const struct ah_switches *best = &descent->best->switches;
-    int farthest = ah__plan_farthest_refetch(switches), ahead = best->refetch_ahead;
+    int farthest = ah__plan_farthest_refetch(switches), ahead = best->prefetch_distance;
     bool keeps = ahead < farthest && ahead < ah__plan_farthest_refetch(best);
-    switches->refetch_ahead = keeps ? ahead : farthest;
+    switches->prefetch_distance = keeps ? ahead : farthest;
 }
 
 /* Other places with as much recomputation as they then need, and, where activations leave, with more, so that less
  * travels; where even all of it does not make them fit, as many blocks as they need give their parameters back. */
-static int try_refitted(struct descent *descent, struct ah_plan plan, int slots)
+static int try_refitted(struct descent *descent, struct ah_plan plan, int buffers)
 {
     struct ah_switches *switches = &plan.switches;
     settle_places(switches);
     settle_streamed(switches, descent);
     settle_activations(switches, descent);
     settle_ends(switches);
-    switches->spares = switches->whole = 0;
+    switches->shadows = switches->unsharded = 0;
     if (!ah__switches_valid(switches))
         return AH_OK;
-    int level = least_recomputation(&plan, descent, &descent->levels, slots);
+    int level = least_recomputation(&plan, descent, &descent->levels, buffers);
     while (switches->offload_params < switches->offload_optimizer) {
         struct ah_plan fitted = plan;
         if (ah__plan_fit(&fitted, descent->predictor, descent->budget))
             break;
         switches->offload_params++;
     }
-    switches->slots = slots;
+    switches->buffers = buffers;
     settle_ahead(switches, descent);
     AH_TRY(try_plan(descent, plan));
     int halfway = (level + descent->levels.last) / 2;
     if (switches->offload_activations == 0 || halfway == level)
         return AH_OK;
     ah__levels_set(switches, &descent->levels, halfway);
-    switches->slots = slots;
+    switches->buffers = buffers;
     return try_plan(descent, plan);
 }
 
-/* p, o, slots and places of embedding and head, alone and together: what they free or take is less or more
+/* p, o, buffers and places of embedding and head, alone and together: what they free or take is less or more
  * recomputation. */
 static int try_exchanges(struct descent *descent, const struct ah_plan *from)
 {
-    static const int moves[][2] = {{0, 0}, {0, 1}, {0, -1}, {1, 1}, {-1, -1}, {1, 0}, {-1, 0}}, slots[] = {0, 1, -1, 2};
+    static const int moves[][2] = {{0, 0}, {0, 1}, {0, -1}, {1, 1}, {-1, -1}, {1, 0}, {-1, 0}},
+                     buffers[] = {0, 1, -1, 2};
     for (int places = 0; places < 4; places++)
-        for (size_t i = 0; i < AH_LENGTH(moves) * AH_LENGTH(slots); i++) {
+        for (size_t i = 0; i < AH_LENGTH(moves) * AH_LENGTH(buffers); i++) {
             const int *move = moves[i % AH_LENGTH(moves)];
-            int more = slots[i / AH_LENGTH(moves)];
+            int more = buffers[i / AH_LENGTH(moves)];
             for (int stride = 1; stride <= (places || more ? 1 : STRIDE_MOST); stride *= 2) {
                 struct ah_plan plan = *from;
                 plan.switches.offload_params += stride * move[0];
                 plan.switches.offload_optimizer += stride * move[1];
                 plan.switches.embedding_on_host ^= (places & 1) != 0;
                 plan.switches.head_on_host ^= (places & 2) != 0;
-                AH_TRY(try_refitted(descent, plan, from->switches.slots + more));
+                AH_TRY(try_refitted(descent, plan, from->switches.buffers + more));
             }
         }
     return AH_OK;
 }
 
-/* c, p, o, selective, streamed and a, alone and against each other, with the most slots that then fit. */
+/* c, p, o, selective, staged and a, alone and against each other, with the most buffers that then fit. */
 static int try_blocks(struct descent *descent, const struct ah_plan *from)
 {
     static const int moves[][6] = {
@@ -201,14 +202,14 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
         {0, 0, 0, 0, 0, 1},   {0, 0, 0, 0, 0, -1},  {-1, 0, 0, 0, 0, 1},  {1, 0, 0, 0, 0, -1}, {-2, 0, 0, 0, 0, 1},
         {0, 0, 0, -1, 0, 1},  {0, 0, 0, -2, 0, 1},  {0, 0, 0, 2, 0, -1},
     };
-    bool overtakes_all = from->switches.overtaking == from->switches.slots;
+    bool overtakes_all = from->switches.out_of_order == from->switches.buffers;
     for (size_t i = 0; i < AH_LENGTH(moves); i++)
         for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
             struct ah_plan plan = *from;
             struct ah_switches *switches = &plan.switches;
             if (moves[i][3] && !descent->predictor->policy->selective)
                 break;
-            if (moves[i][4] && !ah__predictor_streams(descent->predictor))
+            if (moves[i][4] && !ah__predictor_stages(descent->predictor))
                 break;
             if (moves[i][5] && !ah__plan_most_leaving(descent->predictor))
                 break;
@@ -218,13 +219,13 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
             switches->offload_params += stride * moves[i][1];
             switches->offload_optimizer += stride * moves[i][2];
             settle_places(switches);
-            switches->streamed += stride * moves[i][4];
+            switches->staged += stride * moves[i][4];
             settle_streamed(switches, descent);
             switches->offload_activations += stride * moves[i][5];
             settle_activations(switches, descent);
-            switches->slots = INT_MAX;
+            switches->buffers = INT_MAX;
             settle_ahead(switches, descent);
-            switches->overtaking = overtakes_all ? INT_MAX : switches->overtaking;
+            switches->out_of_order = overtakes_all ? INT_MAX : switches->out_of_order;
             AH_TRY(try_plan(descent, plan));
         }
     return AH_OK;
@@ -241,7 +242,7 @@ static int try_levels(struct descent *descent, const struct ah_plan *from)
     other.selective = from->switches.selective == 0;
     other.last = other.selective ? 2 * other.layers : other.layers;
     struct ah_plan plan = *from;
-    int level = least_recomputation(&plan, descent, &other, from->switches.slots);
+    int level = least_recomputation(&plan, descent, &other, from->switches.buffers);
     for (int more = 0; more <= MORE && level + more <= other.last; more++) {
         ah__levels_set(&plan.switches, &other, level + more);
         AH_TRY(try_plan(descent, plan));
@@ -249,27 +250,27 @@ static int try_levels(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* A part of what is on the host streams, in small pieces: with some more slots, one more block there, fetches
- * overtaking each other or not, and as much recomputation as that leaves room for. */
+/* A part of what is on the host streams, in small pieces: with some more buffers, one more block there, fetches
+ * out_of_order each other or not, and as much recomputation as that leaves room for. */
 static int try_streams(struct descent *descent, const struct ah_plan *from)
 {
     enum { PARTS = 8, PARTS_MOST = 6, WAYS = 8, MORE_SLOTS = 2 };
-    for (int tiles = TILES_MOST / 2; ah__predictor_streams(descent->predictor) && tiles <= TILES_MOST; tiles *= 2)
+    for (int chunks = TILES_MOST / 2; ah__predictor_stages(descent->predictor) && chunks <= TILES_MOST; chunks *= 2)
         for (int i = 0; i < PARTS_MOST * WAYS; i++) {
             struct ah_plan plan = *from;
-            int part = 1 + i / WAYS, slots = from->switches.slots + (i & 1) * MORE_SLOTS;
+            int part = 1 + i / WAYS, buffers = from->switches.buffers + (i & 1) * MORE_SLOTS;
             if (i & 4 && plan.switches.offload_optimizer < plan.switches.layers)
                 plan.switches.offload_optimizer++;
-            plan.switches.streamed = (plan.switches.offload_optimizer * part + PARTS / 2) / PARTS;
-            plan.switches.tiles = tiles;
-            plan.switches.overtaking = i & 2 ? slots : 0;
-            if (plan.switches.streamed > 0)
-                AH_TRY(try_refitted(descent, plan, slots));
+            plan.switches.staged = (plan.switches.offload_optimizer * part + PARTS / 2) / PARTS;
+            plan.switches.chunks = chunks;
+            plan.switches.out_of_order = i & 2 ? buffers : 0;
+            if (plan.switches.staged > 0)
+                AH_TRY(try_refitted(descent, plan, buffers));
         }
     return AH_OK;
 }
 
-/* Activations of a part of the blocks wait on the host, and so much less is recomputed; with some more slots, whole or
+/* Activations of a part of the blocks wait on the host, and so much less is recomputed; with some more buffers, whole or
  * in pieces. */
 static int try_activations(struct descent *descent, const struct ah_plan *from)
 {
@@ -278,13 +279,13 @@ static int try_activations(struct descent *descent, const struct ah_plan *from)
     for (int i = 0; most > 0 && i < PARTS * WAYS; i++) {
         struct ah_plan plan = *from;
         plan.switches.offload_activations = (most * (1 + i / WAYS) + PARTS - 1) / PARTS;
-        plan.switches.tiles = i & 2 ? TILES_MOST / 2 : from->switches.tiles;
+        plan.switches.chunks = i & 2 ? TILES_MOST / 2 : from->switches.chunks;
         if (i & 4) { /* what that frees is a block that need not be on the host */
             plan.switches.offload_optimizer--;
-            plan.switches.streamed -= plan.switches.streamed > 0;
+            plan.switches.staged -= plan.switches.staged > 0;
             plan.switches.offload_params -= plan.switches.offload_params > 0;
         }
-        AH_TRY(try_refitted(descent, plan, from->switches.slots + (i & 1) * MORE_SLOTS));
+        AH_TRY(try_refitted(descent, plan, from->switches.buffers + (i & 1) * MORE_SLOTS));
     }
     return AH_OK;
 }
@@ -295,9 +296,9 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
         struct ah_plan plan = *from;
         plan.switches.embedding_on_host ^= (flips & 1) != 0;
         plan.switches.head_on_host ^= (flips & 2) != 0;
-        plan.switches.share_ends ^= (flips & 4) != 0;
+        plan.switches.share_embedding_head ^= (flips & 4) != 0;
         settle_ends(&plan.switches);
-        plan.switches.slots = INT_MAX;
+        plan.switches.buffers = INT_MAX;
         AH_TRY(try_plan(descent, plan));
         for (int more = -2; more <= 2; more++) { /* what that frees or takes is worth a block or two */
             struct ah_plan other = plan;
@@ -312,50 +313,50 @@ static int try_places(struct descent *descent, const struct ah_plan *from)
 }
 
 /* Pieces, how far a ready fetch may overtake, when a gradient that has begun to leave goes first, how early parameters
- * come back, and fewer slots: more room can make a list schedule longer. */
+ * come back, and fewer buffers: more room can make a list schedule longer. */
 static int try_order(struct descent *descent, const struct ah_plan *from)
 {
-    for (int tiles = 1; tiles <= TILES_MOST && tiles <= AH_SCHED_MOST_TILES; tiles *= 2) {
+    for (int chunks = 1; chunks <= TILES_MOST && chunks <= AH_SCHED_MOST_CHUNKS; chunks *= 2) {
         struct ah_plan plan = *from;
-        plan.switches.tiles = tiles;
+        plan.switches.chunks = chunks;
         AH_TRY(try_plan(descent, plan));
     }
-    for (int slots = 2 * from->switches.slots; descent->predictor->policy->overtakes && slots > 0; slots /= 2) {
+    for (int buffers = 2 * from->switches.buffers; descent->predictor->policy->overtakes && buffers > 0; buffers /= 2) {
         struct ah_plan plan = *from;
-        plan.switches.overtaking = slots / 2; /* all, half of them, ..., none */
+        plan.switches.out_of_order = buffers / 2; /* all, half of them, ..., none */
         AH_TRY(try_plan(descent, plan));
     }
     for (int more = -1; descent->predictor->policy->overtakes && more <= 1; more += 2) {
         struct ah_plan plan = *from;
-        plan.switches.overtaking += more;
-        if (plan.switches.overtaking >= 0)
+        plan.switches.out_of_order += more;
+        if (plan.switches.out_of_order >= 0)
             AH_TRY(try_plan(descent, plan));
     }
-    bool finishes = descent->predictor->policy->finishes && from->switches.tiles > 1;
-    for (int slots = 2 * from->switches.slots; finishes && slots > 0; slots /= 2) {
+    bool finishes = descent->predictor->policy->finishes && from->switches.chunks > 1;
+    for (int buffers = 2 * from->switches.buffers; finishes && buffers > 0; buffers /= 2) {
         struct ah_plan plan = *from;
-        plan.switches.finishing = slots / 2; /* always, half as often, ..., never */
+        plan.switches.finishing = buffers / 2; /* always, half as often, ..., never */
         AH_TRY(try_plan(descent, plan));
     }
     for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
         struct ah_plan plan = *from;
-        plan.switches.refetch_ahead = ahead / 2; /* as early as can be, half of that, ..., one step */
+        plan.switches.prefetch_distance = ahead / 2; /* as early as can be, half of that, ..., one step */
         AH_TRY(try_plan(descent, plan));
     }
     for (int fewer = 1; fewer <= STRIDE_MOST; fewer *= 2) {
         struct ah_plan plan = *from;
-        plan.switches.slots -= fewer;
+        plan.switches.buffers -= fewer;
         AH_TRY(try_plan(descent, plan));
     }
     return AH_OK;
 }
 
-/* Fewer spare sets: an update that must wait for the norm may leave the lane to one that is needed earlier. */
+/* Fewer shadow states: an update that must wait for the norm may leave the lane to one that is needed earlier. */
 static int try_spares(struct descent *descent, const struct ah_plan *from)
 {
-    for (int fewer = 1; fewer <= STRIDE_MOST && fewer <= from->switches.spares; fewer *= 2) {
+    for (int fewer = 1; fewer <= STRIDE_MOST && fewer <= from->switches.shadows; fewer *= 2) {
         struct ah_plan plan = *from;
-        plan.switches.spares -= fewer;
+        plan.switches.shadows -= fewer;
         ah__plan_measure(&plan, descent->predictor);
         AH_TRY(try_fitted(descent, &plan));
     }
@@ -377,26 +378,26 @@ static struct ah_plan leap(struct descent *descent)
         if (draw(descent, 0, 2))
             *blocks[i] += draw(descent, -3, 3);
     if (!draw(descent, 0, 3))
-        switches->tiles = 1 << draw(descent, 0, 3);
+        switches->chunks = 1 << draw(descent, 0, 3);
     if (!draw(descent, 0, 7))
         switches->head_on_host = !switches->head_on_host;
     if (!draw(descent, 0, 7))
         switches->embedding_on_host = !switches->embedding_on_host;
     if (ah__plan_shares_ends(descent->predictor) && !draw(descent, 0, 3))
-        switches->share_ends = !switches->share_ends;
+        switches->share_embedding_head = !switches->share_embedding_head;
     settle_ends(switches);
     if (descent->predictor->policy->selective && draw(descent, 0, 1))
         switches->selective += draw(descent, -4, 4);
-    if (ah__predictor_streams(descent->predictor) && draw(descent, 0, 1))
-        switches->streamed += draw(descent, -4, 4);
+    if (ah__predictor_stages(descent->predictor) && draw(descent, 0, 1))
+        switches->staged += draw(descent, -4, 4);
     if (ah__plan_most_leaving(descent->predictor) && draw(descent, 0, 1))
         switches->offload_activations += draw(descent, -4, 4);
     settle_selective(switches, descent);
     settle_streamed(switches, descent);
     settle_activations(switches, descent);
-    switches->slots = draw(descent, 0, 1) ? INT_MAX : switches->slots + draw(descent, -2, 2);
+    switches->buffers = draw(descent, 0, 1) ? INT_MAX : switches->buffers + draw(descent, -2, 2);
     if (!draw(descent, 0, 2) && descent->predictor->policy->overtakes)
-        switches->overtaking = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
+        switches->out_of_order = draw(descent, 0, 1) ? INT_MAX : draw(descent, 0, 8);
     settle_ahead(switches, descent);
     return plan;
 }
@@ -408,34 +409,34 @@ static int other_order(struct descent *descent, int order)
     return draw(descent, 0, 1) ? order - order % AH_ORDERS + other : order % AH_ORDERS + AH_ORDERS * other;
 }
 
-/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), slots, overtaking,
- * finishing, refetches and spare sets depend on each other, so that several of them at once may be faster where none
+/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), buffers, out_of_order,
+ * finishing, refetches and shadow states depend on each other, so that several of them at once may be faster where none
  * alone is. */
 static int try_reordered(struct descent *descent)
 {
     enum { MORE_SLOTS = 2, MORE_SPARES = 2 };
     struct ah_plan plan = *descent->best;
     struct ah_switches *switches = &plan.switches;
-    int spares = switches->spares, overtaking = switches->overtaking;
+    int shadows = switches->shadows, out_of_order = switches->out_of_order;
     if (draw(descent, 0, 1) && !descent->predictor->policy->plain)
-        switches->tiles = draw(descent, 1, TILES_MOST);
+        switches->chunks = draw(descent, 1, TILES_MOST);
     if (draw(descent, 0, 1))
-        switches->slots += draw(descent, -MORE_SLOTS, MORE_SLOTS);
+        switches->buffers += draw(descent, -MORE_SLOTS, MORE_SLOTS);
     if (draw(descent, 0, 1) && descent->predictor->policy->overtakes)
-        overtaking = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : overtaking + draw(descent, -1, 1);
+        out_of_order = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : out_of_order + draw(descent, -1, 1);
     if (!draw(descent, 0, 2) && descent->predictor->policy->finishes)
-        switches->finishing = draw(descent, 0, switches->slots > 0 ? switches->slots : 0);
+        switches->finishing = draw(descent, 0, switches->buffers > 0 ? switches->buffers : 0);
     if (draw(descent, 0, 1) && descent->predictor->policy->reorders)
         switches->order = other_order(descent, switches->order);
     if (!draw(descent, 0, 3) && switches->offload_params)
-        switches->refetch_ahead = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
-    switches->overtaking = overtaking > 0 ? overtaking : 0;
+        switches->prefetch_distance = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
+    switches->out_of_order = out_of_order > 0 ? out_of_order : 0;
     if (!fit(&plan, descent))
         return AH_OK;
     if (draw(descent, 0, 1)) {
-        int most = switches->spares;
-        spares = draw(descent, 0, 1) ? draw(descent, 0, most) : spares + draw(descent, -MORE_SPARES, MORE_SPARES);
-        switches->spares = spares < 0 ? 0 : spares < most ? spares : most;
+        int most = switches->shadows;
+        shadows = draw(descent, 0, 1) ? draw(descent, 0, most) : shadows + draw(descent, -MORE_SPARES, MORE_SPARES);
+        switches->shadows = shadows < 0 ? 0 : shadows < most ? shadows : most;
         ah__plan_measure(&plan, descent->predictor);
     }
     return try_fitted(descent, &plan);
@@ -447,14 +448,14 @@ static int try_lines(struct descent *descent)
 {
     enum { PARTS = 2 };
     static const struct {
-        int offload_params, offload_optimizer, streamed, slots, activations;
+        int offload_params, offload_optimizer, staged, buffers, activations;
     } lines[] = {{0, 0, 1, 0, 0}, {1, 0, 0, 0, 0},  {0, 1, 0, 0, 0}, {1, 1, 0, 0, 0}, {0, 0, 0, 1, 0},
                  {0, 1, 1, 0, 0}, {1, 0, 0, -1, 0}, {0, 1, 0, 1, 0}, {0, 0, 0, 0, 1}};
     struct ah_plan *best = descent->best;
     for (size_t i = 0; i < 2 * AH_LENGTH(lines); i++) {
         int sign = i % 2 ? -1 : 1;
         size_t line = i / 2;
-        if (lines[line].streamed && !ah__predictor_streams(descent->predictor))
+        if (lines[line].staged && !ah__predictor_stages(descent->predictor))
             continue;
         if (lines[line].activations && ah__plan_most_leaving(descent->predictor) == 0)
             continue;
@@ -463,9 +464,9 @@ static int try_lines(struct descent *descent)
             int64_t before = ah__trial_score_ns(best);
             plan.switches.offload_params += sign * stride * lines[line].offload_params;
             plan.switches.offload_optimizer += sign * stride * lines[line].offload_optimizer;
-            plan.switches.streamed += sign * stride * lines[line].streamed;
+            plan.switches.staged += sign * stride * lines[line].staged;
             plan.switches.offload_activations += sign * stride * lines[line].activations;
-            AH_TRY(try_refitted(descent, plan, best->switches.slots + sign * stride * lines[line].slots));
+            AH_TRY(try_refitted(descent, plan, best->switches.buffers + sign * stride * lines[line].buffers));
             stride = ah__trial_score_ns(best) < before ? 2 * stride : stride / 2;
         }
     }
@@ -519,7 +520,7 @@ static int try_leap(struct descent *descent)
         return try_reordered(descent);
     struct ah_plan plan = leap(descent);
     if (draw(descent, 0, 2))
-        AH_TRY(try_refitted(descent, plan, descent->best->switches.slots + draw(descent, -1, 2)));
+        AH_TRY(try_refitted(descent, plan, descent->best->switches.buffers + draw(descent, -1, 2)));
     else
         AH_TRY(try_plan(descent, plan));
     return ah__trial_score_ns(descent->best) < before ? descend(descent) : AH_OK;
@@ -529,7 +530,7 @@ int ah__plan_improve(struct ah_plan *best, struct ah_trials *trials, const struc
                      int64_t floor_ns, const struct ah_effort *effort)
 {
     enum { MUST_GAIN = 2000, STREAMED_TIMES = 2 };
-    int64_t items = effort->items * (best->switches.streamed > 0 ? STREAMED_TIMES : 1);
+    int64_t items = effort->items * (best->switches.staged > 0 ? STREAMED_TIMES : 1);
     int64_t enough_ns = floor_ns + floor_ns / MUST_GAIN;
     struct descent descent = {.best = best,
                               .trials = trials,

@@ -6,7 +6,7 @@
 
 /* How much is tried. */
 struct ah_effort {
-    int64_t items;   /* that are simulated, at most; of a plan with states that stream, which has more, twice as many */
+    int64_t items;   /* that are simulated, at most; of a plan with staged states, which has more, twice as many */
     int leaps;       /* in a row that gain nothing, after which it ends */
     uint64_t stream; /* of the numbers that leaps draw */
 };

@@ -41,7 +41,7 @@ static uint64_t question_of(const struct ah_predictor *predictor, const struct a
 static uint64_t file_of(const struct ah_predictor *predictor)
 {
     uint64_t hash = ah__hash_text(predictor->policy->name, predictor->partition->signature);
-    hash = ah__hash_int((uint64_t)ah__predictor_ranks(predictor), hash);
+    hash = ah__hash_int((uint64_t)ah__predictor_world_size(predictor), hash);
     return ah__hash_int(predictor->rule, hash);
 }
 

@@ -9,28 +9,28 @@
 static int check_policy(const struct ah_switches *s, const struct ah_predictor *predictor)
 {
     const struct ah_policy *policy = predictor->policy;
-    int ranks = ah__predictor_ranks(predictor), least_slots = ah__plan_min_slots(s, predictor);
-    bool spares = predictor->partition->step.clips && !predictor->no_spares;
+    int ranks = ah__predictor_world_size(predictor), least_buffers = ah__plan_min_buffers(s, predictor);
+    bool shadows = predictor->partition->step.clips && !predictor->no_shadows;
     bool shares = ah__plan_shares_ends(predictor);
     const struct {
         const char *key;
         int found, least, most;
     } limits[] = {
-        {"ranks", ah__ranks(s), ranks, ranks},
-        {"tiles", ah__tiles(s), 1, policy->plain ? 1 : AH_SCHED_MOST_TILES},
-        {"slots", s->slots, least_slots, INT_MAX},
-        {"overtaking", s->overtaking, 0, policy->overtakes ? s->slots : 0},
-        {"finishing", s->finishing, 0, policy->finishes ? s->slots : 0},
+        {"ranks", ah__world_size(s), ranks, ranks},
+        {"chunks", ah__chunks(s), 1, policy->plain ? 1 : AH_SCHED_MOST_CHUNKS},
+        {"buffers", s->buffers, least_buffers, INT_MAX},
+        {"out_of_order", s->out_of_order, 0, policy->overtakes ? s->buffers : 0},
+        {"finishing", s->finishing, 0, policy->finishes ? s->buffers : 0},
         {"order", s->order, 0, policy->reorders ? AH_ORDER_MOST : 0},
-        {"refetch_ahead", s->refetch_ahead, 1, INT_MAX},
-        {"spares", s->spares, 0, spares ? s->offload_optimizer : 0},
+        {"prefetch_distance", s->prefetch_distance, 1, INT_MAX},
+        {"shadows", s->shadows, 0, shadows ? s->offload_optimizer : 0},
         {"selective", s->selective, 0, policy->selective ? s->layers - s->checkpoint : 0},
-        {"streamed", s->streamed, 0, ah__predictor_streams(predictor) ? s->offload_optimizer : 0},
+        {"staged", s->staged, 0, ah__predictor_stages(predictor) ? s->offload_optimizer : 0},
         {"offload_activations", s->offload_activations, 0, ah__plan_most_leaving(predictor)},
-        {"whole", s->whole, 0, ah__plan_most_whole(s, predictor)},
+        {"whole", s->unsharded, 0, ah__plan_most_unsharded(s, predictor)},
         {"embedding_on_host", s->embedding_on_host, 0, !policy->plain},
         {"head_on_host", s->head_on_host, 0, !policy->plain},
-        {"share_ends", s->share_ends, 0, shares},
+        {"share_embedding_head", s->share_embedding_head, 0, shares},
     };
     for (size_t i = 0; i < AH_LENGTH(limits); i++)
         if (limits[i].found < limits[i].least || limits[i].found > limits[i].most)

@@ -14,7 +14,7 @@ struct ah_known {
 };
 
 /* Takes the workspace of the predictor's profile and measures both peaks. AH_ESTALE: of another model or step;
- * AH_EINPUT: the policy has no such plan, "key 'streamed': found 4, expected at most 0 with policy autohete-paper";
+ * AH_EINPUT: the policy has no such plan, "key 'staged': found 4, expected at most 0 with policy autohete-paper";
  * AH_EBUDGET. */
 int ah__known_check(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 

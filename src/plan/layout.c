@@ -15,7 +15,7 @@ struct sizes {
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
     int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
-    int64_t stage_state, stages;       /* one of p, m, v of a tile that streams; all stages */
+    int64_t stage_state, stages;       /* one of p, m, v of a chunk that streams; all stages */
     int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
     int64_t accumulator;               /* F32 sums of a block's gradient, where that is another dtype */
     int64_t head_grad, embedding_grad; /* F32; the latter not rounded: the region ends with it. 0 and that of both where
@@ -107,7 +107,7 @@ static int64_t sum_bytes(const struct ah_partition *partition, int group, int64_
                          const struct ah_switches *switches)
 {
     int64_t bytes = partition->groups[group].count * (int64_t)sizeof(float);
-    return ah__ranks(switches) > 1 ? max_bytes(bytes, buffer) : bytes;
+    return ah__world_size(switches) > 1 ? max_bytes(bytes, buffer) : bytes;
 }
 
 static void measure_groups(struct sizes *sizes, const struct ah_partition *partition,
@@ -117,25 +117,25 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     for (enum ah_class class = AH_CLASS_EMBEDDING; class < AH_CLASS_COUNT; class ++) {
         int group = ah__class_representative(class, switches->layers);
         int64_t count = partition->groups[group].count;
-        int ranks = ah__ranks(switches);
+        int ranks = ah__world_size(switches);
         int64_t part = ah__part_count(count, ranks);
         sizes->on_host[class] = ah__on_host(switches, group);
         sizes->state[class] = round_up(part * (int64_t)sizeof(float));
         sizes->buffer[class] = round_up(ranks * part * element_bytes);
         sizes->host_grad[class] = round_up(part * element_bytes);
     }
-    if (switches->streamed > 0) {
-        int64_t part = ah__part_count(partition->groups[1].count, ah__ranks(switches));
-        int64_t tile = ah__tile_count(part, switches->tiles);
-        sizes->stage_state = round_up(tile * (int64_t)sizeof(float));
-        sizes->stages = AH_STAGES * (3 * sizes->stage_state + round_up(tile * element_bytes));
+    if (switches->staged > 0) {
+        int64_t part = ah__part_count(partition->groups[1].count, ah__world_size(switches));
+        int64_t chunk = ah__chunk_count(part, switches->chunks);
+        sizes->stage_state = round_up(chunk * (int64_t)sizeof(float));
+        sizes->stages = AH_STAGING_BUFFERS * (3 * sizes->stage_state + round_up(chunk * element_bytes));
     }
     sizes->states = partition->step.infers ? 1 : 3;
     sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
     if (partition->compute != AH_F32)
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
     sizes->landing = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
-    sizes->copies = partition->compute != AH_F32 || ah__ranks(switches) > 1;
+    sizes->copies = partition->compute != AH_F32 || ah__world_size(switches) > 1;
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
     if (ah__share_gradients(switches, partition->step.clips)) {
@@ -143,7 +143,7 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
             sizes->embedding_grad, sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
         sizes->head_grad = 0;
     }
-    if (switches->share_ends)
+    if (switches->share_embedding_head)
         sizes->ends = max_bytes(sizes->buffer[AH_CLASS_EMBEDDING], sizes->buffer[AH_CLASS_HEAD]);
     if (partition->step.infers)
         sizes->embedding_grad = sizes->head_grad = 0;
@@ -198,14 +198,14 @@ static void measure(struct sizes *sizes, const struct ah_partition *partition, c
  * there, which has the size of its gradient's. */
 static int shard_count(const struct ah_switches *switches)
 {
-    return ah__ranks(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
+    return ah__world_size(switches) > 1 ? switches->offload_optimizer - switches->offload_params : 0;
 }
 
 /* What waits for the norm of gradients that ranks have summed is a rank's part alone: those of blocks optimized on the
- * device leave their slots for it. */
+ * device leave their buffers for it. */
 static int reduced_count(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    bool wait = ah__ranks(switches) > 1 && partition->step.clips;
+    bool wait = ah__world_size(switches) > 1 && partition->step.clips;
     return wait ? switches->layers - switches->offload_optimizer : 0;
 }
 
@@ -229,7 +229,7 @@ static int64_t outside_bytes(const struct sizes *sizes)
     int64_t bytes = sizes->embedding_grad + sizes->head_grad + sizes->ends;
     bytes += dedicated_bytes(sizes, AH_CLASS_EMBEDDING) + dedicated_bytes(sizes, AH_CLASS_HEAD);
     return bytes + sizes->micro_batches * (sizes->embedding_saved + sizes->boundary) + sizes->work + sizes->workspace +
-           sizes->stages + AH_ACTIVATION_STAGES * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens +
+           sizes->stages + AH_ACTIVATION_BUFFERS * sizes->activation_stage + sizes->accumulator + 2 * sizes->tokens +
            2 * sizes->results;
 }
 
@@ -261,9 +261,9 @@ int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct 
     return sizes.set;
 }
 
-int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    int ranks = ah__ranks(switches);
+    int ranks = ah__world_size(switches);
     return round_up(ranks * ah__part_count(partition->groups[1].count, ranks) * ah__dtype_bytes(partition->compute));
 }
 
@@ -281,7 +281,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     int parts = shard_count(switches) + reduced_count(partition, switches);
-    *device = (switches->slots + switches->whole) * sizes.buffer[AH_CLASS_BLOCK] +
+    *device = (switches->buffers + switches->unsharded) * sizes.buffer[AH_CLASS_BLOCK] +
               parts * sizes.host_grad[AH_CLASS_BLOCK] +
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
@@ -326,7 +326,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     }
     if (g->on_host && class != AH_CLASS_BLOCK)
         g->host_grad_offset = place(&layout->host_bytes, sizes->host_grad[class]);
-    bool apart = class == AH_CLASS_BLOCK ? ah__stays_whole(switches, group) : g->on_host || sizes->copies;
+    bool apart = class == AH_CLASS_BLOCK ? ah__unsharded(switches, group) : g->on_host || sizes->copies;
     bool shares = sizes->ends && class != AH_CLASS_BLOCK;
     if (shares && class == AH_CLASS_HEAD)
         g->param_offset = layout->groups[0].param_offset;
@@ -344,7 +344,7 @@ static void place_activations(struct ah_layout *layout, int block, const struct 
     int below = ah__passing_below(switches, block), order = ah__giving_up(switches, block) - 1;
     enum ah_keeping keeping = ah__keeping(switches, block);
     bool passes = ah__passes(switches, block);
-    int64_t stage = layout->activation_stages_offset + below % AH_ACTIVATION_STAGES * sizes->activation_stage;
+    int64_t stage = layout->activation_stages_offset + below % AH_ACTIVATION_BUFFERS * sizes->activation_stage;
     group->input_offset = passes ? stage : layout->inputs_offset + (block - 1 - below) * layout->input_bytes;
     if (keeping == AH_KEEPS_INPUT)
         group->saved_offset = layout->saved_sets > 0 ? layout->saved_offset : layout->kept_offset;
@@ -371,7 +371,7 @@ static void place_saved(struct ah_layout *layout, const struct ah_code *block, c
     layout->cheap_offset = place(end, sizes->cheap);
     if (sizes->saved_sets > 0)
         layout->cheap_offset = layout->saved_offset + block->kept_bytes;
-    layout->activation_stages_offset = place(end, AH_ACTIVATION_STAGES * sizes->activation_stage);
+    layout->activation_stages_offset = place(end, AH_ACTIVATION_BUFFERS * sizes->activation_stage);
     for (int group = 1; group <= switches->layers; group++)
         place_activations(layout, group, switches, sizes);
     layout->groups[switches->layers + 1].input_offset =
@@ -409,8 +409,8 @@ static void place_host(struct ah_layout *layout, const struct ah_switches *switc
 
 static void note_sizes(struct ah_layout *layout, const struct ah_switches *switches, const struct sizes *sizes)
 {
-    layout->slot_bytes = sizes->buffer[AH_CLASS_BLOCK];
-    layout->stage_bytes = sizes->stages / AH_STAGES;
+    layout->buffer_bytes = sizes->buffer[AH_CLASS_BLOCK];
+    layout->stage_bytes = sizes->stages / AH_STAGING_BUFFERS;
     layout->stage_state_bytes = sizes->stage_state;
     layout->input_bytes = sizes->micro_batches * sizes->input;
     layout->saved_sets = sizes->saved_sets;
@@ -444,7 +444,7 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
     struct sizes sizes;
     measure(&sizes, partition, switches, workspace_bytes);
     note_sizes(layout, switches, &sizes);
-    layout->slots_offset = place(&layout->device_bytes, switches->slots * layout->slot_bytes);
+    layout->buffers_offset = place(&layout->device_bytes, switches->buffers * layout->buffer_bytes);
     layout->shard_bytes = sizes.host_grad[AH_CLASS_BLOCK];
     layout->shards_offset = place(&layout->device_bytes, shard_count(switches) * layout->shard_bytes);
     layout->reduced_offset = place(&layout->device_bytes, reduced_count(partition, switches) * layout->shard_bytes);

@@ -4,7 +4,7 @@
  * Takes a partition and checked switches, gives byte offsets. The prediction of both peaks is this layout's size; the
  * runtime places memory by the same numbers. Must not know devices, times or which plan is good.
  *
- * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (slots, boundary inputs, saved sets, the two
+ * Every offset is a multiple of AH_LAYOUT_ALIGN. Where an area repeats (buffers, boundary inputs, saved sets, the two
  * iterations of tokens and results), its *_bytes is the distance from one to the next: the k-th begins at offset + k *
  * bytes. The region ends with the last byte of the embedding's gradient (where the head's lies in the same place, of
  * the larger), which every training step writes and reads whole, so the highest byte a device sees in use is exactly
@@ -20,7 +20,7 @@
 enum { AH_LAYOUT_ALIGN = 256 };
 
 /* One group's optimizer states (fp32 master, m, v) and buffers of its own. Blocks on the host have their states in sets
- * (struct ah_layout), take parameters that come from there, and their gradients, from the slots. Parameters optimized
+ * (struct ah_layout), take parameters that come from there, and their gradients, from the buffers. Parameters optimized
  * on the device are used where the master lies (F32). Where nothing is updated (ah_step_options.infers) a group on the
  * device has p alone, and no gradient. */
 struct ah_layout_group {
@@ -28,29 +28,30 @@ struct ah_layout_group {
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
     int64_t state_bytes;      /* of one of the three (floats), rounded up: m lies at state_offset + state_bytes */
     int64_t host_grad_offset; /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    int64_t param_offset;     /* whole blocks; embedding and head on the host, of several ranks or in half precision:
-                               * their dedicated device parameters; else -1. Where the plan says so (share_ends) the
+    int64_t param_offset; /* unsharded blocks; embedding and head on the host, of several ranks or in half precision:
+                               * their dedicated device parameters; else -1. Where the plan says so (share_embedding_head) the
                                * same place for embedding and head */
-    int64_t grad_offset;      /* embedding and head: their dedicated device gradients; else -1. F32 while they are
+    int64_t grad_offset;  /* embedding and head: their dedicated device gradients; else -1. F32 while they are
                                * summed, then narrowed to the compute dtype in their place. The same place for both
                                * where they share their parameters' and no update of the head waits for the norm */
-    int64_t input_offset;     /* blocks and head: the activation that enters */
-    int64_t saved_offset;     /* blocks: what is kept for backward, or made again */
+    int64_t input_offset; /* blocks and head: the activation that enters */
+    int64_t saved_offset; /* blocks: what is kept for backward, or made again */
     int64_t host_activations_offset; /* where input and what is kept behind it wait for backward */
     int64_t activation_bytes;        /* of both; 0: they stay on the device */
 };
 
 struct ah_layout {
-    int64_t slots_offset, slot_bytes;   /* pool shared by block parameters and block gradients */
-    int64_t stages_offset, stage_bytes; /* where states stream: AH_STAGES, each a tile's p, m, v and gradient */
-    int64_t stage_state_bytes;          /* of one of the three: m lies so far behind p, the gradient behind v */
+    int64_t buffers_offset, buffer_bytes; /* pool shared by block parameters and block gradients */
+    int64_t stages_offset,
+        stage_bytes;           /* where states are staged: AH_STAGING_BUFFERS, each a chunk's p, m, v and gradient */
+    int64_t stage_state_bytes; /* of one of the three: m lies so far behind p, the gradient behind v */
     int64_t shards_offset, shard_bytes; /* several ranks: parts of blocks that stay, see layout.c; else nothing */
     int64_t reduced_offset; /* several ranks, where updates wait for the norm: for each block optimized on the device
                              * shard_bytes, this rank's part of its summed gradient */
     int64_t inputs_offset,
         input_bytes; /* boundary activations: inputs of the blocks that do not pass the stages, and of the head */
     int64_t activation_stages_offset,
-        activation_stage_bytes; /* AH_ACTIVATION_STAGES, each the input of a block that passes and what it keeps */
+        activation_stage_bytes; /* AH_ACTIVATION_BUFFERS, each the input of a block that passes and what it keeps */
     /* From what one micro-batch has of a boundary activation, a saved set, the boundary's gradient to what the next one
      * has. What is made again is of one micro-batch. */
     int64_t input_step, saved_step, kept_step, embedding_saved_step, head_saved_step, boundary_step;
@@ -89,10 +90,10 @@ int ah__layout_new(struct ah_layout **out, const struct ah_partition *partition,
                    int64_t workspace_bytes);
 void ah__layout_free(struct ah_layout *layout);
 
-/* What one more slot adds to the device's total: the size of a block's parameters, or of its gradient. */
-int64_t ah__layout_slot_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
+/* What one more buffer adds to the device's total: the size of a block's parameters, or of its gradient. */
+int64_t ah__layout_buffer_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
-/* What one more spare set adds to the host's total. */
+/* What one more shadow states adds to the host's total. */
 int64_t ah__layout_set_bytes(const struct ah_partition *partition, const struct ah_switches *switches);
 
 /* What a block that keeps so much has of a step: its input and that, of all micro-batches. */

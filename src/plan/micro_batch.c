@@ -35,7 +35,7 @@ static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_
 /* Those that try together. */
 static struct ah_comm *ranks_of(const struct ah_micro_batch_options *options)
 {
-    return options->step.ranks > 1 ? ah__comm() : ah__comm_self();
+    return options->step.world_size > 1 ? ah__comm() : ah__comm_self();
 }
 
 static bool searches(const struct ah_micro_batch_options *options)
@@ -64,7 +64,7 @@ static int plan_for(struct ah_micro_batch *choice, const struct ah_micro_batch_o
 static int profile_blank(struct ah_profile *profile, const struct ah_partition *partition, struct ah_dev *dev)
 {
     *profile = (struct ah_profile){.costs.layers = partition->layers,
-                                   .ranks = ah__step_ranks(partition),
+                                   .world_size = ah__step_ranks(partition),
                                    .partition_signature = partition->signature};
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)

@@ -8,7 +8,7 @@
 #include "plan/known.h"
 #include "plan/search.h"
 
-/* Decides what a spec left open: places on the host where blocks are on the host, the most slots that fit. */
+/* Decides what a spec left open: places on the host where blocks are on the host, the most buffers that fit. */
 static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
@@ -18,18 +18,18 @@ static int complete(struct ah_plan *plan, unsigned given, const struct ah_predic
     if (!(given & AH_PLAN_GIVEN_HEAD))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
     if (!(given & AH_PLAN_GIVEN_AHEAD))
-        fitted.switches.refetch_ahead = ah__plan_farthest_refetch(&plan->switches);
+        fitted.switches.prefetch_distance = ah__plan_farthest_refetch(&plan->switches);
     if (!ah__plan_fit(&fitted, predictor, budget))
         return ah__plan_over_budget(&fitted, budget);
-    if (!(given & AH_PLAN_GIVEN_TILES))
-        fitted.switches.tiles = 1;
+    if (!(given & AH_PLAN_GIVEN_CHUNKS))
+        fitted.switches.chunks = 1;
     if (given & AH_PLAN_GIVEN_SLOTS)
-        fitted.switches.slots = plan->switches.slots;
+        fitted.switches.buffers = plan->switches.buffers;
     if (given & AH_PLAN_GIVEN_SPARES)
-        fitted.switches.spares = plan->switches.spares;
+        fitted.switches.shadows = plan->switches.shadows;
     ah__plan_fill(&fitted, predictor, budget);
     if (given & AH_PLAN_GIVEN_WHOLE)
-        fitted.switches.whole = plan->switches.whole;
+        fitted.switches.unsharded = plan->switches.unsharded;
     *plan = fitted;
     return AH_OK;
 }
@@ -39,32 +39,33 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
         return ah__fail(AH_EINPUT,
                         "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
-    if (plan->switches.tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "--plan: tiles=%d: found %d, expected at most %d", plan->switches.tiles,
-                        plan->switches.tiles, AH_SCHED_MOST_TILES);
+    if (plan->switches.chunks > AH_SCHED_MOST_CHUNKS)
+        return ah__fail(AH_EINPUT, "--plan: chunks=%d: found %d, expected at most %d", plan->switches.chunks,
+                        plan->switches.chunks, AH_SCHED_MOST_CHUNKS);
     int status = ah__plan_check_ends(&plan->switches, predictor->partition);
     if (status != AH_OK)
         return ah__fail_prefix(status, "--plan");
-    if (plan->switches.share_ends && !predictor->policy->shares_ends)
-        return ah__fail(AH_EINPUT, "--plan: ends=shared: found policy %s, expected autohete", predictor->policy->name);
-    if (plan->switches.streamed > 0 && predictor->policy->delay > 0)
-        return ah__fail(AH_EINPUT, "--plan: streamed=%d: found policy %s, expected a synchronous one",
-                        plan->switches.streamed, predictor->policy->name);
-    if (plan->switches.streamed > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
+    if (plan->switches.share_embedding_head && !predictor->policy->shares_ends)
+        return ah__fail(AH_EINPUT, "--plan: embedding_head=shared: found policy %s, expected autohete",
+                        predictor->policy->name);
+    if (plan->switches.staged > 0 && predictor->policy->delay > 0)
+        return ah__fail(AH_EINPUT, "--plan: staged=%d: found policy %s, expected a synchronous one",
+                        plan->switches.staged, predictor->policy->name);
+    if (plan->switches.staged > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
         return ah__fail(AH_EINPUT,
-                        "--plan: streamed=%d: found a profile without times of '%s', expected one of this "
+                        "--plan: staged=%d: found a profile without times of '%s', expected one of this "
                         "version",
-                        plan->switches.streamed, ah__item_names[AH_ITEM_STATES_IN]);
-    if (plan->switches.whole > 0 && predictor->partition->compute == AH_F32 && ah__ranks(&plan->switches) == 1)
+                        plan->switches.staged, ah__item_names[AH_ITEM_STATES_IN]);
+    if (plan->switches.unsharded > 0 && predictor->partition->compute == AH_F32 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
                         "--plan: whole=%d: found fp32 on one rank, where all parameters are whole, expected "
                         "whole=0",
-                        plan->switches.whole);
+                        plan->switches.unsharded);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
-    if (plan->switches.slots < ah__sched_min_slots(&config))
-        return ah__fail(AH_EINPUT, "--plan: slots=%d: found %d, expected at least %d for p=%d o=%d",
-                        plan->switches.slots, plan->switches.slots, ah__sched_min_slots(&config),
+    if (plan->switches.buffers < ah__sched_min_buffers(&config))
+        return ah__fail(AH_EINPUT, "--plan: buffers=%d: found %d, expected at least %d for p=%d o=%d",
+                        plan->switches.buffers, plan->switches.buffers, ah__sched_min_buffers(&config),
                         plan->switches.offload_params, plan->switches.offload_optimizer);
     return AH_OK;
 }
@@ -88,7 +89,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     if (strcmp(text, "resident") == 0)
         given |= AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD;
     if (spec) {
-        plan->switches.ranks = ah__predictor_ranks(predictor);
+        plan->switches.world_size = ah__predictor_world_size(predictor);
         plan->workspace_bytes = predictor->profile->workspace_bytes;
     }
     if (plan->workspace_bytes != predictor->profile->workspace_bytes)
@@ -100,7 +101,7 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     AH_TRY(check_policy(plan, predictor));
     int64_t step_ns;
     if (spec && !(given & AH_PLAN_GIVEN_OVERTAKING))
-        AH_TRY(ah__plan_choose_overtaking(&step_ns, plan, predictor));
+        AH_TRY(ah__plan_choose_out_of_order(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
     AH_TRY(ah__plan_bound_contention(plan, predictor));
     return ah__plan_within(plan, budget) ? AH_OK : ah__plan_over_budget(plan, budget);

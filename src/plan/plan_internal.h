@@ -22,7 +22,7 @@ enum {
     AH_PLAN_GIVEN_AHEAD = 2,
     AH_PLAN_GIVEN_EMBEDDING = 4,
     AH_PLAN_GIVEN_HEAD = 8,
-    AH_PLAN_GIVEN_TILES = 16,
+    AH_PLAN_GIVEN_CHUNKS = 16,
     AH_PLAN_GIVEN_OVERTAKING = 32,
     AH_PLAN_GIVEN_SPARES = 64,
     AH_PLAN_GIVEN_SELECTIVE = 128,   /* open: none */
@@ -34,9 +34,9 @@ enum {
     AH_PLAN_GIVEN_WHOLE = 8192,      /* open: as many as there is room for */
 };
 
-/* "resident" (everything on the device, no recomputation; slots and ahead open) or "c=8,p=2,o=8" with any of slots=N,
- * ahead=N, tiles=N, overtaking=N, finishing=N, order=N, spares=N, selective=N, streamed=N, a=N, whole=N,
- * embedding=host|device, head=host|device, ends=shared|apart, in any order, for a model of `layers` blocks. Fills all
+/* "resident" (everything on the device, no recomputation; buffers and ahead open) or "c=8,p=2,o=8" with any of buffers=N,
+ * ahead=N, chunks=N, out_of_order=N, finishing=N, order=N, shadows=N, selective=N, staged=N, a=N, whole=N,
+ * embedding=host|device, head=host|device, embedding_head=shared|separate, in any order, for a model of `layers` blocks. Fills all
  * switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X,
  * expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
@@ -56,7 +56,7 @@ static inline bool ah__plan_has_ends(const struct ah_partition *partition)
     return partition->shared_group < 0 && !partition->code[AH_CLASS_EMBEDDING].backward_needs_params;
 }
 
-/* Whether they may where a plan says so. AH_EINPUT: "ends=shared: found X, expected Y"; the caller prefixes. */
+/* Whether they may where a plan says so. AH_EINPUT: "embedding_head=shared: found X, expected Y"; the caller prefixes. */
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition);
 
 /* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches

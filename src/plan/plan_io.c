@@ -22,9 +22,9 @@ static const struct field {
 } fields[] = {
     {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false, false},
     {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false, false},
-    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.ranks), 1, RANKS_MOST, false, false},
-    {"overtaking", FIELD_INT, offsetof(struct ah_plan, switches.overtaking), 0, SLOTS_MOST, false, false},
-    {"tiles", FIELD_INT, offsetof(struct ah_plan, switches.tiles), 1, AH_SCHED_MOST_TILES, false, false},
+    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.world_size), 1, RANKS_MOST, false, false},
+    {"out_of_order", FIELD_INT, offsetof(struct ah_plan, switches.out_of_order), 0, SLOTS_MOST, false, false},
+    {"chunks", FIELD_INT, offsetof(struct ah_plan, switches.chunks), 1, AH_SCHED_MOST_CHUNKS, false, false},
     {"checkpoint", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, false, false},
     {"offload_params", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, false, false},
     {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, false,
@@ -34,9 +34,9 @@ static const struct field {
     {"o", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, true, false},
     {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false, false},
     {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false, false},
-    {"slots", FIELD_INT, offsetof(struct ah_plan, switches.slots), 1, INT32_MAX, false, false},
-    {"spares", FIELD_INT, offsetof(struct ah_plan, switches.spares), 0, LAYERS_MOST, false, false},
-    {"refetch_ahead", FIELD_INT, offsetof(struct ah_plan, switches.refetch_ahead), 1, INT32_MAX, false, false},
+    {"buffers", FIELD_INT, offsetof(struct ah_plan, switches.buffers), 1, INT32_MAX, false, false},
+    {"shadows", FIELD_INT, offsetof(struct ah_plan, switches.shadows), 0, LAYERS_MOST, false, false},
+    {"prefetch_distance", FIELD_INT, offsetof(struct ah_plan, switches.prefetch_distance), 1, INT32_MAX, false, false},
     {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false, false},
     {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false, false},
     {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false, false},
@@ -49,11 +49,11 @@ static const struct field {
     {"finishing", FIELD_INT, offsetof(struct ah_plan, switches.finishing), 0, SLOTS_MOST, false, true},
     {"order", FIELD_INT, offsetof(struct ah_plan, switches.order), 0, AH_ORDER_MOST, false, true},
     {"selective", FIELD_INT, offsetof(struct ah_plan, switches.selective), 0, LAYERS_MOST, false, true},
-    {"streamed", FIELD_INT, offsetof(struct ah_plan, switches.streamed), 0, LAYERS_MOST, false, true},
+    {"staged", FIELD_INT, offsetof(struct ah_plan, switches.staged), 0, LAYERS_MOST, false, true},
     {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,
      true},
-    {"whole", FIELD_INT, offsetof(struct ah_plan, switches.whole), 0, LAYERS_MOST, false, true},
-    {"share_ends", FIELD_BOOL, offsetof(struct ah_plan, switches.share_ends), 0, 0, false, true},
+    {"whole", FIELD_INT, offsetof(struct ah_plan, switches.unsharded), 0, LAYERS_MOST, false, true},
+    {"share_embedding_head", FIELD_BOOL, offsetof(struct ah_plan, switches.share_embedding_head), 0, 0, false, true},
     {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
     {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
 };
@@ -73,14 +73,14 @@ int ah__plan_switches(const struct ah_plan *plan)
 {
     AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
     AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
-    AH_TRY(check_most("spares", plan->switches.spares, plan->switches.offload_optimizer, "o"));
-    AH_TRY(check_most("whole", plan->switches.whole, plan->switches.layers - plan->switches.offload_optimizer,
+    AH_TRY(check_most("shadows", plan->switches.shadows, plan->switches.offload_optimizer, "o"));
+    AH_TRY(check_most("whole", plan->switches.unsharded, plan->switches.layers - plan->switches.offload_optimizer,
                       "layers-o"));
-    AH_TRY(check_most("streamed", plan->switches.streamed, plan->switches.offload_optimizer, "o"));
+    AH_TRY(check_most("staged", plan->switches.staged, plan->switches.offload_optimizer, "o"));
     AH_TRY(check_most("selective", plan->switches.selective, plan->switches.layers - plan->switches.checkpoint,
                       "layers-c"));
     if (plan->switches.offload_activations > 0)
-        AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers - AH_ACTIVATION_STAGES,
+        AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers - AH_ACTIVATION_BUFFERS,
                           "layers-2"));
     AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers, "layers"));
     return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
@@ -88,14 +88,15 @@ int ah__plan_switches(const struct ah_plan *plan)
 
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition)
 {
-    if (!switches->share_ends)
+    if (!switches->share_embedding_head)
         return AH_OK;
     if (!ah__plan_has_ends(partition))
-        return ah__fail(AH_EINPUT, "ends=shared: found an embedding that the head, or its own backward, reads too, "
-                                   "expected ends=apart for this model");
+        return ah__fail(AH_EINPUT,
+                        "embedding_head=shared: found an embedding that the head, or its own backward, reads too, "
+                        "expected embedding_head=separate for this model");
     if (!ah__may_share_ends(switches))
         return ah__fail(AH_EINPUT,
-                        "ends=shared: found embedding=%s and head=%s, expected both on the host, or several "
+                        "embedding_head=shared: found embedding=%s and head=%s, expected both on the host, or several "
                         "ranks",
                         switches->embedding_on_host ? "host" : "device", switches->head_on_host ? "host" : "device");
     return AH_OK;

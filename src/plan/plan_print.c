@@ -6,7 +6,7 @@
 
 /* What a table line says of one partition. */
 struct line {
-    bool block, recompute, selective, on_host, released, whole;
+    bool block, recompute, selective, on_host, released, unsharded;
 };
 
 /* Blocks whose activations pass the stages are shown as their neighbours are: a line below the table speaks of them. */
@@ -28,23 +28,23 @@ static struct line line_of(const struct ah_switches *switches, int partition)
         .selective = ah__recomputes_selectively(switches, shown_as(switches, partition)),
         .on_host = ah__on_host(switches, partition),
         .released = ah__refetches(switches, partition),
-        .whole = ah__stays_whole(switches, partition),
+        .unsharded = ah__unsharded(switches, partition),
     };
 }
 
 static bool line_equal(struct line a, struct line b)
 {
     return a.block == b.block && a.recompute == b.recompute && a.selective == b.selective && a.on_host == b.on_host &&
-           a.released == b.released && a.whole == b.whole;
+           a.released == b.released && a.unsharded == b.unsharded;
 }
 
 static void print_line(struct ah_buf *buf, const char *name, struct line line)
 {
     const char *checkpoint = !line.block ? "-" : line.recompute ? "recompute" : line.selective ? "selective" : "keep";
-    const char *parameters = line.released  ? "fetched twice"
-                             : line.on_host ? "fetched once"
-                             : line.whole   ? "whole"
-                                            : "on device";
+    const char *parameters = line.released    ? "fetched twice"
+                             : line.on_host   ? "fetched once"
+                             : line.unsharded ? "unsharded"
+                                              : "on device";
     ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", name, checkpoint, parameters,
                    line.on_host ? "host" : "device", line.on_host ? "to host" : "on device");
 }
@@ -113,19 +113,19 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
     ah__buf_printf(buf, "\n");
 }
 
-static void print_slots(struct ah_buf *buf, const struct ah_switches *switches)
+static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches)
 {
-    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "slots",
-                   switches->slots);
-    if (switches->streamed > 0)
-        ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "streamed",
-                       switches->streamed, switches->offload_optimizer);
+    ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "buffers",
+                   switches->buffers);
+    if (switches->staged > 0)
+        ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "staged",
+                       switches->staged, switches->offload_optimizer);
     print_activations(buf, switches);
-    if (switches->share_ends)
+    if (switches->share_embedding_head)
         ah__buf_printf(buf, "  %-14s  embedding and head use one place on the device in turn\n", "shared");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
-                       switches->refetch_ahead, switches->refetch_ahead == 1 ? "" : "s");
+                       switches->prefetch_distance, switches->prefetch_distance == 1 ? "" : "s");
 }
 
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
@@ -169,10 +169,10 @@ static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
         ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
     if (switches->offload_params > 0)
         ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
-    if (switches->whole > 0 && switches->ranks > 1)
-        ah__buf_printf(buf, "  whole: parameters stay as they are used, gathered once in a step, not twice\n");
-    else if (switches->whole > 0)
-        ah__buf_printf(buf, "  whole: parameters stay as they are used, too, not made of the masters twice\n");
+    if (switches->unsharded > 0 && switches->world_size > 1)
+        ah__buf_printf(buf, "  unsharded: parameters stay as they are used, gathered once in a step, not twice\n");
+    else if (switches->unsharded > 0)
+        ah__buf_printf(buf, "  unsharded: parameters stay as they are used, too, not made of the masters twice\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }
@@ -183,8 +183,8 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
                    plan->switches.offload_optimizer);
     if (plan->switches.selective > 0)
         ah__buf_printf(buf, " selective=%d", plan->switches.selective);
-    if (plan->switches.streamed > 0)
-        ah__buf_printf(buf, " streamed=%d", plan->switches.streamed);
+    if (plan->switches.staged > 0)
+        ah__buf_printf(buf, " staged=%d", plan->switches.staged);
     if (plan->switches.offload_activations > 0)
         ah__buf_printf(buf, " a=%d", plan->switches.offload_activations);
     ah__buf_printf(buf, " of %d blocks, policy %s\n", plan->switches.layers,
@@ -192,7 +192,7 @@ static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const stru
     print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);
-    print_slots(buf, &plan->switches);
+    print_buffers(buf, &plan->switches);
     print_time(buf, plan);
     print_resident(buf, plan);
     print_legend(buf, &plan->switches);

@@ -16,20 +16,20 @@ static const struct key {
     {"c", offsetof(struct ah_plan, switches.checkpoint), 0, 0, {NULL}},
     {"p", offsetof(struct ah_plan, switches.offload_params), 0, 0, {NULL}},
     {"o", offsetof(struct ah_plan, switches.offload_optimizer), 0, 0, {NULL}},
-    {"slots", offsetof(struct ah_plan, switches.slots), 1, AH_PLAN_GIVEN_SLOTS, {NULL}},
-    {"ahead", offsetof(struct ah_plan, switches.refetch_ahead), 1, AH_PLAN_GIVEN_AHEAD, {NULL}},
-    {"tiles", offsetof(struct ah_plan, switches.tiles), 1, AH_PLAN_GIVEN_TILES, {NULL}},
-    {"overtaking", offsetof(struct ah_plan, switches.overtaking), 0, AH_PLAN_GIVEN_OVERTAKING, {NULL}},
+    {"buffers", offsetof(struct ah_plan, switches.buffers), 1, AH_PLAN_GIVEN_SLOTS, {NULL}},
+    {"ahead", offsetof(struct ah_plan, switches.prefetch_distance), 1, AH_PLAN_GIVEN_AHEAD, {NULL}},
+    {"chunks", offsetof(struct ah_plan, switches.chunks), 1, AH_PLAN_GIVEN_CHUNKS, {NULL}},
+    {"out_of_order", offsetof(struct ah_plan, switches.out_of_order), 0, AH_PLAN_GIVEN_OVERTAKING, {NULL}},
     {"finishing", offsetof(struct ah_plan, switches.finishing), 0, AH_PLAN_GIVEN_FINISHING, {NULL}},
     {"order", offsetof(struct ah_plan, switches.order), 0, AH_PLAN_GIVEN_ORDER, {NULL}},
-    {"spares", offsetof(struct ah_plan, switches.spares), 0, AH_PLAN_GIVEN_SPARES, {NULL}},
+    {"shadows", offsetof(struct ah_plan, switches.shadows), 0, AH_PLAN_GIVEN_SPARES, {NULL}},
     {"selective", offsetof(struct ah_plan, switches.selective), 0, AH_PLAN_GIVEN_SELECTIVE, {NULL}},
-    {"streamed", offsetof(struct ah_plan, switches.streamed), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
+    {"staged", offsetof(struct ah_plan, switches.staged), 0, AH_PLAN_GIVEN_STREAMED, {NULL}},
     {"a", offsetof(struct ah_plan, switches.offload_activations), 0, AH_PLAN_GIVEN_ACTIVATIONS, {NULL}},
-    {"whole", offsetof(struct ah_plan, switches.whole), 0, AH_PLAN_GIVEN_WHOLE, {NULL}},
+    {"whole", offsetof(struct ah_plan, switches.unsharded), 0, AH_PLAN_GIVEN_WHOLE, {NULL}},
     {"embedding", offsetof(struct ah_plan, switches.embedding_on_host), 0, AH_PLAN_GIVEN_EMBEDDING, {"device", "host"}},
     {"head", offsetof(struct ah_plan, switches.head_on_host), 0, AH_PLAN_GIVEN_HEAD, {"device", "host"}},
-    {"ends", offsetof(struct ah_plan, switches.share_ends), 0, AH_PLAN_GIVEN_ENDS, {"apart", "shared"}},
+    {"ends", offsetof(struct ah_plan, switches.share_embedding_head), 0, AH_PLAN_GIVEN_ENDS, {"apart", "shared"}},
 };
 
 static const struct key *key_find(const char *name, size_t length)
@@ -75,11 +75,11 @@ static int parse_item(struct ah_plan *plan, unsigned *seen, const char *text, in
     int name_length = (int)(equals - text), value_length = length - name_length - 1;
     const struct key *key = key_find(text, (size_t)name_length);
     if (!key)
-        return ah__fail(
-            AH_EINPUT,
-            "--plan: found key '%.*s', expected one of c, p, o, slots, ahead, tiles, overtaking, finishing, order, "
-            "spares, selective, streamed, a, whole, embedding, head, ends",
-            name_length, text);
+        return ah__fail(AH_EINPUT,
+                        "--plan: found key '%.*s', expected one of c, p, o, buffers, ahead, chunks, out_of_order, "
+                        "finishing, order, "
+                        "shadows, selective, staged, a, whole, embedding, head, ends",
+                        name_length, text);
     unsigned bit = 1U << (key - keys);
     if (*seen & bit)
         return ah__fail(AH_EINPUT, "--plan: key '%s': found twice, expected once", key->name);

@@ -12,7 +12,7 @@ static void price_activations(struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
     struct ah_costs *costs = &predictor->costs;
-    int64_t count = ah__part_count(partition->groups[1].count, ah__predictor_ranks(predictor));
+    int64_t count = ah__part_count(partition->groups[1].count, ah__predictor_world_size(predictor));
     double of_block = (double)(count * ah__dtype_bytes(partition->compute));
     for (int keeping = 0; keeping < AH_KEEPING_COUNT; keeping++) {
         double blocks = (double)ah__layout_activation_bytes(partition, (enum ah_keeping)keeping) / of_block;
@@ -47,16 +47,16 @@ void ah__predictor_fini(struct ah_predictor *predictor)
     predictor->sim = NULL;
 }
 
-bool ah__predictor_streams(const struct ah_predictor *predictor)
+bool ah__predictor_stages(const struct ah_predictor *predictor)
 {
     const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
-    return predictor->policy->streams && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
-           ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] > 0;
+    return predictor->policy->staged && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
+           ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
 }
 
-int ah__predictor_ranks(const struct ah_predictor *predictor)
+int ah__predictor_world_size(const struct ah_predictor *predictor)
 {
-    return predictor->profile->ranks > 1 ? predictor->profile->ranks : 1;
+    return predictor->profile->world_size > 1 ? predictor->profile->world_size : 1;
 }
 
 /* ---- bounds ------------------------------------------------------------------------------------------------------ */
@@ -93,7 +93,7 @@ static int64_t on_host_ns(const struct ah_switches *switches, struct triple t)
 static int64_t host_updates_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
-    return on_host_ns(switches, update) - switches->streamed * update.b;
+    return on_host_ns(switches, update) - switches->staged * update.b;
 }
 
 static int64_t on_device_ns(const struct ah_switches *switches, struct triple t)
@@ -108,21 +108,21 @@ static int64_t casts_ns(const struct ah_switches *switches, const struct ah_pred
 {
     struct triple cast = times(predictor, AH_ITEM_CAST);
     int64_t ends = 0;
-    if (switches->share_ends)
+    if (switches->share_embedding_head)
         ends = (switches->embedding_on_host ? 0 : cast.e) + (switches->head_on_host ? 0 : cast.h);
-    if (ah__ranks(switches) > 1)
-        return 2 * (switches->layers - switches->offload_params - switches->whole) * cast.b + ends;
-    int cast_blocks = switches->layers - switches->offload_optimizer - switches->whole;
+    if (ah__world_size(switches) > 1)
+        return 2 * (switches->layers - switches->offload_params - switches->unsharded) * cast.b + ends;
+    int cast_blocks = switches->layers - switches->offload_optimizer - switches->unsharded;
     return predictor->partition->compute != AH_F32 ? 2 * cast_blocks * cast.b : 0;
 }
 
 static int64_t comm_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple gather = times(predictor, AH_ITEM_GATHER), reduce = times(predictor, AH_ITEM_REDUCE);
-    if (ah__ranks(switches) == 1)
+    if (ah__world_size(switches) == 1)
         return 0;
     return gather.e + gather.h + reduce.e + reduce.h + switches->layers * (2 * gather.b + reduce.b) -
-           switches->whole * gather.b;
+           switches->unsharded * gather.b;
 }
 
 /* What blocks from `first` on recompute. */
@@ -162,11 +162,11 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     case AH_LANE_H2D:
         return on_host_ns(switches, times(predictor, AH_ITEM_PREFETCH)) +
                switches->offload_params * times(predictor, AH_ITEM_REFETCH).b + times(predictor, AH_ITEM_INPUT).e +
-               switches->streamed * times(predictor, AH_ITEM_STATES_IN).b +
+               switches->staged * times(predictor, AH_ITEM_STATES_IN).b +
                activations_ns(switches, predictor->costs.in_ns);
     case AH_LANE_D2H:
         return on_host_ns(switches, times(predictor, AH_ITEM_OFFLOAD)) + times(predictor, AH_ITEM_RESULT).e +
-               times(predictor, AH_ITEM_RESULT).h + switches->streamed * times(predictor, AH_ITEM_UPDATE_STREAMED).b +
+               times(predictor, AH_ITEM_RESULT).h + switches->staged * times(predictor, AH_ITEM_UPDATE_STAGED).b +
                activations_ns(switches, predictor->costs.out_ns);
     case AH_LANE_HOST:
         return host_updates_ns(switches, predictor);
@@ -175,22 +175,22 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
     }
 }
 
-/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) tile
- * counts where tiles follow each other, and between the ranks. */
+/* What parameters take to the device and gradients from it: over the link, of which only the last (the first) chunk
+ * counts where chunks follow each other, and between the ranks. */
 static struct triple transfer(const struct ah_switches *switches, const struct ah_predictor *predictor,
                               enum ah_item_kind link, enum ah_item_kind ranks)
 {
     struct triple t = times(predictor, link), u = times(predictor, ranks);
-    int64_t tiles = ah__tiles(switches);
-    t = (struct triple){t.e / tiles, t.b / tiles, t.h / tiles};
-    return ah__ranks(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
+    int64_t chunks = ah__chunks(switches);
+    t = (struct triple){t.e / chunks, t.b / chunks, t.h / chunks};
+    return ah__world_size(switches) > 1 ? (struct triple){t.e + u.e, t.b + u.b, t.h + u.h} : t;
 }
 
 /* The lowest block on the host that streams, or that does not; layers + 1: none. It has the longest round. */
 static int first_updated(const struct ah_switches *switches, bool streams)
 {
     int block = ah__first_on_host(switches);
-    while (block <= switches->layers && ah__streams(switches, block) != streams)
+    while (block <= switches->layers && ah__staged(switches, block) != streams)
         block++;
     return block;
 }
@@ -199,7 +199,7 @@ static int first_updated(const struct ah_switches *switches, bool streams)
 static int last_updated(const struct ah_switches *switches, bool streams)
 {
     int block = switches->layers;
-    while (block > 0 && (!ah__on_host(switches, block) || ah__streams(switches, block) != streams))
+    while (block > 0 && (!ah__on_host(switches, block) || ah__staged(switches, block) != streams))
         block--;
     return block;
 }
@@ -213,7 +213,7 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     int64_t blocks = switches->layers, bring = INT64_MAX, leave;
-    int64_t of_host = switches->offload_optimizer - switches->streamed;
+    int64_t of_host = switches->offload_optimizer - switches->staged;
     int64_t above = of_host ? blocks - last_updated(switches, false) : 0;
     if (host_updates_ns(switches, predictor) == 0)
         return 0;
@@ -232,17 +232,17 @@ static int64_t host_cycle_ns(const struct ah_switches *switches, const struct ah
     return ah__plan_lane_ns(switches, predictor, AH_LANE_HOST) + bring + leave;
 }
 
-/* The same of the stages through which states stream. */
+/* The same of the stages through which states are staged. */
 static int64_t stream_cycle_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     struct triple f = times(predictor, AH_ITEM_FORWARD), b = times(predictor, AH_ITEM_BACKWARD);
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
-    int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STREAMED).b;
-    if (switches->streamed == 0)
+    int64_t in = times(predictor, AH_ITEM_STATES_IN).b, out = times(predictor, AH_ITEM_UPDATE_STAGED).b;
+    if (switches->staged == 0)
         return 0;
     int64_t last = last_updated(switches, true), above = switches->layers - last;
-    return switches->streamed * max_ns(in, out) + fetch.b + (above + 1) * (f.b + b.b) + f.h + b.h +
+    return switches->staged * max_ns(in, out) + fetch.b + (above + 1) * (f.b + b.b) + f.h + b.h +
            again_ns(switches, predictor, (int)last) + offload.b;
 }
 
@@ -254,16 +254,16 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
     struct triple fetch = transfer(switches, predictor, AH_ITEM_PREFETCH, AH_ITEM_GATHER);
     struct triple offload = transfer(switches, predictor, AH_ITEM_OFFLOAD, AH_ITEM_REDUCE);
     struct triple update = times(predictor, AH_ITEM_UPDATE_HOST);
-    int64_t longest = 0, streamed = switches->streamed;
-    int64_t first = first_updated(switches, false), stream = streamed ? first_updated(switches, true) : 0;
+    int64_t longest = 0, staged = switches->staged;
+    int64_t first = first_updated(switches, false), stream = staged ? first_updated(switches, true) : 0;
     if (switches->embedding_on_host)
         longest = fetch.e + offload.e + update.e + f.e + f.h + b.e + b.h + switches->layers * (f.b + b.b) +
                   again_ns(switches, predictor, 1);
-    if (switches->offload_optimizer > streamed)
+    if (switches->offload_optimizer > staged)
         longest =
             max_ns(longest, fetch.b + offload.b + update.b + f.h + b.h + (switches->layers - first + 1) * (f.b + b.b) +
                                 again_ns(switches, predictor, (int)first));
-    if (streamed)
+    if (staged)
         longest = max_ns(longest, fetch.b + offload.b + times(predictor, AH_ITEM_STATES_IN).b + f.h + b.h +
                                       (switches->layers - stream + 1) * (f.b + b.b) +
                                       again_ns(switches, predictor, (int)stream));
@@ -274,10 +274,10 @@ static int64_t round_ns(const struct ah_switches *switches, const struct ah_pred
  * cast, twice. */
 static int64_t gathered_ns(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
-    if (ah__ranks(switches) == 1 || ah__gathers_ahead(switches))
+    if (ah__world_size(switches) == 1 || ah__gathers_ahead(switches))
         return 0;
     return ah__plan_lane_ns(switches, predictor, AH_LANE_COMPUTE) +
-           2 * (switches->layers - switches->offload_params - switches->whole) * times(predictor, AH_ITEM_GATHER).b;
+           2 * (switches->layers - switches->offload_params - switches->unsharded) * times(predictor, AH_ITEM_GATHER).b;
 }
 
 /* The longest of the cycles that updates on the host make, and stages. */
@@ -427,26 +427,26 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
                            const struct ah_plan *plan, bool predicted)
 {
     int64_t host;
-    struct ah_switches without_slots = plan->switches;
-    without_slots.slots = 0;
+    struct ah_switches without_buffers = plan->switches;
+    without_buffers.buffers = 0;
     timeline->predicted = predicted;
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
-    ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_slots, plan->workspace_bytes);
-    timeline->slot_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.slots;
+    ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_buffers, plan->workspace_bytes);
+    timeline->buffer_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.buffers;
     const struct ah_switches *switches = &plan->switches;
-    char selective[32] = "", streamed[32] = "", activations[32] = "", whole[32] = "";
-    const char *ends = switches->share_ends ? " ends=shared" : "";
+    char selective[32] = "", staged[32] = "", activations[32] = "", whole[32] = "";
+    const char *ends = switches->share_embedding_head ? " embedding_head=shared" : "";
     if (switches->selective > 0)
         ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
-    if (switches->streamed > 0)
-        ah__snprintf(streamed, sizeof streamed, " streamed=%d", switches->streamed);
+    if (switches->staged > 0)
+        ah__snprintf(staged, sizeof staged, " staged=%d", switches->staged);
     if (switches->offload_activations > 0)
         ah__snprintf(activations, sizeof activations, " a=%d", switches->offload_activations);
-    if (switches->whole > 0)
-        ah__snprintf(whole, sizeof whole, " whole=%d", switches->whole);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s%s, %d slots", plan->policy,
-                 switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, streamed,
-                 activations, whole, ends, switches->slots);
+    if (switches->unsharded > 0)
+        ah__snprintf(whole, sizeof whole, " whole=%d", switches->unsharded);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s%s, %d buffers", plan->policy,
+                 switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, staged,
+                 activations, whole, ends, switches->buffers);
 }
 
 /* Who knows the model's and the machine's names says more. */
@@ -465,7 +465,7 @@ int ah__plan_timeline(struct ah_timeline **out, const struct ah_plan *plan, cons
                       int iterations)
 {
     struct ah_timeline *timeline;
-    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, ah__tiles(&plan->switches), iterations));
+    AH_TRY(ah__timeline_new(&timeline, plan->switches.layers, ah__chunks(&plan->switches), iterations));
     struct ah_drive drive = {.observe = ah__timeline_observe, .observe_context = timeline};
     int status = simulate(&drive, plan, predictor, iterations);
     if (status != AH_OK) {

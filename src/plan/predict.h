@@ -8,7 +8,7 @@
 #include "sched/drive.h"
 #include "timeline/timeline.h"
 
-/* Of a step that is told: until then lanes and slots have filled. */
+/* Of a step that is told: until then lanes and buffers have filled. */
 enum { AH_PREDICT_ITERATIONS = 8 };
 
 /* Everything a prediction is made from; partition and profile are borrowed. */
@@ -19,7 +19,7 @@ struct ah_predictor {
     struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
     enum ah_memory_rule rule; /* by which peaks are counted */
-    bool no_spares;           /* the search lets every update wait for the norm: for comparison only */
+    bool no_shadows;          /* the search lets every update wait for the norm: for comparison only */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
@@ -27,11 +27,11 @@ int ah__predictor_init(struct ah_predictor *out, const struct ah_partition *part
                        const char *policy);
 void ah__predictor_fini(struct ah_predictor *predictor);
 
-/* Whether the search may let states stream: its policy knows that, and the profile has times of it. */
-bool ah__predictor_streams(const struct ah_predictor *predictor);
+/* Whether the search may let states are staged: its policy knows that, and the profile has times of it. */
+bool ah__predictor_stages(const struct ah_predictor *predictor);
 
 /* Of the profile; at least 1. */
-int ah__predictor_ranks(const struct ah_predictor *predictor);
+int ah__predictor_world_size(const struct ah_predictor *predictor);
 
 /* What a lane has to do in one iteration of a plan, at full speed. */
 int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_predictor *predictor, enum ah_lane lane);
@@ -49,7 +49,7 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
 /* The same of AH_PREDICT_ITERATIONS where it is below below_ns, and where the step between the ends of the first two
  * iterations is, too; else any time that is not, for which less is simulated. That first step tells most plans that are
  * too slow: it is hardly ever longer than later ones. It takes some for fast that are not: what need not wait at first
- * does later, when slots and lanes have filled. Adds to *items what was simulated for the first step. */
+ * does later, when buffers and lanes have filled. Adds to *items what was simulated for the first step. */
 int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
                         const struct ah_predictor *predictor, int64_t below_ns);
 /* All predicted fields, policy and signature included. */

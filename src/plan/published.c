@@ -57,21 +57,21 @@ int64_t ah__published_activation_bytes(const struct ah_partition *partition, con
 
 static int64_t share(int64_t bytes, const struct ah_switches *switches)
 {
-    return (bytes + ah__ranks(switches) - 1) / ah__ranks(switches);
+    return (bytes + ah__world_size(switches) - 1) / ah__world_size(switches);
 }
 
-/* Blocks: states, slots and, with several ranks, parts that stay. Buckets: what a system keeps instead of slots. */
+/* Blocks: states, buffers and, with several ranks, parts that stay. Buckets: what a system keeps instead of buffers. */
 static int64_t block_data(const struct ah_partition *partition, const struct ah_switches *switches,
                           const struct ah_policy *policy)
 {
     int64_t count = partition->groups[1].count, element = ah__dtype_bytes(partition->compute);
     int64_t on_device = switches->layers - switches->offload_optimizer;
     int64_t states = on_device * share(count * STATE_BYTES, switches);
-    if (policy->bucket_elements && ah__ranks(switches) == 1)
+    if (policy->bucket_elements && ah__world_size(switches) == 1)
         return states + switches->layers * count * element;
     int64_t stays = switches->offload_optimizer - switches->offload_params;
-    return states + switches->slots * count * element +
-           (ah__ranks(switches) > 1 ? stays * share(count * element, switches) : 0);
+    return states + switches->buffers * count * element +
+           (ah__world_size(switches) > 1 ? stays * share(count * element, switches) : 0);
 }
 
 static int64_t other_data(const struct ah_partition *partition, const struct ah_switches *switches, int group)
@@ -85,7 +85,7 @@ void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partiti
 {
     int last = switches->layers + 1;
     int64_t element = ah__dtype_bytes(partition->compute);
-    int64_t on_host = (switches->offload_optimizer + switches->spares) * partition->groups[1].count;
+    int64_t on_host = (switches->offload_optimizer + switches->shadows) * partition->groups[1].count;
     on_host += ah__on_host(switches, 0) ? partition->groups[0].count : 0;
     on_host += ah__on_host(switches, last) ? partition->groups[last].count : 0;
     *device = ah__published_activation_bytes(partition, switches) + block_data(partition, switches, policy) +

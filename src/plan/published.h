@@ -23,7 +23,7 @@ struct ah_published_shape ah__published_shape(const struct ah_partition *partiti
  *   normalization).
  * - 12 bytes a logit: half precision, an fp32 copy, its softmax, the half-precision gradient. The head runs when no
  *   block recomputes, so of it and of a recomputed block the larger counts.
- * - Model data: 2 bytes a parameter in the slots the plan has, 12 for states; embedding and head 2 and 2 for the
+ * - Model data: 2 bytes a parameter in the buffers the plan has, 12 for states; embedding and head 2 and 2 for the
  *   gradient. Systems with `buckets` (struct ah_policy) have all parameters and two buckets for gradients instead.
  * - On the host the policy's `host_bytes` a parameter. */
 void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,

@@ -60,19 +60,19 @@ static const struct round *rounds_of(const struct ah_predictor *predictor)
     return layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow;
 }
 
-int ah__plan_choose_overtaking(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
+int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     int64_t with;
-    struct ah_plan overtaking = *plan;
+    struct ah_plan out_of_order = *plan;
     bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
-    plan->switches.overtaking = placed && predictor->policy->overtakes ? plan->switches.slots : 0;
+    plan->switches.out_of_order = placed && predictor->policy->overtakes ? plan->switches.buffers : 0;
     AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
     if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
         return AH_OK;
-    overtaking.switches.overtaking = overtaking.switches.slots;
-    AH_TRY(ah__plan_step_ns(&with, &overtaking, predictor, AH_PREDICT_ITERATIONS));
+    out_of_order.switches.out_of_order = out_of_order.switches.buffers;
+    AH_TRY(ah__plan_step_ns(&with, &out_of_order, predictor, AH_PREDICT_ITERATIONS));
     if (with < *step_ns) {
-        plan->switches.overtaking = plan->switches.slots;
+        plan->switches.out_of_order = plan->switches.buffers;
         *step_ns = with;
     }
     return AH_OK;
@@ -84,10 +84,10 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
 {
     struct ah_plan plan = *best;
     plan.switches = *switches;
-    if (plan.switches.overtaking > plan.switches.slots)
-        plan.switches.overtaking = plan.switches.slots;
-    if (plan.switches.finishing > plan.switches.slots)
-        plan.switches.finishing = plan.switches.slots;
+    if (plan.switches.out_of_order > plan.switches.buffers)
+        plan.switches.out_of_order = plan.switches.buffers;
+    if (plan.switches.finishing > plan.switches.buffers)
+        plan.switches.finishing = plan.switches.buffers;
     AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
     if (*kept)
         *best = plan;
@@ -126,20 +126,20 @@ static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, stru
     return AH_OK;
 }
 
-/* Slots that are given back are room for more whole blocks, as far as those make the step shorter. */
+/* Buffers that are given back are room for more unsharded blocks, as far as those make the step shorter. */
 static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried)
 {
     struct ah_plan plan = *best;
     bool kept;
     ah__plan_fill(&plan, trials->predictor, trials->budget);
-    if (plan.switches.whole > best->switches.whole)
+    if (plan.switches.unsharded > best->switches.unsharded)
         AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
     *tried = best->switches;
-    return trim_switch(best, trials, tried, &tried->whole, 0, best->step_ns);
+    return trim_switch(best, trials, tried, &tried->unsharded, 0, best->step_ns);
 }
 
-/* The policy's own order, the fewest slots, the least overtaking and finishing and the shortest refetch distance that
- * keep the best time, and the fewest spare sets without which the step would be longer by one part of so many, or than
+/* The policy's own order, the fewest buffers, the least out_of_order and finishing and the shortest refetch distance that
+ * keep the best time, and the fewest shadow states without which the step would be longer by one part of so many, or than
  * known_ns, which `best` is not: memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
@@ -153,15 +153,15 @@ static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns
         AH_TRY(keep(&kept, best, trials, &tried, most_ns));
         tried = best->switches;
     }
-    AH_TRY(trim_switch(best, trials, &tried, &tried.slots, ah__plan_min_slots(&tried, trials->predictor), most_ns));
+    AH_TRY(trim_switch(best, trials, &tried, &tried.buffers, ah__plan_min_buffers(&tried, trials->predictor), most_ns));
     AH_TRY(trim_whole(best, trials, &tried));
     most_ns = best->step_ns;
     int64_t longer_ns = most_ns + most_ns / MUST_GAIN;
     longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
-    AH_TRY(trim_by_doubling(best, trials, &tried, &tried.overtaking, most_ns));
+    AH_TRY(trim_by_doubling(best, trials, &tried, &tried.out_of_order, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.finishing, 0, most_ns));
-    AH_TRY(trim_switch(best, trials, &tried, &tried.spares, 0, longer_ns));
-    return trim_by_doubling(best, trials, &tried, &tried.refetch_ahead, best->step_ns);
+    AH_TRY(trim_switch(best, trials, &tried, &tried.shadows, 0, longer_ns));
+    return trim_by_doubling(best, trials, &tried, &tried.prefetch_distance, best->step_ns);
 }
 
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
@@ -197,7 +197,7 @@ static int too_small(const struct ah_candidates *candidates, const struct ah_pre
                         budget->device_bytes ? " within this device memory or any other" : "");
     }
     struct ah_plan least = candidates->least;
-    least.switches.refetch_ahead = least.switches.refetch_ahead < 1 ? 1 : least.switches.refetch_ahead;
+    least.switches.prefetch_distance = least.switches.prefetch_distance < 1 ? 1 : least.switches.prefetch_distance;
     AH_TRY(ah__plan_predict(&least, predictor));
     ah_size_format(have, sizeof have, budget->device_bytes);
     ah_size_format(need, sizeof need, candidates->least_bytes);
@@ -222,7 +222,7 @@ int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const st
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
     struct ah_plan resident = {
-        .switches = {.layers = predictor->partition->layers, .ranks = ah__predictor_ranks(predictor)}};
+        .switches = {.layers = predictor->partition->layers, .world_size = ah__predictor_world_size(predictor)}};
     ah__plan_bound(&resident, predictor);
     return resident.bound_lane_ns;
 }
@@ -255,7 +255,7 @@ static int distance(const struct ah_switches *a, const struct ah_switches *b)
 {
     int embedding = a->embedding_on_host == b->embedding_on_host ? 0 : a->layers;
     return embedding + abs(a->checkpoint - b->checkpoint) + abs(a->offload_params - b->offload_params) +
-           abs(a->offload_optimizer - b->offload_optimizer) + abs(a->streamed - b->streamed) +
+           abs(a->offload_optimizer - b->offload_optimizer) + abs(a->staged - b->staged) +
            abs(a->offload_activations - b->offload_activations);
 }
 
@@ -291,11 +291,11 @@ static int choose(struct ah_plan *plans, int count, int most)
 static bool has_turn(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     if (ah__plan_shares_ends(predictor))
-        return switches->share_ends;
-    if (ah__predictor_streams(predictor))
-        return !switches->share_ends && switches->streamed > 0;
+        return switches->share_embedding_head;
+    if (ah__predictor_stages(predictor))
+        return !switches->share_embedding_head && switches->staged > 0;
     bool leaves = ah__plan_most_leaving(predictor) > 0;
-    return !switches->share_ends && switches->streamed == 0 && leaves == (switches->offload_activations > 0);
+    return !switches->share_embedding_head && switches->staged == 0 && leaves == (switches->offload_activations > 0);
 }
 
 /* Downhill from the best plan of each kind and the known plans that have their turn, and from `best` unless its layers
@@ -337,13 +337,13 @@ static int improve_turns(struct ah_plan *best, const struct ways *ways)
     struct ah_policy without = *policy;
     struct ah_predictor still = *predictor;
     still.policy = &without;
-    without.streams = without.activations = without.shares_ends = false;
+    without.staged = without.activations = without.shares_ends = false;
     AH_TRY(improve(best, ways, &still));
     without.activations = policy->activations;
     if (ah__plan_most_leaving(&still) > 0)
         AH_TRY(improve(best, ways, &still));
-    without.streams = policy->streams;
-    if (ah__predictor_streams(&still))
+    without.staged = policy->staged;
+    if (ah__predictor_stages(&still))
         AH_TRY(improve(best, ways, &still));
     return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
 }
@@ -508,9 +508,9 @@ static int compare_resident(struct ah_plan *plan, const struct ah_predictor *pre
 {
     struct ah_plan resident = {
         .switches = {.layers = plan->switches.layers,
-                     .ranks = ah__predictor_ranks(predictor),
-                     .tiles = 1,
-                     .refetch_ahead = 1},
+                     .world_size = ah__predictor_world_size(predictor),
+                     .chunks = 1,
+                     .prefetch_distance = 1},
         .workspace_bytes = plan->workspace_bytes,
     };
     if (!ah__offloads(&plan->switches) || ah__policy_is_placed(predictor->policy) ||

@@ -21,7 +21,7 @@ static int64_t with_pieces(int64_t step_ns, int doublings)
 static int doublings(const struct ah_plan *plan)
 {
     int count = 0;
-    for (int tiles = ah__tiles(&plan->switches); tiles > 1; tiles /= 2)
+    for (int chunks = ah__chunks(&plan->switches); chunks > 1; chunks /= 2)
         count++;
     return count;
 }
@@ -47,18 +47,18 @@ static uint64_t key_of(const struct ah_switches *switches)
                           switches->offload_optimizer,
                           switches->embedding_on_host,
                           switches->head_on_host,
-                          switches->tiles,
-                          switches->slots,
-                          switches->overtaking,
-                          switches->refetch_ahead,
-                          switches->spares,
+                          switches->chunks,
+                          switches->buffers,
+                          switches->out_of_order,
+                          switches->prefetch_distance,
+                          switches->shadows,
                           switches->selective,
-                          switches->streamed,
+                          switches->staged,
                           switches->offload_activations,
-                          switches->share_ends,
+                          switches->share_embedding_head,
                           switches->finishing,
                           switches->order,
-                          switches->whole};
+                          switches->unsharded};
     uint64_t key = ah__hash(values, sizeof values, 0);
     return key ? key : 1;
 }

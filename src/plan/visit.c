@@ -39,12 +39,12 @@ static int by_bound(const void *left, const void *right)
 
 static int kind_of(const struct ah_switches *switches)
 {
-    int streamed = switches->streamed, on_host = switches->offload_optimizer;
-    int streams = streamed == 0 ? 0 : streamed == on_host ? 3 : 2 * streamed <= on_host ? 1 : 2;
-    bool few_pieces = streamed > 0 && switches->tiles == AH_CANDIDATES_FEW_PIECES;
+    int staged = switches->staged, on_host = switches->offload_optimizer;
+    int streams = staged == 0 ? 0 : staged == on_host ? 3 : 2 * staged <= on_host ? 1 : 2;
+    bool few_pieces = staged > 0 && switches->chunks == AH_CANDIDATES_FEW_PIECES;
     int leaving = (3 * switches->offload_activations + switches->layers - 1) / switches->layers;
     return switches->embedding_on_host + 2 * switches->head_on_host + 4 * (switches->offload_params > 0) + 8 * streams +
-           32 * leaving + 128 * switches->share_ends + 256 * few_pieces + 512 * ah__gathers_ahead(switches);
+           32 * leaving + 128 * switches->share_embedding_head + 256 * few_pieces + 512 * ah__gathers_ahead(switches);
 }
 
 /* With fetches that overtake each other or not, as is better. */
@@ -54,9 +54,9 @@ static int visit_one(void *context, int index, struct ah_trials *trials)
     const struct ah_policy *policy = trials->predictor->policy;
     struct ah_plan plan = batch->candidates[index]->plan, *best = &batch->best[index];
     bool placed = ah__policy_is_placed(policy), overtakes = policy->overtakes && plan.switches.offload_optimizer > 0;
-    for (int overtaking = placed ? overtakes : 0; overtaking <= overtakes; overtaking++) {
+    for (int out_of_order = placed ? overtakes : 0; out_of_order <= overtakes; out_of_order++) {
         bool below, first = best->switches.layers == 0;
-        plan.switches.overtaking = overtaking ? plan.switches.slots : 0;
+        plan.switches.out_of_order = out_of_order ? plan.switches.buffers : 0;
         AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan,
                          first ? INT64_MAX : ah__trial_below_ns(&plan, ah__trial_score_ns(best))));
         if (below)

@@ -94,7 +94,7 @@ static int estimated_ns(double *ns, const struct draft *draft)
 {
     struct ah_hardware hardware = {.name = draft->facts->name};
     struct ah_profile *estimate;
-    struct ah_estimate_options options = {.ranks = 1};
+    struct ah_estimate_options options = {.world_size = 1};
     figures_fill(hardware.figure, draft);
     hardware.gemm = hardware.gemm_f32 = flat(draft->flops_per_s);
     AH_TRY(ah_profile_estimate(&estimate, draft->partition, &hardware, &options));
@@ -184,8 +184,8 @@ int ah_profile_save_hardware(const struct ah_profile *profile, const struct ah_p
     struct draft draft = {.profile = profile, .partition = partition, .facts = facts};
     if (profile->partition_signature != partition->signature)
         return ah__fail(AH_EINPUT, "profile: found one of another model or step, expected the one given");
-    if (profile->ranks > 1)
-        return ah__fail(AH_EINPUT, "profile: found one of %d ranks, expected 1", profile->ranks);
+    if (profile->world_size > 1)
+        return ah__fail(AH_EINPUT, "profile: found one of %d ranks, expected 1", profile->world_size);
     AH_TRY(solve_rate(&draft));
     cJSON *tree = cJSON_CreateObject();
     int status = tree ? write_tree(tree, &draft) : ah__fail(AH_ENOMEM, "hardware: no memory for %s", path);

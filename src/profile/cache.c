@@ -119,7 +119,7 @@ static int profile_share(struct ah_profile **profile, struct ah_comm *comm)
 static int key_join(uint64_t *key, struct ah_comm *comm)
 {
     uint64_t all = 0;
-    for (int rank = 0; rank < comm->ranks; rank++) {
+    for (int rank = 0; rank < comm->world_size; rank++) {
         uint64_t each = *key;
         AH_TRY(comm->ops->move(comm, &each, sizeof each, rank, AH_ALL_RANKS));
         all = ah__hash_int(each, all);

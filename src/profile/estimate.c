@@ -18,7 +18,7 @@ struct estimate {
     struct ah_roofline roofline;
     double most_flops_per_s; /* of a program as a whole; 0: no limit known */
     bool recomputes_whole;   /* all of forward, as PyTorch's checkpoints do, and not what backward needs of it */
-    double ranks;
+    double world_size;
     double dtype_bytes;                                /* of the compute dtype */
     double dram_bytes_per_s;                           /* what the host's memory reaches, all ranks together */
     double adam_params_per_s;                          /* of the host, all ranks together */
@@ -78,7 +78,7 @@ static void device_init(struct estimate *estimate, enum rates rates)
 /* Each rank has its own link; all read and write one memory. */
 static void link_init(struct estimate *estimate)
 {
-    double room = estimate->dram_bytes_per_s / estimate->ranks;
+    double room = estimate->dram_bytes_per_s / estimate->world_size;
     estimate->h2d_bytes_per_s = fmin(figure(estimate, AH_FIGURE_H2D), room);
     estimate->d2h_bytes_per_s = fmin(figure(estimate, AH_FIGURE_D2H), room);
     estimate->h2d_both_bytes_per_s = figure(estimate, AH_FIGURE_H2D_BOTH);
@@ -157,27 +157,28 @@ static void set_streamed(struct estimate *estimate, double shard)
     double in = shard * (states + estimate->dtype_bytes), out = shard * (states + made);
     double update_ns = (double)estimate->profile->costs.ns[AH_ITEM_UPDATE_DEVICE][AH_CLASS_BLOCK];
     set(estimate, AH_ITEM_STATES_IN, AH_CLASS_BLOCK, in / estimate->h2d_bytes_per_s * 1e9);
-    set(estimate, AH_ITEM_UPDATE_STREAMED, AH_CLASS_BLOCK, update_ns + out / estimate->d2h_bytes_per_s * 1e9);
+    set(estimate, AH_ITEM_UPDATE_STAGED, AH_CLASS_BLOCK, update_ns + out / estimate->d2h_bytes_per_s * 1e9);
 }
 
 static void set_group(struct estimate *estimate, int class)
 {
     double params = (double)estimate->profile->params[class], bytes = params * estimate->dtype_bytes;
-    double shard = params / estimate->ranks, shard_bytes = bytes / estimate->ranks;
+    double shard = params / estimate->world_size, shard_bytes = bytes / estimate->world_size;
     set_device_bytes(estimate, AH_ITEM_UPDATE_DEVICE, class, shard * (STATE_BYTES + estimate->dtype_bytes));
     if (estimate->dtype_bytes < FLOAT_BYTES)
         set_device_bytes(estimate, AH_ITEM_CAST, class, shard * (FLOAT_BYTES + estimate->dtype_bytes));
     set(estimate, AH_ITEM_PREFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_REFETCH, class, shard_bytes / estimate->h2d_bytes_per_s * 1e9);
     set(estimate, AH_ITEM_OFFLOAD, class, shard_bytes / estimate->d2h_bytes_per_s * 1e9);
-    set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
+    set(estimate, AH_ITEM_UPDATE_HOST, class, shard / (estimate->adam_params_per_s / estimate->world_size) * 1e9);
     /* What it writes elsewhere it need not have read there: the same bytes, stored past the caches. */
-    set(estimate, AH_ITEM_UPDATE_AHEAD, class, shard / (estimate->adam_params_per_s / estimate->ranks) * 1e9);
+    set(estimate, AH_ITEM_UPDATE_SPECULATIVE, class,
+        shard / (estimate->adam_params_per_s / estimate->world_size) * 1e9);
     if (class == AH_CLASS_BLOCK)
         set_streamed(estimate, shard);
-    if (estimate->ranks < 2)
+    if (estimate->world_size < 2)
         return;
-    double others = (estimate->ranks - 1) / estimate->ranks;
+    double others = (estimate->world_size - 1) / estimate->world_size;
     double ns = others * bytes / figure(estimate, AH_FIGURE_BUS) * 1e9 + figure(estimate, AH_FIGURE_COLLECTIVE);
     set(estimate, AH_ITEM_GATHER, class, ns);
     set(estimate, AH_ITEM_REDUCE, class, ns);
@@ -202,7 +203,7 @@ static void set_slowdown(struct estimate *estimate, enum ah_lane lane, enum ah_l
 /* Host optimizer and copies in one direction: both pass through the host's memory. */
 static void host_against(struct estimate *estimate, enum ah_lane lane, double bytes_per_s)
 {
-    double adam = estimate->adam_bytes_per_s, copies = estimate->ranks * bytes_per_s, adam_got = adam,
+    double adam = estimate->adam_bytes_per_s, copies = estimate->world_size * bytes_per_s, adam_got = adam,
            copies_got = copies;
     share(&adam_got, &copies_got, estimate->dram_bytes_per_s);
     set_slowdown(estimate, AH_LANE_HOST, lane, adam / adam_got);
@@ -229,7 +230,7 @@ static void set_contention(struct estimate *estimate, double waiting)
     host_against(estimate, AH_LANE_D2H, d2h);
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_H2D, 1 + memory_stretch(estimate, waiting, h2d));
     set_slowdown(estimate, AH_LANE_COMPUTE, AH_LANE_D2H, 1 + memory_stretch(estimate, waiting, d2h));
-    if (estimate->ranks < 2)
+    if (estimate->world_size < 2)
         return;
     /* A collective reads what it sends, writes what it receives, and its kernels hold some of the multiprocessors. */
     double taken = figure(estimate, AH_FIGURE_COLLECTIVE_SHARE);
@@ -245,7 +246,7 @@ static void profile_head(struct estimate *estimate, const char *optimizer)
     struct ah_profile *profile = estimate->profile;
     const struct ah_partition *partition = estimate->partition;
     snprintf(profile->device, sizeof profile->device, "%s", estimate->hardware->name);
-    profile->ranks = (int)estimate->ranks;
+    profile->world_size = (int)estimate->world_size;
     profile->threads = 1;
     profile->host_threads = (int)figure(estimate, AH_FIGURE_CORES);
     profile->costs.layers = partition->layers;
@@ -258,7 +259,7 @@ static void profile_head(struct estimate *estimate, const char *optimizer)
     profile->d2h_both_bytes_per_s = llround(estimate->d2h_both_bytes_per_s);
     profile->partition_signature = partition->signature;
     profile->device_signature =
-        ah__hash_text(optimizer, ah__hash_int((uint64_t)profile->ranks, estimate->hardware->hash));
+        ah__hash_text(optimizer, ah__hash_int((uint64_t)profile->world_size, estimate->hardware->hash));
 }
 
 static void profile_fill(struct estimate *estimate)
@@ -307,8 +308,8 @@ int ah_profile_estimate(struct ah_profile **out, const struct ah_partition *part
                         const struct ah_hardware *hardware, const struct ah_estimate_options *options)
 {
     const char *optimizer = options && options->optimizer ? options->optimizer : "autohete";
-    int ranks = options ? options->ranks : 1;
-    struct estimate estimate = {.partition = partition, .hardware = hardware, .ranks = ranks};
+    int ranks = options ? options->world_size : 1;
+    struct estimate estimate = {.partition = partition, .hardware = hardware, .world_size = ranks};
     enum rates rates;
     AH_TRY(options_check(&rates, hardware, ranks, optimizer));
     AH_TRY(ah__roofline_init(&estimate.roofline, hardware, partition->compute));

@@ -77,7 +77,7 @@ static int add_head(cJSON *tree, const struct ah_profile *profile)
 {
     AH_TRY(ah__json_add_string(tree, "format", format_name));
     AH_TRY(ah__json_add_string(tree, "device", profile->device));
-    AH_TRY(ah__json_add_int(tree, "ranks", profile->ranks > 1 ? profile->ranks : 1));
+    AH_TRY(ah__json_add_int(tree, "ranks", profile->world_size > 1 ? profile->world_size : 1));
     AH_TRY(ah__json_add_int(tree, "workspace_bytes", profile->workspace_bytes));
     AH_TRY(ah__json_add_int(tree, "threads", profile->threads));
     AH_TRY(ah__json_add_int(tree, "host_threads", profile->host_threads));
@@ -211,12 +211,12 @@ static int get_slowdown(struct ah_costs *costs, const struct ah_json *json)
     return AH_OK;
 }
 
-/* One device has no collectives; a provisional update takes as long as any; what has no time does not stream. */
+/* One device has no collectives; a speculative update takes as long as any; what has no time does not stream. */
 static bool may_be_missing(int item)
 {
     bool ranks = item == AH_ITEM_GATHER || item == AH_ITEM_REDUCE;
-    bool streams = item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STREAMED;
-    return ranks || streams || item == AH_ITEM_UPDATE_AHEAD || follows(item);
+    bool streams = item == AH_ITEM_STATES_IN || item == AH_ITEM_UPDATE_STAGED;
+    return ranks || streams || item == AH_ITEM_UPDATE_SPECULATIVE || follows(item);
 }
 
 static int get_costs(struct ah_costs *costs, const struct ah_json *json)
@@ -227,8 +227,8 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         if (!may_be_missing(i) || ah__json_has(&object, ah__item_names[i]))
             AH_TRY(get_ints(costs->ns[i], &object, ah__item_names[i], ah__class_names, AH_CLASS_COUNT));
-    if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_AHEAD]))
-        memcpy(costs->ns[AH_ITEM_UPDATE_AHEAD], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);
+    if (!ah__json_has(&object, ah__item_names[AH_ITEM_UPDATE_SPECULATIVE]))
+        memcpy(costs->ns[AH_ITEM_UPDATE_SPECULATIVE], costs->ns[AH_ITEM_UPDATE_HOST], sizeof costs->ns[0]);
     AH_TRY(get_ints(costs->recompute_ns, json, "recompute_ns", ah__class_names, AH_CLASS_COUNT));
     if (ah__json_has(json, "selective_ns"))
         AH_TRY(get_ints(costs->selective_ns, json, "selective_ns", ah__class_names, AH_CLASS_COUNT));
@@ -267,7 +267,7 @@ static int get_head(struct ah_profile *profile, const struct ah_json *json)
         AH_TRY(ah__json_hash(&profile->device_signature, json, "device_signature"));
     if (ah__json_has(json, "partition_signature"))
         AH_TRY(ah__json_hash(&profile->partition_signature, json, "partition_signature"));
-    profile->ranks = (int)ranks;
+    profile->world_size = (int)ranks;
     profile->threads = (int)threads;
     profile->host_threads = (int)host_threads;
     profile->costs.layers = (int)layers;

@@ -5,7 +5,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     struct ah_dev_info info;
     dev->ops->info(dev, &info);
     profile->costs.layers = partition->layers;
-    profile->ranks = ah__step_ranks(partition);
+    profile->world_size = ah__step_ranks(partition);
     snprintf(profile->device, sizeof profile->device, "%s", info.name);
     profile->threads = info.threads;
     profile->host_threads = info.host_threads;
@@ -69,7 +69,7 @@ static int profile_run(struct ah_workload *workload, struct ah_profile *profile,
         return profile_like(workload, profile, like);
     AH_TRY(ah__workload_agree(workload, ah__profile_notify(&profile->costs.lanes.notify_ns, dev)));
     AH_TRY(ah__profile_rounds(workload, &profile->costs));
-    if (profile->ranks > 1)
+    if (profile->world_size > 1)
         AH_TRY(ah__profile_rounds_together(workload, &profile->costs));
     return ah__profile_streams(workload, profile);
 }

@@ -21,7 +21,7 @@ static const struct print_row {
     {ROW_SELECTIVE, "selective", RATE_NONE, 0},
     {AH_ITEM_UPDATE_DEVICE, "update, device", RATE_PARAMS, 0},
     {AH_ITEM_UPDATE_HOST, "update, host", RATE_PARAMS, 0},
-    {AH_ITEM_UPDATE_STREAMED, "update, streamed", RATE_PARAMS, 0},
+    {AH_ITEM_UPDATE_STAGED, "update, staged", RATE_PARAMS, 0},
     {AH_ITEM_STATES_IN, "states in", RATE_NONE, 0},
     {AH_ITEM_CAST, "cast", RATE_PARAMS, 0},
     {AH_ITEM_PREFETCH, "prefetch", RATE_NONE, 0},
@@ -44,7 +44,7 @@ static void cell(struct ah_buf *buf, const struct ah_profile *profile, const str
         return;
     }
     const double *flops = (const double *)(const void *)((const char *)profile + row->flops);
-    double part = (double)profile->params[class] / (profile->ranks > 1 ? profile->ranks : 1);
+    double part = (double)profile->params[class] / (profile->world_size > 1 ? profile->world_size : 1);
     double work = row->rate == RATE_FLOPS ? flops[class] : row->rate == RATE_PARAMS ? part : 0;
     ah__buf_printf(buf, " %10.4f", (double)ns * 1e-6);
     if (work > 0) /* per nanosecond: giga per second */
@@ -90,7 +90,7 @@ static void link_print(struct ah_buf *buf, const struct ah_profile *profile)
 /* The row's lane takes so many times as long while the column's is busy. */
 static void lanes_print(struct ah_buf *buf, const struct ah_profile *profile)
 {
-    int lanes = profile->ranks > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
+    int lanes = profile->world_size > 1 ? AH_LANE_COUNT : AH_LANE_COMM;
     ah__buf_printf(buf, "\nslowdown of   while");
     for (int b = 0; b < lanes; b++)
         ah__buf_printf(buf, " %8s", ah_lane_name((enum ah_lane)b));
@@ -113,8 +113,8 @@ int ah_profile_print(const struct ah_profile *profile, FILE *to)
     char link[32] = "not throttled", ranks[32] = "";
     if (profile->link_bytes_per_s)
         ah__snprintf(link, sizeof link, "%.2f GB/s", (double)profile->link_bytes_per_s * 1e-9);
-    if (profile->ranks > 1)
-        snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->ranks);
+    if (profile->world_size > 1)
+        snprintf(ranks, sizeof ranks, ", one of %d ranks", profile->world_size);
     const char *units = strncmp(profile->device, "cuda", 4) == 0 ? "multiprocessors" : "threads";
     ah__buf_printf(&buf, "device %s%s, %d %s, %d for the host optimizer, link %s, %d layers\n\n", profile->device,
                    ranks, profile->threads, units, profile->host_threads, link, profile->costs.layers);

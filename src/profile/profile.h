@@ -13,7 +13,7 @@ struct ah_profile {
     /* Both places of the optimizer, for every class, so that any plan can be priced: costs.ns[UPDATE_HOST] and
      * costs.ns[UPDATE_DEVICE]; PREFETCH, REFETCH and OFFLOAD likewise. */
     char device[64];
-    int ranks;               /* times are of one of so many ranks working alike; 0 or 1: one */
+    int world_size;          /* times are of one of so many ranks working alike; 0 or 1: one */
     int64_t workspace_bytes; /* scratch that the device asks for beside what programs name */
     int threads, host_threads;
     int64_t link_bytes_per_s;

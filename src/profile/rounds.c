@@ -69,7 +69,7 @@ static int burst_submit_item(struct burst *burst, const struct ah_item *item)
 
 static int burst_submit(struct burst *burst, enum ah_item_kind kind, int place)
 {
-    struct ah_item item = {.kind = kind, .partition = place, .param_slot = -1, .grad_slot = -1};
+    struct ah_item item = {.kind = kind, .partition = place, .param_buffer = -1, .grad_buffer = -1};
     return burst_submit_item(burst, &item);
 }
 
@@ -86,8 +86,8 @@ static int burst_backward(struct burst *burst, int place, int round)
                            .partition = place,
                            .recompute = kind == 1,
                            .selective = kind == 2,
-                           .param_slot = -1,
-                           .grad_slot = -1};
+                           .param_buffer = -1,
+                           .grad_buffer = -1};
     return burst_submit_item(burst, &item);
 }
 
@@ -114,7 +114,7 @@ static int round_offload(struct burst *burst, int round)
     for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_OFFLOAD, i));
     for (int i = burst->workload->copies; i > 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_STREAMED, i));
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_STAGED, i));
     return AH_OK;
 }
 
@@ -124,7 +124,7 @@ static int round_host(struct burst *burst, int round)
     for (int i = burst->workload->places - 1; i >= 0; i--)
         AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_HOST, i));
     for (int i = burst->workload->copies; i > 0; i--)
-        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_AHEAD, i));
+        AH_TRY(burst_submit(burst, AH_ITEM_UPDATE_SPECULATIVE, i));
     return AH_OK;
 }
 
@@ -228,10 +228,10 @@ static int64_t median_ns(struct ah_workload *workload, int kind, int class)
 static void host_fill(struct ah_workload *workload, struct ah_costs *costs)
 {
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
-        /* Only blocks have spare sets. */
-        int ahead = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
+        /* Only blocks have shadow states. */
+        int ahead = class == AH_CLASS_BLOCK ? AH_ITEM_UPDATE_SPECULATIVE : AH_ITEM_UPDATE_HOST;
         costs->ns[AH_ITEM_UPDATE_HOST][class] = median_ns(workload, AH_ITEM_UPDATE_HOST, class);
-        costs->ns[AH_ITEM_UPDATE_AHEAD][class] = median_ns(workload, ahead, class);
+        costs->ns[AH_ITEM_UPDATE_SPECULATIVE][class] = median_ns(workload, ahead, class);
     }
 }
 
@@ -244,7 +244,7 @@ static void costs_fill(struct ah_workload *workload, struct ah_costs *costs)
         for (size_t i = 0; i < AH_LENGTH(per_class); i++)
             costs->ns[per_class[i]][class] = median_ns(workload, per_class[i], class);
         /* Only blocks stream. */
-        for (int kind = AH_ITEM_STATES_IN; kind <= AH_ITEM_UPDATE_STREAMED; kind++)
+        for (int kind = AH_ITEM_STATES_IN; kind <= AH_ITEM_UPDATE_STAGED; kind++)
             if (workload->samples[kind][class].count)
                 costs->ns[kind][class] = median_ns(workload, kind, class);
         if (workload->samples[AH_ITEM_CAST][class].count)

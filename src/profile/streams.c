@@ -52,8 +52,8 @@ static struct ah_item typical_item(const struct ah_workload *workload, enum ah_l
     int turn = lane == AH_LANE_COMPUTE || lane == AH_LANE_COMM ? n / KINDS : n;
     return (struct ah_item){.kind = kind_table[lane][n % KINDS],
                             .partition = 1 + turn % workload->copies,
-                            .param_slot = -1,
-                            .grad_slot = -1};
+                            .param_buffer = -1,
+                            .grad_buffer = -1};
 }
 
 static int stream_feed(struct stream *stream, enum ah_lane lane)
@@ -331,7 +331,7 @@ static double pair_slowdown(const struct pair *pair, int which, const struct str
 {
     double values[REPEATS_MOST];
     struct sums alone = fastest_of(pair->alone[which], pair->repeats);
-    if (room->workload->comm->ranks > 1) {
+    if (room->workload->comm->world_size > 1) {
         struct sums together = all_of(pair->together[which], pair->repeats);
         return slowdown_of(&together, &alone, pair->lane[which] == AH_LANE_COMM ? collective_most : slowdown_most);
     }
@@ -380,7 +380,7 @@ static int pair_run(struct stream *room, struct ah_profile *profile, enum ah_lan
 static int streams_run(struct stream *room, struct ah_profile *profile, const enum ah_lane *with)
 {
     struct ah_comm *comm = room->workload->comm;
-    size_t lanes = AH_LENGTH(stream_lanes) - (comm->ranks > 1 ? 0 : 1);
+    size_t lanes = AH_LENGTH(stream_lanes) - (comm->world_size > 1 ? 0 : 1);
     AH_TRY(comm->ops->move(comm, &profile->costs, sizeof profile->costs, 0, AH_ALL_RANKS)); /* how long to look */
     for (int a = 0; !with && a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)

@@ -224,9 +224,9 @@ int ah__workload_init(struct ah_workload *workload, const struct ah_partition *p
     workload->dev = dev;
     workload->partition = partition;
     workload->comm = ah__step_ranks(partition) > 1 ? ah__comm() : ah__comm_self();
-    if (workload->comm->ranks != ah__step_ranks(partition))
+    if (workload->comm->world_size != ah__step_ranks(partition))
         return ah__fail(AH_ESTALE, "profile: found a model for %d ranks, expected %d", ah__step_ranks(partition),
-                        workload->comm->ranks);
+                        workload->comm->world_size);
     workload->micro_batches = ah__micro_batches(partition);
     if (workload->micro_batches > AH_WORKLOAD_MICRO_BATCHES)
         workload->micro_batches = AH_WORKLOAD_MICRO_BATCHES;
@@ -309,7 +309,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
 {
     const struct ah_workload_place *place = &workload->place[item->partition];
     const struct ah_workload_place *owner = place_of_group(workload, workload->partition->shared_group);
-    bool streams = item->kind == AH_ITEM_STATES_IN || item->kind == AH_ITEM_UPDATE_STREAMED;
+    bool streams = item->kind == AH_ITEM_STATES_IN || item->kind == AH_ITEM_UPDATE_STAGED;
     bool on_host = ah__item_lanes[item->kind] == AH_LANE_HOST || streams;
     bool exchanges = ah__item_lanes[item->kind] == AH_LANE_COMM && place->exchange;
     *at = (struct ah_addresses){

@@ -44,7 +44,7 @@ struct ah_workload {
     char *tokens, *boundary, *work, *workspace, *results; /* device */
     char *host_tokens, *host_results;
     char *accumulator;                     /* device: gradients of blocks in F32; null: `grad` is that */
-    char *host_spare[3], *host_spare_half; /* states of a block and their copy, for provisional updates */
+    char *host_spare[3], *host_spare_half; /* states of a block and their copy, for speculative updates */
     int64_t tokens_bytes, results_bytes;   /* of all micro-batches of the step */
     struct ah_bound_programs programs;
     /* what rounds have seen; `recomputed`, `selective`: BACKWARD with recomputation */
@@ -76,7 +76,7 @@ int ah__workload_work(struct ah_work *work, const struct ah_workload *workload, 
 int ah__profile_rounds(struct ah_workload *workload, struct ah_costs *costs);
 /* Several ranks: what they do together. */
 int ah__profile_rounds_together(struct ah_workload *workload, struct ah_costs *costs);
-/* What the host's threads do alone: UPDATE_HOST, UPDATE_AHEAD and the lane's gaps; the rest of *costs stays. */
+/* What the host's threads do alone: UPDATE_HOST, UPDATE_SPECULATIVE and the lane's gaps; the rest of *costs stays. */
 int ah__profile_rounds_host(struct ah_workload *workload, struct ah_costs *costs);
 /* The programs alone: FORWARD, BACKWARD, recompute_ns and selective_ns; the rest of *costs stays. */
 int ah__profile_rounds_programs(struct ah_workload *workload, struct ah_costs *costs);

@@ -9,7 +9,7 @@ int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
 
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
 {
-    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->ranks);
+    return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->world_size);
 }
 
 /* Tokens and results exist twice: iterations two apart share theirs. */
@@ -26,7 +26,7 @@ static char *host_results(const struct ah_run *run, int64_t iteration)
 double ah__run_loss(const struct ah_run *run, int64_t iteration)
 {
     const char *results = host_results(run, iteration);
-    bool totals = run->comm->ranks > 1 && !run->eval;
+    bool totals = run->comm->world_size > 1 && !run->eval;
     const float *loss = (const float *)(const void *)(results + (totals ? ah__results_totals(run->partition)
                                                                         : ah__results_losses(run->partition)));
     double sum = 0;
@@ -68,26 +68,26 @@ char *ah__run_states(const struct ah_run *run, int group)
     return states_of(run, group, ah__sched_set(run->sched, group));
 }
 
-static char *slot(const struct ah_run *run, int index)
+static char *buffer(const struct ah_run *run, int index)
 {
-    return run->device + run->layout->slots_offset + index * run->layout->slot_bytes;
+    return run->device + run->layout->buffers_offset + index * run->layout->buffer_bytes;
 }
 
-/* Parameters in the compute dtype, on the device: a slot, dedicated memory, or (F32) the master itself. */
-static char *params(const struct ah_run *run, int group, int param_slot)
+/* Parameters in the compute dtype, on the device: a buffer, dedicated memory, or (F32) the master itself. */
+static char *params(const struct ah_run *run, int group, int param_buffer)
 {
     const struct ah_layout_group *g = &run->layout->groups[group];
-    if (param_slot >= 0)
-        return slot(run, param_slot);
+    if (param_buffer >= 0)
+        return buffer(run, param_buffer);
     return run->device + (g->param_offset >= 0 ? g->param_offset : g->state_offset);
 }
 
-/* In the compute dtype, of the whole group; null: of a block without a slot. */
-static char *gradient(const struct ah_run *run, int group, int grad_slot)
+/* In the compute dtype, of the whole group; null: of a block without a buffer. */
+static char *gradient(const struct ah_run *run, int group, int grad_buffer)
 {
-    if (grad_slot < 0 && ah__is_block(&run->plan.switches, group))
+    if (grad_buffer < 0 && ah__is_block(&run->plan.switches, group))
         return NULL;
-    return grad_slot >= 0 ? slot(run, grad_slot) : run->device + run->layout->groups[group].grad_offset;
+    return grad_buffer >= 0 ? buffer(run, grad_buffer) : run->device + run->layout->groups[group].grad_offset;
 }
 
 /* Inputs of blocks 1..layers and of the head. */
@@ -137,10 +137,10 @@ static void place_waiting(struct ah_addresses *at, const struct ah_run *run, int
 static void place_half(struct ah_addresses *at, const struct ah_run *run, int group, char *spare)
 {
     const struct ah_layout_group *place = &run->layout->groups[group];
-    bool shares = run->plan.switches.share_ends && !ah__is_block(&run->plan.switches, group);
+    bool shares = run->plan.switches.share_embedding_head && !ah__is_block(&run->plan.switches, group);
     bool kept = place->param_offset >= 0 && !shares;
     if (run->partition->compute == AH_F32) { /* several ranks: all parameters lie apart from this rank's masters */
-        if (run->comm->ranks > 1 && !place->on_host && kept)
+        if (run->comm->world_size > 1 && !place->on_host && kept)
             at->update_half = run->device + place->param_offset;
         return;
     }
@@ -154,7 +154,7 @@ static char *shard_of(const struct ah_run *run, int group)
 {
     const struct ah_switches *switches = &run->plan.switches;
     int kept = group - ah__first_on_host(switches) - switches->offload_params;
-    if (run->comm->ranks == 1 || !ah__is_block(switches, group) || kept < 0)
+    if (run->comm->world_size == 1 || !ah__is_block(switches, group) || kept < 0)
         return NULL;
     return run->device + run->layout->shards_offset + kept * run->layout->shard_bytes;
 }
@@ -163,7 +163,7 @@ static char *shard_of(const struct ah_run *run, int group)
 static char *reduced_of(const struct ah_run *run, int group)
 {
     const struct ah_switches *switches = &run->plan.switches;
-    bool waits = run->comm->ranks > 1 && run->partition->step.clips;
+    bool waits = run->comm->world_size > 1 && run->partition->step.clips;
     if (!waits || !ah__is_block(switches, group) || ah__on_host(switches, group))
         return NULL;
     return run->device + run->layout->reduced_offset + (group - 1) * run->layout->shard_bytes;
@@ -173,9 +173,9 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
 {
     int g = item->partition, shared = run->partition->shared_group;
     const struct ah_layout_group *place = &run->layout->groups[g];
-    at->param = params(run, g, item->param_slot);
+    at->param = params(run, g, item->param_buffer);
     at->shard = shard_of(run, g);
-    at->grad = gradient(run, g, item->grad_slot);
+    at->grad = gradient(run, g, item->grad_buffer);
     at->reduced = reduced_of(run, g);
     bool apart = ah__is_block(&run->plan.switches, g) && run->layout->accumulator_offset >= 0;
     at->sum = apart ? run->device + run->layout->accumulator_offset : at->grad;
@@ -184,7 +184,7 @@ static void place_group(struct ah_addresses *at, const struct ah_run *run, const
         at->shared_sum = gradient(run, shared, -1);
     }
     char *states = states_of(run, g, item->set);
-    char *spare = item->spare_set >= 0 ? set_of(run, item->spare_set) : NULL;
+    char *spare = item->shadow_set >= 0 ? set_of(run, item->shadow_set) : NULL;
     for (int i = 0; i < 3; i++) {
         at->states[i] = states + i * place->state_bytes;
         at->spare_states[i] = spare ? spare + i * place->state_bytes : NULL;

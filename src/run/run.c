@@ -26,9 +26,9 @@ static int ranks_init(struct ah_run *run)
     int ranks = ah__step_ranks(run->partition);
     size_t tokens = (size_t)ranks * (size_t)ah__step_tokens(run->partition);
     run->comm = ranks > 1 ? ah__comm() : ah__comm_self();
-    if (run->comm->ranks != ranks || ah__ranks(&run->plan.switches) != ranks)
-        return ah__fail(AH_ESTALE, "plan: found %d ranks, a model for %d, expected %d", ah__ranks(&run->plan.switches),
-                        ranks, run->comm->ranks);
+    if (run->comm->world_size != ranks || ah__world_size(&run->plan.switches) != ranks)
+        return ah__fail(AH_ESTALE, "plan: found %d ranks, a model for %d, expected %d",
+                        ah__world_size(&run->plan.switches), ranks, run->comm->world_size);
     if (ranks == 1)
         return AH_OK;
     AH_TRY(ah__new(&run->all.ids, tokens, sizeof *run->all.ids));
@@ -58,7 +58,7 @@ static int run_init(struct ah_run *run)
                         (long long)run->plan.workspace_bytes, (long long)workspace_bytes(run));
     AH_TRY(ah__layout_new(&run->layout, run->partition, &run->plan.switches, run->plan.workspace_bytes));
     AH_TRY(ah__sched_new(&run->sched, &config));
-    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.tiles, TIMELINE_ITERATIONS));
+    AH_TRY(ah__timeline_new(&run->timeline, run->plan.switches.layers, config.switches.chunks, TIMELINE_ITERATIONS));
     ah__timeline_describe(run->timeline, run->partition, &run->plan, false);
     return run_memory(run);
 }
@@ -124,7 +124,7 @@ void ah__run_free(struct ah_run *run)
 
 static int batch_fill(struct ah_run *run, const struct ah_batch *to, int64_t iteration)
 {
-    size_t bytes = (size_t)run->comm->ranks * (size_t)ah__step_tokens(ah__run_partition(run)) * sizeof *to->ids;
+    size_t bytes = (size_t)run->comm->world_size * (size_t)ah__step_tokens(ah__run_partition(run)) * sizeof *to->ids;
     run->input_iteration = iteration;
     if (!run->eval)
         return run->hooks.batch(to, ah__run_training_iteration(run, iteration), run->hooks.context);
@@ -155,7 +155,7 @@ static int input_fill_part(struct ah_run *run, const struct ah_batch *to, int64_
     memcpy(to->targets, run->all.targets + first, bytes);
     if (to->positions)
         memcpy(to->positions, run->all.positions + first, bytes);
-    *(float *)(void *)(to->targets + tokens) = scale_of(run->all.targets, run->comm->ranks * tokens);
+    *(float *)(void *)(to->targets + tokens) = scale_of(run->all.targets, run->comm->world_size * tokens);
     for (int word = 0; word < AH_RUN_WORDS; word++)
         words[word] =
             !run->eval && run->hooks.says && run->hooks.says((enum ah_run_word)word, run->hooks.context) ? 1.0F : 0.0F;
@@ -170,7 +170,7 @@ static int input_fill(struct ah_run *run, const struct ah_addresses *at, int64_t
     int32_t *targets = (int32_t *)(void *)(at->host_tokens + at->tokens_bytes / 2);
     int64_t tokens = ah__step_tokens(ah__run_partition(run));
     const struct ah_batch to = {ids, targets, ah__run_partition(run)->packed ? ids + tokens : NULL};
-    if (run->comm->ranks > 1)
+    if (run->comm->world_size > 1)
         return input_fill_part(run, &to, iteration);
     AH_TRY(batch_fill(run, &to, iteration));
     if (ah__micro_batches(run->partition) > 1)
@@ -197,7 +197,7 @@ static int bind(struct ah_work *work, const struct ah_item *item, void *context)
         return AH_OK; /* work of no tasks */
     if (item->kind == AH_ITEM_INPUT)
         AH_TRY(input_fill(run, &at, item->iteration));
-    if (item->kind == AH_ITEM_UPDATE_DEVICE || item->kind == AH_ITEM_UPDATE_STREAMED ||
+    if (item->kind == AH_ITEM_UPDATE_DEVICE || item->kind == AH_ITEM_UPDATE_STAGED ||
         ah__item_lanes[item->kind] == AH_LANE_HOST)
         run->hooks.adam(&binding.adam, ah__run_training_iteration(run, item->iteration), run->hooks.context);
     return ah__bind(work, item, &binding, &at);
@@ -217,7 +217,7 @@ static void result_fill(struct ah_run_result *result, struct ah_run *run, const 
         .clip_factor = (double)scale,
         .now_ns = span->end_ns,
     };
-    for (int word = 0; run->comm->ranks > 1 && word < AH_RUN_WORDS; word++)
+    for (int word = 0; run->comm->world_size > 1 && word < AH_RUN_WORDS; word++)
         result->words[word] = ah__run_words(run, span->item.iteration)[word] > 0;
 }
 
@@ -238,16 +238,16 @@ static int completed(const struct ah_span *span, void *context)
     if (run->hooks.clip > 0 && !(result.clip_factor == 1))
         ah__sched_clipped(run->sched, span->item.iteration);
     if (run->hooks.result && run->hooks.result(&result, run->hooks.context))
-        ah__sched_stop(run->sched, span->item.iteration + (run->comm->ranks > 1 ? AH_SCHED_STOP_AHEAD : 0));
+        ah__sched_stop(run->sched, span->item.iteration + (run->comm->world_size > 1 ? AH_SCHED_STOP_AHEAD : 0));
     return AH_OK;
 }
 
 /* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
- * on the device the embedding's, the head's and that of whole blocks. The other blocks there have none. */
+ * on the device the embedding's, the head's and that of unsharded blocks. The other blocks there have none. */
 static int refresh(struct ah_run *run, int group)
 {
     struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};
-    struct ah_item item = {.partition = group, .param_slot = -1, .grad_slot = -1, .spare_set = -1};
+    struct ah_item item = {.partition = group, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
     struct ah_addresses at;
     struct ah_done done;
     item.set = ah__sched_set(run->sched, group);

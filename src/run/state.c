@@ -41,7 +41,7 @@ static int move_piece(struct ah_run *run, char *state, bool on_host, char *value
 static int64_t param_range(int64_t *first, const struct ah_run *run, int param, int rank, int64_t from, int64_t count)
 {
     const struct ah_param *p = &run->partition->params[param];
-    int64_t part, of_part = ah__part_range(&part, run->partition->groups[p->group].count, rank, run->comm->ranks);
+    int64_t part, of_part = ah__part_range(&part, run->partition->groups[p->group].count, rank, run->comm->world_size);
     int64_t begin = part - p->offset, end = begin + of_part;
     begin = begin > from ? begin : from;
     end = end < from + count ? end : from + count;
@@ -98,7 +98,7 @@ static int request_move(struct ah_run *run, struct request *request)
 
 static int parts_take(struct ah_run *run, int param, int64_t count, float *values)
 {
-    for (int rank = 1; rank < run->comm->ranks; rank++) {
+    for (int rank = 1; rank < run->comm->world_size; rank++) {
         int64_t first, part = param_range(&first, run, param, rank, 0, count);
         if (part)
             AH_TRY(run->comm->ops->move(run->comm, values + first, part * (int64_t)sizeof *values, rank, 0));
@@ -110,10 +110,10 @@ int ah__run_store(struct ah_run *run, int param, enum ah_run_state which, float 
 {
     int64_t count = ah__shape_count(&run->partition->params[param].shape);
     struct request request = {.param = param, .which = (int)which};
-    if (run->comm->ranks > 1)
+    if (run->comm->world_size > 1)
         AH_TRY(request_move(run, &request));
     AH_TRY(move(run, param, which, 0, count, values, false));
-    return run->comm->ranks > 1 ? parts_take(run, param, count, values) : AH_OK;
+    return run->comm->world_size > 1 ? parts_take(run, param, count, values) : AH_OK;
 }
 
 static int part_give(struct ah_run *run, const struct request *request, float *values)
@@ -148,7 +148,7 @@ int ah__run_serve(struct ah_run *run)
 int ah__run_served(struct ah_run *run, int status)
 {
     struct request request = {.param = -1, .status = status};
-    if (run->comm->ranks == 1 || run->comm->rank != 0)
+    if (run->comm->world_size == 1 || run->comm->rank != 0)
         return status;
     char message[512];
     snprintf(message, sizeof message, "%s", ah_error());
@@ -209,7 +209,7 @@ int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
     AH_TRY(status);
     run->iteration++;
     *loss = run->loss;
-    return run->comm->ranks > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
+    return run->comm->world_size > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
 }
 
 /* Targets that nobody reads. Evaluation only reads its batch. */

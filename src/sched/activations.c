@@ -1,6 +1,6 @@
 /* Activations that spend the time between forward and backward on the host: through a few stages, each the place of
  * every so many-th of the blocks that pass. On the way up a block's activations leave their stage before the next one's
- * are written there; on the way down they come when those have been read. Nothing here claims a slot, so it cannot
+ * are written there; on the way down they come when those have been read. Nothing here claims a buffer, so it cannot
  * deadlock: a forward waits for activations of blocks below to leave, a backward for what blocks above are done
  * with. */
 #include "sched/activations.h"
@@ -8,7 +8,7 @@
 /* What passed the same stage before (or, going down, passes it afterwards); null: nothing that leaves. */
 static const struct group *below_in_stage(const struct ah_sched *sched, const struct group *group)
 {
-    int index = group->passing - AH_ACTIVATION_STAGES;
+    int index = group->passing - AH_ACTIVATION_BUFFERS;
     return index < 0 ? NULL : &sched->groups[ah__passing_block(&sched->config.switches, index)];
 }
 
@@ -16,7 +16,7 @@ bool ah__stage_left(const struct ah_sched *sched, struct ah_next *next)
 {
     int writes = next->item.partition + 1; /* whose input; its own stage is free since that was written */
     const struct group *group = writes < sched->partitions ? &sched->groups[writes] : NULL;
-    if (!group || group->passing < AH_ACTIVATION_STAGES || sched->forward_only)
+    if (!group || group->passing < AH_ACTIVATION_BUFFERS || sched->forward_only)
         return true;
     const struct group *before = below_in_stage(sched, group);
     if (!before->activations_out.submitted || before->activations_out.iteration != next->item.iteration)
@@ -67,7 +67,7 @@ bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
     bool backward = sched->lowest_backward < sched->partitions && sched->compute.iteration == list->iteration;
     if (list->count == 0 || sched->forward_only || !backward)
         return false;
-    int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_STAGES;
+    int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_BUFFERS;
     const struct mark *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
     if (reader->iteration != list->iteration || !ah__sched_complete_mark(sched, reader))
         return false;

@@ -1,4 +1,4 @@
-/* What has completed, and what follows from it: iterations, updates, and which provisional updates count. */
+/* What has completed, and what follows from it: iterations, updates, and which speculative updates count. */
 #include "sched/internal.h"
 
 static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int count)
@@ -11,7 +11,7 @@ static void iteration_items_done(struct ah_sched *sched, int64_t iteration, int 
     }
 }
 
-/* All tiles of a group's update are done and count. */
+/* All chunks of a group's update are done and count. */
 static void group_updated(struct group *group)
 {
     group->offloaded = group->updating = group->updated = 0;
@@ -20,54 +20,54 @@ static void group_updated(struct group *group)
 
 static void spare_release(struct ah_sched *sched, int *set)
 {
-    sched->spare_sets[sched->spare_count++] = *set;
+    sched->shadow_sets[sched->shadow_count++] = *set;
     *set = -1;
 }
 
-/* A group all of whose provisional updates are done, and whose iteration's factor is one: the spare set is its set
+/* A group all of whose speculative updates are done, and whose iteration's factor is one: the shadow states is its set
  * now. */
 static void spare_confirm(struct ah_sched *sched, struct group *group)
 {
     int before = group->set;
-    group->set = group->spare;
-    group->spare = before;
-    spare_release(sched, &group->spare);
-    iteration_items_done(sched, group->ready_for, sched->config.switches.tiles);
+    group->set = group->shadow;
+    group->shadow = before;
+    spare_release(sched, &group->shadow);
+    iteration_items_done(sched, group->ready_for, sched->config.switches.chunks);
     group_updated(group);
 }
 
 static void updated_add(struct ah_sched *sched, int index)
 {
-    if (sched->config.policy->overtakes && sched->config.switches.overtaking)
+    if (sched->config.policy->overtakes && sched->config.switches.out_of_order)
         ah__group_set_add(&sched->updated, index);
 }
 
-static void tile_updated(struct ah_sched *sched, int index)
+static void chunk_updated(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
     updated_add(sched, index);
-    if (++group->updated == sched->config.switches.tiles)
+    if (++group->updated == sched->config.switches.chunks)
         group_updated(group);
 }
 
-/* A provisional tile may be fetched at once, but is not used before the factor is known. */
-static void tile_updated_ahead(struct ah_sched *sched, int index)
+/* A speculative chunk may be fetched at once, but is not used before the factor is known. */
+static void chunk_updated_ahead(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
-    if (group->void_tiles) {
-        if (--group->void_tiles == 0)
-            spare_release(sched, &group->spare);
+    if (group->void_chunks) {
+        if (--group->void_chunks == 0)
+            spare_release(sched, &group->shadow);
         return;
     }
     group->updated++;
     updated_add(sched, index);
     if (!ah__sched_norm_known(sched, group->ready_for))
         return;
-    if (group->updated == sched->config.switches.tiles)
+    if (group->updated == sched->config.switches.chunks)
         spare_confirm(sched, group);
 }
 
-/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: provisional updates count. */
+/* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: speculative updates count. */
 static void norms_arrived(struct ah_sched *sched, int64_t iteration)
 {
     sched->norms_known = iteration + 1;
@@ -92,34 +92,34 @@ static void fetch_list_back(struct step_list *list, int index, int64_t iteration
     list->at = at;
 }
 
-/* What was fetched of a group for the next iteration does not count: all of it comes again, into the slot that it has.
+/* What was fetched of a group for the next iteration does not count: all of it comes again, into the buffer that it has.
  * Nothing has read it. */
 static void fetch_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
     int64_t iteration = group->ready_for + 1;
     bool whole = group->fetch.submitted && group->fetch.iteration == iteration;
-    int tiles = whole ? sched->config.switches.tiles : group->fetched;
-    if (tiles == 0)
+    int chunks = whole ? sched->config.switches.chunks : group->fetched;
+    if (chunks == 0)
         return;
-    iteration_items_done(sched, iteration, -tiles);
+    iteration_items_done(sched, iteration, -chunks);
     group->fetched = 0;
     group->fetch = (struct mark){0};
-    if (ah__holds_slot(group, iteration) && !group->casts)
+    if (ah__holds_buffer(group, iteration) && !group->casts)
         ah__group_set_add(&sched->filling, index);
     fetch_list_back(&sched->fetch, index, iteration);
 }
 
-/* The update runs again from the old states: all of its tiles, with the right factor. */
+/* The update runs again from the old states: all of its chunks, with the right factor. */
 static void update_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];
     fetch_again(sched, index);
     sched->updates_redone++;
-    group->void_tiles = group->updating - group->updated;
+    group->void_chunks = group->updating - group->updated;
     group->updating = group->updated = 0;
-    if (!group->void_tiles)
-        spare_release(sched, &group->spare);
+    if (!group->void_chunks)
+        spare_release(sched, &group->shadow);
     ah__update_due(sched, index);
 }
 
@@ -143,13 +143,13 @@ void ah__sched_settle(struct ah_sched *sched)
     held_release(sched);
     for (int g = 0; g < sched->partitions; g++) {
         struct group *group = &sched->groups[g];
-        if (group->spare < 0 || group->ready_for != iteration)
+        if (group->shadow < 0 || group->ready_for != iteration)
             continue;
         if (clipped) {
             update_again(sched, g);
             continue;
         }
-        if (group->updated == sched->config.switches.tiles)
+        if (group->updated == sched->config.switches.chunks)
             spare_confirm(sched, group);
     }
 }
@@ -158,14 +158,14 @@ void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct 
 {
     sched->in_flight[lane]--;
     sched->passed[lane]++;
-    bool updates = item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_AHEAD ||
-                   item->kind == AH_ITEM_UPDATE_STREAMED;
-    if (updates && item->spare_set >= 0)
-        tile_updated_ahead(sched, item->partition);
-    if (item->kind == AH_ITEM_STATES_IN || (updates && item->spare_set >= 0))
+    bool updates = item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_SPECULATIVE ||
+                   item->kind == AH_ITEM_UPDATE_STAGED;
+    if (updates && item->shadow_set >= 0)
+        chunk_updated_ahead(sched, item->partition);
+    if (item->kind == AH_ITEM_STATES_IN || (updates && item->shadow_set >= 0))
         return; /* what they are part of counts, once */
     if (updates)
-        tile_updated(sched, item->partition);
+        chunk_updated(sched, item->partition);
     if (item->kind == AH_ITEM_RESULT && item->partition == 0 && sched->config.clips && !sched->forward_only)
         norms_arrived(sched, item->iteration);
     iteration_items_done(sched, item->iteration, 1);

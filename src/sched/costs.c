@@ -12,8 +12,8 @@ int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *it
     int64_t ns = costs->ns[item->kind == AH_ITEM_EVICT ? AH_ITEM_OFFLOAD : item->kind][class];
     if (item->kind == AH_ITEM_ACTIVATIONS_OUT || item->kind == AH_ITEM_ACTIVATIONS_IN)
         ns = (item->kind == AH_ITEM_ACTIVATIONS_OUT ? costs->out_ns : costs->in_ns)[keeping(item)];
-    if (item->tiles > 1)
-        ns = (ns + item->tiles - 1) / item->tiles;
+    if (item->chunks > 1)
+        ns = (ns + item->chunks - 1) / item->chunks;
     if (item->kind != AH_ITEM_BACKWARD)
         return ns;
     return ns + (item->recompute ? costs->recompute_ns[class] : item->selective ? costs->selective_ns[class] : 0);

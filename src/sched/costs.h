@@ -17,7 +17,7 @@ struct ah_costs {
     struct ah_sim_lanes lanes;                                 /* gaps, notification, how lanes slow each other */
 };
 
-/* Of one item, alone on the machine; a tile takes its share, rounded up. */
+/* Of one item, alone on the machine; a chunk takes its share, rounded up. */
 int64_t ah__costs_item_ns(const struct ah_costs *costs, const struct ah_item *item);
 /* Makes work on a simulated device of an item: the delay it takes. `context` is a const struct ah_costs. The bind hook
  * of sched/drive.h for simulations. */

@@ -3,7 +3,7 @@
 static void observe(const struct ah_drive *drive, const struct ah_span *span, int64_t now_ns)
 {
     if (drive->observe)
-        drive->observe(span, now_ns, ah__sched_slots_used(drive->sched), drive->observe_context);
+        drive->observe(span, now_ns, ah__sched_buffers_used(drive->sched), drive->observe_context);
 }
 
 static int submit_one(const struct ah_drive *drive, struct ah_in_flight *in_flight, const struct ah_next *next)

@@ -15,8 +15,8 @@ struct ah_drive {
      * this was enough, and what is in flight stays there. May be null. */
     int (*completed)(const struct ah_span *span, void *context);
     void *completed_context;
-    /* Hears after every submission (span null) and completion how many slots are in use. May be null. */
-    void (*observe)(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
+    /* Hears after every submission (span null) and completion how many buffers are in use. May be null. */
+    void (*observe)(const struct ah_span *span, int64_t now_ns, int buffers_used, void *context);
     void *observe_context;
 };
 

@@ -1,67 +1,67 @@
 #include "sched/fetches.h"
 
-/* Slots beyond those that a backward must have, for another gradient and another fetch under way, which are left to it
- * by fetches of what provisional updates have made: those hold theirs until the norm is known. */
+/* Buffers beyond those that a backward must have, for another gradient and another fetch under way, which are left to it
+ * by fetches of what speculative updates have made: those hold theirs until the norm is known. */
 enum { LEFT_TO_BACKWARD = 2 };
 
 /* The head's parameters may come to the place that the embedding's have had until its forward. */
 static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct mark *forward = &sched->groups[0].forward;
-    if (!sched->config.switches.share_ends || next->item.partition != sched->partitions - 1)
+    if (!sched->config.switches.share_embedding_head || next->item.partition != sched->partitions - 1)
         return true;
     wait_for(sched, next, forward);
     return forward->submitted && forward->iteration == next->item.iteration;
 }
 
 /* What the blocks optimized on the device still need at once in the backward that claims gradients now: those that wait
- * for the norm in slots have theirs. */
-static int device_slots_left(const struct ah_sched *sched)
+ * for the norm in buffers have theirs. */
+static int device_buffers_left(const struct ah_sched *sched)
 {
-    int all = ah__sched_device_slots(&sched->config, true);
+    int all = ah__sched_device_buffers(&sched->config, true);
     int on_device = sched->config.switches.layers - sched->config.switches.offload_optimizer;
     int claimed = on_device - (sched->lowest_gradient - 1);
-    bool wait = sched->config.clips && sched->config.switches.ranks == 1;
+    bool wait = sched->config.clips && sched->config.switches.world_size == 1;
     return !wait || claimed <= 0 ? all : all - claimed;
 }
 
-/* Slots that claims which come before this fetch in order of need may yet ask for at once. */
-static int slots_kept(const struct ah_sched *sched, const struct step *step)
+/* Buffers that claims which come before this fetch in order of need may yet ask for at once. */
+static int buffers_kept(const struct ah_sched *sched, const struct step *step)
 {
     int64_t iteration = sched->fetch.iteration;
     if (step->kind == AH_ITEM_REFETCH) {
         bool gradients_left = sched->gradient_iteration < iteration || sched->lowest_gradient > step->partition + 1;
-        int casts = sched->config.switches.ranks > 1 ? ah__sched_device_slots(&sched->config, true) : 0;
+        int casts = sched->config.switches.world_size > 1 ? ah__sched_device_buffers(&sched->config, true) : 0;
         return !gradients_left ? 0 : casts > 1 ? casts : 1;
     }
     bool last_backward_left =
         !sched->forward_only && sched->gradient_iteration < iteration && sched->lowest_gradient > 1;
     if (last_backward_left)
-        return device_slots_left(sched);
+        return device_buffers_left(sched);
     bool casts_left = sched->compute.iteration < iteration ||
                       ah__step_next(&sched->compute)->partition < ah__first_on_host(&sched->config.switches);
-    return casts_left ? ah__sched_device_slots(&sched->config, false) : 0;
+    return casts_left ? ah__sched_device_buffers(&sched->config, false) : 0;
 }
 
-/* The next tile of a group's parameters is up to date on the host: all are, or this one's update has just completed.
- * What a provisional update has made is fetched as if it counted; if it does not, it is fetched again. */
+/* The next chunk of a group's parameters is up to date on the host: all are, or this one's update has just completed.
+ * What a speculative update has made is fetched as if it counted; if it does not, it is fetched again. */
 static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, const struct group *group)
 {
     int64_t iteration = next->item.iteration;
-    next->item.tile = group->fetched;
-    next->item.tiles = sched->config.switches.tiles;
-    if (group->pooled && group->param_slot >= 0 && group->fetched == 0 && !ah__holds_slot(group, iteration))
-        return false; /* an iteration early: its slot is still in use */
+    next->item.chunk = group->fetched;
+    next->item.chunks = sched->config.switches.chunks;
+    if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, iteration))
+        return false; /* an iteration early: its buffer is still in use */
     bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
     if (sched->config.policy->delay && !sched->forward_only) {
-        if (!group->pooled) /* no slot whose release it would wait for */
+        if (!group->pooled) /* no buffer whose release it would wait for */
             wait_for(sched, next, &group->backward);
         return used && group->ready_for >= iteration - sched->config.policy->delay;
     }
     if (group->ready_for == iteration)
         return true;
-    return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_tiles &&
-           (group->spare >= 0 || ah__sched_norm_known(sched, iteration - 1));
+    return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_chunks &&
+           (group->shadow >= 0 || ah__sched_norm_known(sched, iteration - 1));
 }
 
 static bool refetch_due(const struct ah_sched *sched, int partition)
@@ -71,10 +71,10 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
            sched->fetch.iteration == sched->compute.iteration &&
            (!ah__sched_evicts(sched) ||
             (ah__sched_complete_mark(sched, &group->evict) && group->evict.iteration == sched->fetch.iteration)) &&
-           sched->lowest_backward - partition <= sched->config.switches.refetch_ahead;
+           sched->lowest_backward - partition <= sched->config.switches.prefetch_distance;
 }
 
-/* One fetch, if its data are there and its policy lets it go; `kept`: slots that must stay free beside its own. */
+/* One fetch, if its data are there and its policy lets it go; `kept`: buffers that must stay free beside its own. */
 static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step, int64_t iteration,
                         int kept)
 {
@@ -86,17 +86,17 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         return false;
     if (!sched->config.policy->may_fetch(sched, &next->item))
         return false;
-    next->item.set = group->spare >= 0 && !group->void_tiles ? group->spare : group->set;
+    next->item.set = group->shadow >= 0 && !group->void_chunks ? group->shadow : group->set;
     if (!group->pooled || group->casts)
         return true;
-    if (next->item.tile > 0 || ah__holds_slot(group, iteration)) {
-        next->item.param_slot = group->param_slot;
+    if (next->item.chunk > 0 || ah__holds_buffer(group, iteration)) {
+        next->item.param_buffer = group->param_buffer;
         return true;
     }
     int others = next->waits;
-    if (sched->free_slots - 1 < kept || !slot_take(sched, next, &next->item.param_slot))
+    if (sched->free_buffers - 1 < kept || !buffer_take(sched, next, &next->item.param_buffer))
         return false;
-    /* With no slot free it comes again when something has completed, rather than go to the lane and wait there for one
+    /* With no buffer free it comes again when something has completed, rather than go to the lane and wait there for one
      * that others may be left before. */
     return next->waits == others || !sched->config.policy->waits_off_lane;
 }
@@ -109,18 +109,18 @@ static int backward_needs(const struct ah_sched *sched, int64_t iteration)
     int lowest = sched->gradient_iteration < iteration ? sched->lowest_gradient : 1;
     if (lowest <= 1)
         return 0;
-    int device = ah__sched_device_slots(config, true); /* those that wait for the norm included */
+    int device = ah__sched_device_buffers(config, true); /* those that wait for the norm included */
     int again = config->switches.offload_params && sched->fetch.iteration < iteration ? 2 : 1;
     return device > again ? device : again;
 }
 
-/* A block's parameters for an iteration have a slot, or have had one. */
+/* A block's parameters for an iteration have a buffer, or have had one. */
 static bool param_claimed(const struct group *group, int64_t iteration)
 {
-    return ah__holds_slot(group, iteration) || (group->fetch.submitted && group->fetch.iteration == iteration);
+    return ah__holds_buffer(group, iteration) || (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
-/* Whether `*kept` slots are enough for the blocks that are needed before `partition` and have none yet: each that stays
+/* Whether `*kept` buffers are enough for the blocks that are needed before `partition` and have none yet: each that stays
  * until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended last. */
 static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t iteration, int *kept,
                                int *passing)
@@ -135,21 +135,22 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
     return *kept >= *passing;
 }
 
-/* The next piece of a block that has a slot already, which then is filled sooner. */
+/* The next piece of a block that has a buffer already, which then is filled sooner. */
 static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t iteration)
 {
     for (int i = 0; i < sched->filling.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->filling.groups[i], AH_PHASE_FORWARD};
-        if (ah__holds_slot(&sched->groups[step.partition], iteration) && fetch_ready(sched, next, &step, iteration, 0))
+        if (ah__holds_buffer(&sched->groups[step.partition], iteration) &&
+            fetch_ready(sched, next, &step, iteration, 0))
             return true;
     }
     return false;
 }
 
 /* The prefetch next in order cannot go, or the plan's order puts others first: another of that iteration whose
- * parameters are up to date, first one whose slot is being filled. It may take a slot if what is left, once all that
+ * parameters are up to date, first one whose buffer is being filled. It may take a buffer if what is left, once all that
  * this iteration's backward holds has come back, is enough for those needed earlier. */
-static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
+static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
     int64_t iteration = list->iteration + (list->at >= list->forward_count ? 1 : 0);
@@ -157,26 +158,26 @@ static bool overtaking_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     if (filling_next(sched, next, iteration))
         return true;
-    int held = sched->param_slots[ah__sched_ring(iteration)], kept = sched->config.switches.slots - held - 1;
+    int held = sched->param_buffers[ah__sched_ring(iteration)], kept = sched->config.switches.buffers - held - 1;
     int backward = 0, passing = 0, from = ah__first_on_host(&sched->config.switches);
     if (list->at < list->forward_count && from < ah__step_next(list)->partition)
         from = ah__step_next(list)->partition; /* all before have been fetched */
     if (sched->compute.iteration < iteration)
-        backward = sched->param_slots[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
+        backward = sched->param_buffers[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     if (!ah__sched_params_final(sched, iteration))
         backward += LEFT_TO_BACKWARD;
-    bool room = sched->free_slots > 0 && held < sched->config.switches.overtaking && kept >= backward &&
-                (!sched->config.policy->waits_off_lane || slot_is_left(sched));
-    kept -= ah__sched_device_slots(&sched->config, false);
+    bool room = sched->free_buffers > 0 && held < sched->config.switches.out_of_order && kept >= backward &&
+                (!sched->config.policy->waits_off_lane || buffer_is_left(sched));
+    kept -= ah__sched_device_buffers(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
         struct step step = {AH_ITEM_PREFETCH, sched->updated.groups[i], AH_PHASE_FORWARD};
         const struct group *group = &sched->groups[step.partition];
-        bool takes_slot = group->pooled && !group->casts;
-        if (takes_slot && ah__holds_slot(group, iteration))
+        bool takes_buffer = group->pooled && !group->casts;
+        if (takes_buffer && ah__holds_buffer(group, iteration))
             continue; /* it is being filled */
-        room = room && (!takes_slot || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
-        if (takes_slot && !room) {
-            if (sched->config.switches.ranks == 1 && i < sched->updated.count - 2)
+        room = room && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
+        if (takes_buffer && !room) {
+            if (sched->config.switches.world_size == 1 && i < sched->updated.count - 2)
                 i = sched->updated.count - 2; /* of all that follow only the head could go */
             continue;
         }
@@ -192,12 +193,12 @@ bool ah__fetch_next(const struct ah_sched *sched, struct ah_next *next)
     if (list->count == 0)
         return false;
     const struct step *step = ah__step_next(list);
-    bool overtakes = sched->config.policy->overtakes && sched->config.switches.overtaking;
+    bool overtakes = sched->config.policy->overtakes && sched->config.switches.out_of_order;
     bool others_first = overtakes && reorders(sched) &&
                         order_draw(sched, step->kind, step->partition, sched->groups[step->partition].fetched) % 4 == 0;
-    if (others_first && overtaking_next(sched, next))
+    if (others_first && out_of_order_next(sched, next))
         return true;
-    if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, slots_kept(sched, step)))
+    if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, buffers_kept(sched, step)))
         return true;
-    return overtakes && !others_first && overtaking_next(sched, next);
+    return overtakes && !others_first && out_of_order_next(sched, next);
 }

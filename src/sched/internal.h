@@ -23,37 +23,37 @@ struct mark {
 
 struct group {
     bool on_host;    /* its optimizer, so its parameters are fetched and its gradient leaves */
-    bool streams;    /* on_host, and updated on the device all the same */
+    bool staged;     /* on_host, and updated on the device all the same */
     bool refetches;  /* gives its parameters back between forward and backward */
-    bool casts;      /* its parameters are put into a slot by the compute lane, for forward and again for backward */
-    bool whole;      /* a block: its parameters have a place of their own, where updates put them */
+    bool casts;      /* its parameters are put into a buffer by the compute lane, for forward and again for backward */
+    bool unsharded;  /* a block: its parameters have a place of their own, where updates put them */
     bool casts_once; /* not a block: they are put into the place that embedding and head share, where they stay */
     enum ah_keeping keeping; /* a block: of its activations */
     bool leaves;             /* its activations wait for backward on the host */
     int passing; /* which of the blocks whose activations pass the stages; -1: they have a place of their own */
-    bool pooled; /* parameters and gradient live in pool slots (blocks), else in dedicated memory */
-    int param_slot, grad_slot;
-    int fetched;                      /* tiles of this iteration's fetch submitted */
-    int offloaded, updating, updated; /* tiles of iteration ready_for: offloads and updates submitted, updates done */
+    bool pooled; /* parameters and gradient live in pool buffers (blocks), else in dedicated memory */
+    int param_buffer, grad_buffer;
+    int fetched;                      /* chunks of this iteration's fetch submitted */
+    int offloaded, updating, updated; /* chunks of iteration ready_for: offloads and updates submitted, updates done */
     int set;                          /* of host states: the one in use */
-    int spare;                        /* the one that provisional updates of iteration ready_for write; -1: none */
-    int void_tiles;          /* that are still being written there and do not count: the iteration was clipped */
-    int64_t param_iteration; /* the iteration param_slot was claimed for */
+    int shadow;                       /* the one that speculative updates of iteration ready_for write; -1: none */
+    int void_chunks;         /* that are still being written there and do not count: the iteration was clipped */
+    int64_t param_iteration; /* the iteration param_buffer was claimed for */
     int64_t ready_for;       /* the iteration the host parameters are up to date for */
-    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last tile; update: on the device */
+    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last chunk; update: on the device */
     struct mark evict, activations_out, activations_in;
-    struct mark cast[2], gather[2];           /* for forward, for backward */
-    struct mark offload[AH_SCHED_MOST_TILES]; /* last: pickers look at what is above, group after group */
+    struct mark cast[2], gather[2];            /* for forward, for backward */
+    struct mark offload[AH_SCHED_MOST_CHUNKS]; /* last: pickers look at what is above, group after group */
 };
 
-struct slot {
+struct buffer {
     bool claimed;
     struct mark release; /* the item that frees it; unset: free from the start */
 };
 
 /* A piece of states on its way through the device. */
 struct piece {
-    struct ah_item item; /* the UPDATE_STREAMED that it waits for */
+    struct ah_item item; /* the UPDATE_STAGED that it waits for */
     struct mark arrived; /* its STATES_IN */
 };
 
@@ -81,22 +81,22 @@ struct ah_sched {
     struct ah_sched_config config;
     int partitions;
     struct group *groups;
-    struct slot *slots;
-    struct group_set leaving;  /* a gradient on the device with tiles that have not been sent home */
+    struct buffer *buffers;
+    struct group_set leaving;  /* a gradient on the device with chunks that have not been sent home */
     struct group_set evicting; /* released parameters that have not been copied home */
-    /* Tiles of a gradient sent home that have no update yet, of groups that the host updates and of those that stream:
-     * in `held` without a spare set and before the norm is known. */
+    /* Chunks of a gradient sent home that have no update yet, of groups that the host updates and of those that stream:
+     * in `held` without a shadow states and before the norm is known. */
     struct group_set updating[2], held[2];
-    struct group_set updated; /* tiles updated and not fetched since (only kept for policies that overtake) */
-    struct group_set filling; /* a slot claimed by a prefetch of which not all tiles are submitted */
+    struct group_set updated; /* chunks updated and not fetched since (only kept for policies that overtake) */
+    struct group_set filling; /* a buffer claimed by a prefetch of which not all chunks are submitted */
     /* Pieces pass the stages in turn: those begun and not ended lie in them. */
-    struct piece pieces[AH_STAGES];
-    struct mark stage_left[AH_STAGES];
-    int64_t pieces_begun, pieces_ended; /* STATES_IN, UPDATE_STREAMED submitted */
-    int param_slots[ITERATION_RING];    /* slots that hold fetched parameters, by the iteration they are for */
-    int *spare_sets;                    /* free sets of host states */
-    int spare_count;
-    int free_slots; /* not claimed; their release may still be under way */
+    struct piece pieces[AH_STAGING_BUFFERS];
+    struct mark stage_left[AH_STAGING_BUFFERS];
+    int64_t pieces_begun, pieces_ended; /* STATES_IN, UPDATE_STAGED submitted */
+    int param_buffers[ITERATION_RING];  /* buffers that hold fetched parameters, by the iteration they are for */
+    int *shadow_sets;                   /* free sets of host states */
+    int shadow_count;
+    int free_buffers; /* not claimed; their release may still be under way */
 
     struct step_list compute; /* forwards, backwards, casts and device updates, in the only order there is */
     struct step_list fetch;   /* prefetches, then refetches */
@@ -107,7 +107,7 @@ struct ah_sched {
     int64_t first, limit; /* iterations [first, limit) since the last drain */
     int64_t begun;        /* highest iteration with a submitted item, first - 1 before */
     int64_t input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
-    int64_t gradient_iteration; /* of the next gradient to claim its slot */
+    int64_t gradient_iteration; /* of the next gradient to claim its buffer */
     int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */
     int lowest_backward;        /* partition of the last backward submitted in this iteration; partitions before any */
 
@@ -117,7 +117,7 @@ struct ah_sched {
     int64_t norms_known;                       /* the host knows the norms of all iterations below */
     bool clipped[ITERATION_RING];              /* of those it knows: the factor is not one */
     int64_t updates_redone;
-    bool unsettled; /* provisional updates wait for what follows from the last norms that arrived */
+    bool unsettled; /* speculative updates wait for what follows from the last norms that arrived */
     int items_done[ITERATION_RING];
     int64_t iterations_complete; /* all iterations below it are complete */
     int in_flight[AH_LANE_COUNT];
@@ -174,7 +174,7 @@ static inline int ah__list_length(const struct ah_sched *sched, const struct ste
 
 /* The group begins an iteration: nothing of it has been submitted. */
 void ah__marks_clear(struct group *group);
-/* A group has a tile to update, or all of them again. */
+/* A group has a chunk to update, or all of them again. */
 void ah__update_due(struct ah_sched *sched, int index);
 /* Kept in order; what is in the set already is not added again. */
 void ah__group_set_add(struct group_set *set, int group);
@@ -201,19 +201,19 @@ static inline bool ah__sched_params_final(const struct ah_sched *sched, int64_t 
     return sched->forward_only || iteration == sched->first || ah__sched_norm_known(sched, iteration - 1);
 }
 
-/* A group's parameters for an iteration have a slot. */
-static inline bool ah__holds_slot(const struct group *group, int64_t iteration)
+/* A group's parameters for an iteration have a buffer. */
+static inline bool ah__holds_buffer(const struct group *group, int64_t iteration)
 {
-    return group->param_slot >= 0 && group->param_iteration == iteration;
+    return group->param_buffer >= 0 && group->param_iteration == iteration;
 }
 
 /* Blocks that give their parameters back are copied home. With several ranks what a rank owns of them stays its own. */
 static inline bool ah__sched_evicts(const struct ah_sched *sched)
 {
-    return sched->config.policy->evicts && sched->config.switches.ranks == 1;
+    return sched->config.policy->evicts && sched->config.switches.world_size == 1;
 }
 
-/* How many slots the blocks optimized on the device need at once. */
-int ah__sched_device_slots(const struct ah_sched_config *config, bool backward);
+/* How many buffers the blocks optimized on the device need at once. */
+int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward);
 
 #endif

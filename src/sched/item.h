@@ -21,11 +21,12 @@
     X(ACTIVATIONS_IN, AH_LANE_H2D, "activations in", "acts")   /* and back */                                          \
     X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
     X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
-    X(UPDATE_AHEAD, AH_LANE_HOST, "provisional update", "ahead") /* before the norm is known, into a spare set */      \
+    X(UPDATE_SPECULATIVE, AH_LANE_HOST, "speculative update",                                                          \
+      "ahead")                                       /* before the norm is known, into a shadow states */              \
     X(STATES_IN, AH_LANE_H2D, "states in", "states") /* with the gradient, a piece: from the host to a stage */        \
-    X(UPDATE_STREAMED, AH_LANE_D2H, "streamed update", "update") /* of that piece, on the device; then it goes home */ \
-    X(GATHER, AH_LANE_COMM, "all-gather", "gather")              /* full parameters from every rank's shard */         \
-    X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")          /* every rank's shard of the summed gradient */
+    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of that piece, on the device; then it goes home */     \
+    X(GATHER, AH_LANE_COMM, "all-gather", "gather")          /* full parameters from every rank's shard */             \
+    X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")      /* every rank's shard of the summed gradient */
 
 enum ah_item_kind {
 #define AH_ITEM_ENUM(id, lane, name, short_name) AH_ITEM_##id,
@@ -40,23 +41,23 @@ extern const enum ah_lane ah__item_lanes[AH_ITEM_COUNT];
 /* Which half of an iteration an item belongs to: a CAST or GATHER brings parameters for one or the other. */
 enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 
-/* Places on the device where pieces of states that stream are updated: one is filled while another goes home. */
-enum { AH_STAGES = 2 };
+/* Places on the device where pieces of staged states are updated: one is filled while another goes home. */
+enum { AH_STAGING_BUFFERS = 2 };
 
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int tile, tiles;   /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
-                        * tiles: whole */
+    int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
+                        * chunks: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, only input */
     bool selective;    /* BACKWARD makes again what is no product and no attention; FORWARD keeps only those */
-    int param_slot;    /* slot with the parameters, -1: none (resident or dedicated) */
-    int grad_slot;     /* slot with the gradient, -1: none or dedicated */
-    int set;           /* blocks on the host: the set of states that is read, and written but by UPDATE_AHEAD */
-    int spare_set;     /* a provisional update: the set that is written; else -1 */
-    int stage;         /* STATES_IN, UPDATE_STREAMED: which of AH_STAGES */
+    int param_buffer;  /* buffer with the parameters, -1: none (resident or dedicated) */
+    int grad_buffer;   /* buffer with the gradient, -1: none or dedicated */
+    int set;           /* blocks on the host: the set of states that is read, and written but by UPDATE_SPECULATIVE */
+    int shadow_set;    /* a speculative update: the set that is written; else -1 */
+    int stage;         /* STATES_IN, UPDATE_STAGED: which of AH_STAGING_BUFFERS */
 };
 
 /* "backward", partition, iteration: what messages and traces of a device say. */

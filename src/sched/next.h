@@ -17,42 +17,42 @@ static inline void next_init(struct ah_next *next, enum ah_item_kind kind, enum 
     next->item = (struct ah_item){.kind = kind,
                                   .partition = partition,
                                   .iteration = iteration,
-                                  .param_slot = -1,
-                                  .grad_slot = -1,
-                                  .spare_set = -1};
+                                  .param_buffer = -1,
+                                  .grad_buffer = -1,
+                                  .shadow_set = -1};
     next->lane = lane;
     next->waits = 0;
 }
 
-/* A free slot, preferring one that nobody still reads, or else the one that frees first; -1: none. */
-static inline int slot_choose(const struct ah_sched *sched)
+/* A free buffer, preferring one that nobody still reads, or else the one that frees first; -1: none. */
+static inline int buffer_choose(const struct ah_sched *sched)
 {
     int best = -1;
-    for (int s = 0; s < sched->config.switches.slots; s++) {
-        const struct slot *slot = &sched->slots[s];
-        if (slot->claimed)
+    for (int s = 0; s < sched->config.switches.buffers; s++) {
+        const struct buffer *buffer = &sched->buffers[s];
+        if (buffer->claimed)
             continue;
-        if (ah__sched_passed(sched, &slot->release))
+        if (ah__sched_passed(sched, &buffer->release))
             return s;
-        if (best < 0 || slot->release.arrival < sched->slots[best].release.arrival)
+        if (best < 0 || buffer->release.arrival < sched->buffers[best].release.arrival)
             best = s;
     }
     return best;
 }
 
 /* Whether one is free that nobody still reads. */
-static inline bool slot_is_left(const struct ah_sched *sched)
+static inline bool buffer_is_left(const struct ah_sched *sched)
 {
-    int best = sched->free_slots > 0 ? slot_choose(sched) : -1;
-    return best >= 0 && ah__sched_passed(sched, &sched->slots[best].release);
+    int best = sched->free_buffers > 0 ? buffer_choose(sched) : -1;
+    return best >= 0 && ah__sched_passed(sched, &sched->buffers[best].release);
 }
 
-static inline bool slot_take(const struct ah_sched *sched, struct ah_next *next, int *slot)
+static inline bool buffer_take(const struct ah_sched *sched, struct ah_next *next, int *buffer)
 {
-    *slot = slot_choose(sched);
-    if (*slot < 0)
+    *buffer = buffer_choose(sched);
+    if (*buffer < 0)
         return false;
-    wait_for(sched, next, &sched->slots[*slot].release);
+    wait_for(sched, next, &sched->buffers[*buffer].release);
     return true;
 }
 
@@ -79,22 +79,22 @@ static inline bool reorders(const struct ah_sched *sched)
 }
 
 /* A number that is drawn for a piece of a group, one in every iteration and on every machine. */
-static inline unsigned piece_draw(int seed, enum ah_item_kind kind, int group, int tile)
+static inline unsigned piece_draw(int seed, enum ah_item_kind kind, int group, int chunk)
 {
-    uint64_t index = ((uint64_t)kind << 32) + (uint64_t)group * AH_SCHED_MOST_TILES + (uint64_t)tile;
+    uint64_t index = ((uint64_t)kind << 32) + (uint64_t)group * AH_SCHED_MOST_CHUNKS + (uint64_t)chunk;
     return (unsigned)(ah__random_bits((uint64_t)seed, index) >> 33);
 }
 
 /* The plan's order draws it. */
-static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int chunk)
 {
-    return piece_draw(sched->config.switches.order % AH_ORDERS, kind, group, tile);
+    return piece_draw(sched->config.switches.order % AH_ORDERS, kind, group, chunk);
 }
 
 /* By how many blocks the order puts a piece behind others: up to a quarter of them, and one. */
-static inline int64_t put_behind(const struct ah_sched *sched, enum ah_item_kind kind, int group, int tile)
+static inline int64_t put_behind(const struct ah_sched *sched, enum ah_item_kind kind, int group, int chunk)
 {
-    return reorders(sched) ? order_draw(sched, kind, group, tile) % (2 + (unsigned)sched->config.switches.layers / 4)
+    return reorders(sched) ? order_draw(sched, kind, group, chunk) % (2 + (unsigned)sched->config.switches.layers / 4)
                            : 0;
 }
 

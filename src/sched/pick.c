@@ -15,14 +15,14 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
     const struct mark *mark;
     if (group->on_host && !ah__sched_params_final(sched, next->item.iteration))
         return false;
-    if (sched->config.switches.ranks > 1)
+    if (sched->config.switches.world_size > 1)
         mark = &group->gather[again];
     else if (group->on_host)
         mark = again ? &group->refetch : &group->fetch;
     else
         return true; /* where the master lies, or cast by this lane */
-    bool in_slot = group->pooled && !group->whole;
-    if (!mark->submitted || mark->iteration != next->item.iteration || (in_slot && group->param_slot < 0))
+    bool in_buffer = group->pooled && !group->unsharded;
+    if (!mark->submitted || mark->iteration != next->item.iteration || (in_buffer && group->param_buffer < 0))
         return false;
     wait_for(sched, next, mark);
     return true;
@@ -45,12 +45,12 @@ static bool results_read(const struct ah_sched *sched, int64_t iteration)
 static bool gradient_left(const struct ah_sched *sched, struct ah_next *next, int partition)
 {
     const struct group *group = &sched->groups[partition];
-    int tiles = sched->config.switches.tiles;
+    int chunks = sched->config.switches.chunks;
     if (!sched->config.policy->delay || !group->on_host || group->ready_for >= next->item.iteration)
         return true;
-    if (group->offloaded < tiles)
+    if (group->offloaded < chunks)
         return false;
-    wait_for(sched, next, &group->offload[tiles - 1]);
+    wait_for(sched, next, &group->offload[chunks - 1]);
     return true;
 }
 
@@ -63,9 +63,9 @@ static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *nex
         return true;
     if (!head->on_host)
         return true; /* used by this lane */
-    if (head->offloaded < sched->config.switches.tiles)
+    if (head->offloaded < sched->config.switches.chunks)
         return false;
-    wait_for(sched, next, &head->offload[sched->config.switches.tiles - 1]);
+    wait_for(sched, next, &head->offload[sched->config.switches.chunks - 1]);
     return true;
 }
 
@@ -89,7 +89,7 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
     const struct group *group = &sched->groups[item->partition];
     item->recompute = sched->forward_only || group->keeping == AH_KEEPS_INPUT;
     item->selective = !sched->forward_only && group->keeping == AH_KEEPS_PRODUCTS;
-    item->param_slot = group->param_slot;
+    item->param_buffer = group->param_buffer;
     return params_ready(sched, next, item->partition, false) &&
            (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
            (item->partition < sched->partitions - 1 || head_gradients_left(sched, next)) && ah__stage_left(sched, next);
@@ -106,15 +106,15 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     if (!gradient_left(sched, next, item->partition) || !head_gradient_over(sched, next) ||
         !ah__activations_here(sched, next))
         return false;
-    item->param_slot = group->param_slot;
-    return !group->pooled || slot_take(sched, next, &item->grad_slot);
+    item->param_buffer = group->param_buffer;
+    return !group->pooled || buffer_take(sched, next, &item->grad_buffer);
 }
 
 static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct group *group = &sched->groups[next->item.partition];
-    next->item.grad_slot = group->grad_slot;
-    if (sched->config.switches.ranks == 1)
+    next->item.grad_buffer = group->grad_buffer;
+    if (sched->config.switches.world_size == 1)
         return true;
     wait_for(sched, next, &group->reduce);
     if (!sched->config.clips)
@@ -133,7 +133,7 @@ static bool cast_ready(const struct ah_sched *sched, struct ah_next *next, const
             return false;
         wait_for(sched, next, &group->fetch);
     }
-    return !group->pooled || slot_take(sched, next, &next->item.param_slot);
+    return !group->pooled || buffer_take(sched, next, &next->item.param_buffer);
 }
 
 static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, const struct step *step)
@@ -169,7 +169,7 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     /* What several ranks agree on at the end of an iteration holds for all but those begun then: no more than two. And
      * what they tell each other lies with the tokens until then. */
-    if (sched->config.switches.ranks > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD))
+    if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
@@ -181,7 +181,7 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
 }
 
 /* Activations are needed in backward, before anything of the next iteration, and before what blocks below need; and a
- * fetch that would have to wait for its slot does so off the lane. */
+ * fetch that would have to wait for its buffer does so off the lane. */
 static bool activations_first(const struct ah_next *activations, const struct ah_next *fetch)
 {
     return fetch->item.kind == AH_ITEM_PREFETCH || fetch->waits > 0 ||
@@ -191,7 +191,7 @@ static bool activations_first(const struct ah_next *activations, const struct ah
 /* The plan's order may let states come before parameters that are ready. */
 static bool states_first(const struct ah_sched *sched)
 {
-    if (sched->config.switches.streamed == 0 || !reorders(sched))
+    if (sched->config.switches.staged == 0 || !reorders(sched))
         return false;
     struct choice choice = ah__update_choose(sched, true);
     return choice.arrived &&
@@ -215,9 +215,9 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
         *next = states;
         return true;
     }
-    if (sched->config.switches.streamed == 0 || (fetches && next->waits == 0))
+    if (sched->config.switches.staged == 0 || (fetches && next->waits == 0))
         return fetches;
-    /* Nor does a fetch that waits for its slot keep states from using the lane. */
+    /* Nor does a fetch that waits for its buffer keep states from using the lane. */
     return !fetches || ah__update_choose(sched, true).arrived ? ah__states_next(sched, next) : true;
 }
 
@@ -242,14 +242,14 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
 /* A gradient may leave once it is this rank's part of the sum. */
 static const struct mark *gradient_source(const struct ah_sched *sched, const struct group *group)
 {
-    return sched->config.switches.ranks > 1 ? &group->reduce : &group->backward;
+    return sched->config.switches.world_size > 1 ? &group->reduce : &group->backward;
 }
 
-/* The first block of whose gradient pieces have left, where slots are short: it frees one soonest. -1: none. */
+/* The first block of whose gradient pieces have left, where buffers are short: it frees one soonest. -1: none. */
 static int gradient_to_finish(const struct ah_sched *sched)
 {
     const struct ah_switches *switches = &sched->config.switches;
-    if (!sched->config.policy->finishes || switches->tiles == 1 || sched->free_slots >= switches->finishing)
+    if (!sched->config.policy->finishes || switches->chunks == 1 || sched->free_buffers >= switches->finishing)
         return -1;
     for (int i = 0; i < sched->leaving.count; i++) {
         const struct group *group = &sched->groups[sched->leaving.groups[i]];
@@ -280,10 +280,10 @@ static void gradient_out(const struct ah_sched *sched, struct ah_next *next, int
 {
     const struct group *group = &sched->groups[index];
     next_init(next, AH_ITEM_OFFLOAD, AH_LANE_D2H, index, group->ready_for);
-    next->item.grad_slot = group->grad_slot;
+    next->item.grad_buffer = group->grad_buffer;
     next->item.set = group->set;
-    next->item.tile = group->offloaded;
-    next->item.tiles = sched->config.switches.tiles;
+    next->item.chunk = group->offloaded;
+    next->item.chunks = sched->config.switches.chunks;
     wait_for(sched, next, gradient_source(sched, group));
 }
 
@@ -297,7 +297,7 @@ static bool activations_leave_first(const struct ah_sched *sched, const struct g
         return gradient->group < 0 || arrived;
     if (!arrived)
         return activations->forward.arrival < gradient->key;
-    int above = activations->passing + AH_ACTIVATION_STAGES;
+    int above = activations->passing + AH_ACTIVATION_BUFFERS;
     return ah__passing_block(&sched->config.switches, above) <= gradient->group;
 }
 
@@ -325,19 +325,19 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
     int index = sched->evicting.groups[0];
     const struct group *group = &sched->groups[index];
     next_init(next, AH_ITEM_EVICT, AH_LANE_D2H, index, group->forward.iteration);
-    next->item.param_slot = group->param_slot;
+    next->item.param_buffer = group->param_buffer;
     next->item.set = group->set;
     wait_for(sched, next, &group->forward);
     return true;
 }
 
-/* Results are a few bytes that somebody waits for: they go first once they are there, then gradients, whose slots
- * backward waits for. Where states stream too, the lane does not wait for what is still to be made. */
+/* Results are a few bytes that somebody waits for: they go first once they are there, then gradients, whose buffers
+ * backward waits for. Where states are staged too, the lane does not wait for what is still to be made. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
         return false;
-    bool waits = sched->config.switches.streamed == 0;
+    bool waits = sched->config.switches.staged == 0;
     return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
            ah__streamed_next(sched, next) ||
            (waits && (offload_next(sched, next, false) || result_next(sched, next, false)));
@@ -351,7 +351,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */
 
-/* What a gather reads: this rank's part, fetched, cast, or (whole blocks; embedding and head on the device) updated. */
+/* What a gather reads: this rank's part, fetched, cast, or (unsharded blocks; embedding and head on the device) updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts || group->casts_once)
@@ -374,7 +374,7 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
     if (!first && (!source->submitted || source->iteration != made_in))
         return false;
     next->item.phase = step->phase;
-    next->item.param_slot = group->param_slot;
+    next->item.param_buffer = group->param_buffer;
     wait_for(sched, next, source);
     return true;
 }
@@ -384,7 +384,7 @@ static bool reduce_ready(const struct ah_sched *sched, struct ah_next *next, con
     const struct group *group = &sched->groups[step->partition];
     if (!group->backward.submitted || group->backward.iteration != sched->comm.iteration)
         return false;
-    next->item.grad_slot = group->grad_slot;
+    next->item.grad_buffer = group->grad_buffer;
     wait_for(sched, next, &group->backward);
     return true;
 }
@@ -414,7 +414,7 @@ static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
     if (drawn == 0 || !sched->config.policy->reorders || somebody_waits)
         return false;
     uint64_t one_in = (uint64_t)MOST << drawn % RARITIES;
-    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->tile) % one_in == 0;
+    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->chunk) % one_in == 0;
 }
 
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)

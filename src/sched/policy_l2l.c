@@ -34,8 +34,8 @@ static bool one_block(struct ah_switches *out, int layers, int index)
                                 .offload_optimizer = layers,
                                 .embedding_on_host = true,
                                 .head_on_host = true,
-                                .slots = 2,
-                                .refetch_ahead = 1};
+                                .buffers = 2,
+                                .prefetch_distance = 1};
     return index < 2;
 }
 

@@ -30,7 +30,7 @@ static bool fetch_on_demand(const struct ah_sched *sched, const struct ah_item *
 /* Gradients wait for the end of backward unless there is no room for them. */
 static bool leaves_when_it_must(const struct ah_sched *sched, int group)
 {
-    return ah__sched_backward_over(sched, group) || sched->free_slots == 0;
+    return ah__sched_backward_over(sched, group) || sched->free_buffers == 0;
 }
 
 /* Index 0 .. 2*(2*layers+1)-1: with and without checkpointing; from all chunks on the device with their states to ever
@@ -44,8 +44,8 @@ static bool chunks(struct ah_switches *out, int layers, int index)
                                 .offload_optimizer = on_host,
                                 .embedding_on_host = true,
                                 .head_on_host = true,
-                                .slots = on_host - evicted + (evicted ? 2 : 1),
-                                .refetch_ahead = 1};
+                                .buffers = on_host - evicted + (evicted ? 2 : 1),
+                                .prefetch_distance = 1};
     return level <= 2 * layers - 1;
 }
 

@@ -33,10 +33,10 @@ static bool window_reached(const struct ah_sched *sched, const struct ah_item *i
 }
 
 /* In flight at once: parameters of the window and of the block that comes next, a gradient that is being written and
- * one that leaves. Where memory is short, gradients take the slots of parameters that have served. */
+ * one that leaves. Where memory is short, gradients take the buffers of parameters that have served. */
 enum { NEXT = 1, GRADIENTS = 2, PLACEMENTS_OF_WINDOW = 2 * (GRADIENTS + 1) };
 
-/* Windows from one block up; each with ever fewer slots for gradients; each without and with checkpointing. */
+/* Windows from one block up; each with ever fewer buffers for gradients; each without and with checkpointing. */
 static bool windows(struct ah_switches *out, int layers, int index)
 {
     int blocks = index / PLACEMENTS_OF_WINDOW + 1, on_host = layers - blocks;
@@ -44,8 +44,8 @@ static bool windows(struct ah_switches *out, int layers, int index)
     *out = (struct ah_switches){.checkpoint = index % 2 ? layers : 0,
                                 .offload_params = on_host > blocks ? on_host - blocks : 0,
                                 .offload_optimizer = on_host,
-                                .slots = on_host ? blocks + NEXT + gradients : 1,
-                                .refetch_ahead = blocks};
+                                .buffers = on_host ? blocks + NEXT + gradients : 1,
+                                .prefetch_distance = blocks};
     return blocks <= layers;
 }
 

@@ -32,8 +32,8 @@ static bool all_states_on_the_host(struct ah_switches *out, int layers, int inde
                                 .offload_optimizer = layers,
                                 .embedding_on_host = true,
                                 .head_on_host = true,
-                                .slots = layers + BUCKETS,
-                                .refetch_ahead = 1};
+                                .buffers = layers + BUCKETS,
+                                .prefetch_distance = 1};
     return index < 2;
 }
 

@@ -2,30 +2,30 @@
 
 #include <string.h>
 
-int ah__sched_device_slots(const struct ah_sched_config *config, bool backward)
+int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
 {
     const struct ah_switches *switches = &config->switches;
     int on_device = switches->layers - switches->offload_optimizer;
     int gradients = config->clips ? on_device : 0; /* held until the norm is known */
     int next = config->policy->gathers_ahead || ah__gathers_ahead(switches) ? 1 : 0;
-    if (switches->ranks > 1) /* parameters of this block and the next; gradients being reduced and being written */
+    if (switches->world_size > 1) /* parameters of this block and the next; gradients being reduced and being written */
         return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
     if (on_device == 0)
         return 0;
     return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
 }
 
-int ah__sched_min_slots(const struct ah_sched_config *given)
+int ah__sched_min_buffers(const struct ah_sched_config *given)
 {
     struct ah_sched_config fewest = *given, *config = &fewest;
-    fewest.switches.slots = 0;
+    fewest.switches.buffers = 0;
     int held = config->switches.offload_optimizer -
                config->switches.offload_params; /* parameters that stay from forward to backward */
-    int device = ah__sched_device_slots(config, true);
-    if (config->switches.ranks > 1) /* nothing stays: every block is gathered again */
+    int device = ah__sched_device_buffers(config, true);
+    if (config->switches.world_size > 1) /* nothing stays: every block is gathered again */
         return device ? device : 3;
     int least = config->switches.offload_optimizer == 0 ? 0 : held + 1 > 2 ? held + 1 : 2;
-    int at_once = config->switches.offload_optimizer + ah__sched_device_slots(config, false);
+    int at_once = config->switches.offload_optimizer + ah__sched_device_buffers(config, false);
     if (config->policy->all_at_once && at_once > least)
         least = at_once;
     if (config->switches.offload_optimizer && device)
@@ -62,21 +62,21 @@ static void groups_init(struct ah_sched *sched)
         struct group *group = &sched->groups[g];
         group->pooled = ah__is_block(switches, g);
         group->on_host = ah__on_host(switches, g);
-        group->streams = ah__streams(switches, g);
+        group->staged = ah__staged(switches, g);
         group->refetches = ah__refetches(switches, g);
-        group->whole = ah__stays_whole(switches, g);
-        bool apart = switches->ranks > 1 ? !group->refetches : config->casts && !group->on_host;
-        group->casts = group->pooled && !group->whole && apart;
-        group->casts_once = !group->pooled && switches->share_ends && !group->on_host;
+        group->unsharded = ah__unsharded(switches, g);
+        bool apart = switches->world_size > 1 ? !group->refetches : config->casts && !group->on_host;
+        group->casts = group->pooled && !group->unsharded && apart;
+        group->casts_once = !group->pooled && switches->share_embedding_head && !group->on_host;
         group->keeping = group->pooled ? ah__keeping(switches, g) : AH_KEEPS_ALL;
         group->leaves = ah__leaves(switches, g);
         group->passing = ah__passes(switches, g) ? ah__passing_below(switches, g) : -1;
-        group->param_slot = group->grad_slot = group->spare = -1;
+        group->param_buffer = group->grad_buffer = group->shadow = -1;
         group->set = group->pooled && group->on_host ? g - ah__first_on_host(switches) : 0;
     }
-    sched->spare_count = switches->spares;
-    for (int i = 0; i < switches->spares; i++)
-        sched->spare_sets[i] = switches->offload_optimizer + i;
+    sched->shadow_count = switches->shadows;
+    for (int i = 0; i < switches->shadows; i++)
+        sched->shadow_sets[i] = switches->offload_optimizer + i;
 }
 
 static void step_add(struct step_list *list, enum ah_item_kind kind, int partition, enum ah_phase phase)
@@ -104,7 +104,7 @@ static void add_update(struct ah_sched *sched, int partition)
 static void compute_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1, ahead = ah__gathers_ahead(&sched->config.switches) ? 1 : 0;
-    int late = sched->config.switches.ranks > 1 ? 1 : 0;
+    int late = sched->config.switches.world_size > 1 ? 1 : 0;
     for (int i = -ahead; i <= last; i++) {
         add_cast(sched, i + ahead, AH_PHASE_FORWARD);
         if (i >= 0)
@@ -151,7 +151,7 @@ static void activations_init(struct ah_sched *sched)
 static void collectives_init(struct ah_sched *sched)
 {
     int last = sched->partitions - 1;
-    if (sched->config.switches.ranks <= 1)
+    if (sched->config.switches.world_size <= 1)
         return;
     for (int i = 0; i <= last; i++)
         step_add(&sched->comm, AH_ITEM_GATHER, i, AH_PHASE_FORWARD);
@@ -165,24 +165,24 @@ static void collectives_init(struct ah_sched *sched)
 
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
 {
-    if (config->switches.slots < ah__sched_min_slots(config))
-        return ah__fail(AH_EINPUT, "plan: slots: found %d, expected at least %d", config->switches.slots,
-                        ah__sched_min_slots(config));
-    if (config->switches.share_ends &&
+    if (config->switches.buffers < ah__sched_min_buffers(config))
+        return ah__fail(AH_EINPUT, "plan: buffers: found %d, expected at least %d", config->switches.buffers,
+                        ah__sched_min_buffers(config));
+    if (config->switches.share_embedding_head &&
         (!ah__may_share_ends(&config->switches) || config->shared_embedding || !config->policy->shares_ends))
         return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
-    if (config->switches.whole > 0 && !config->casts && config->switches.ranks == 1)
+    if (config->switches.unsharded > 0 && !config->casts && config->switches.world_size == 1)
         return ah__fail(AH_EINTERNAL, "plan: the masters are used as they are, no block has others");
-    if (config->switches.tiles < 1 || config->switches.tiles > AH_SCHED_MOST_TILES)
-        return ah__fail(AH_EINPUT, "plan: tiles: found %d, expected 1 to %d", config->switches.tiles,
-                        AH_SCHED_MOST_TILES);
+    if (config->switches.chunks < 1 || config->switches.chunks > AH_SCHED_MOST_CHUNKS)
+        return ah__fail(AH_EINPUT, "plan: chunks: found %d, expected 1 to %d", config->switches.chunks,
+                        AH_SCHED_MOST_CHUNKS);
     struct ah_sched *sched;
     AH_TRY(ah__new(&sched, 1, sizeof *sched));
     sched->config = *config;
     sched->partitions = config->switches.layers + 2;
     size_t partitions = (size_t)sched->partitions;
     if (ah__new(&sched->groups, partitions, sizeof *sched->groups) ||
-        ah__new(&sched->slots, (size_t)config->switches.slots, sizeof *sched->slots) ||
+        ah__new(&sched->buffers, (size_t)config->switches.buffers, sizeof *sched->buffers) ||
         ah__new(&sched->compute.steps, 5 * partitions, sizeof *sched->compute.steps) ||
         ah__new(&sched->fetch.steps, 2 * partitions, sizeof *sched->fetch.steps) ||
         ah__new(&sched->out.steps, partitions, sizeof *sched->out.steps) ||
@@ -196,7 +196,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
         ah__new(&sched->held[1].groups, partitions, sizeof(int)) ||
         ah__new(&sched->updated.groups, partitions, sizeof(int)) ||
         ah__new(&sched->filling.groups, partitions, sizeof(int)) ||
-        ah__new(&sched->spare_sets, (size_t)config->switches.spares, sizeof(int))) {
+        ah__new(&sched->shadow_sets, (size_t)config->switches.shadows, sizeof(int))) {
         ah__sched_free(sched);
         return AH_ENOMEM;
     }
@@ -205,7 +205,7 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     transfers_init(sched);
     activations_init(sched);
     collectives_init(sched);
-    sched->free_slots = config->switches.slots;
+    sched->free_buffers = config->switches.buffers;
     sched->begun = -1;
     *out = sched;
     return AH_OK;
@@ -216,7 +216,7 @@ void ah__sched_free(struct ah_sched *sched)
     if (!sched)
         return;
     ah__free(sched->groups);
-    ah__free(sched->slots);
+    ah__free(sched->buffers);
     ah__free(sched->compute.steps);
     ah__free(sched->fetch.steps);
     ah__free(sched->out.steps);
@@ -230,7 +230,7 @@ void ah__sched_free(struct ah_sched *sched)
     }
     ah__free(sched->updated.groups);
     ah__free(sched->filling.groups);
-    ah__free(sched->spare_sets);
+    ah__free(sched->shadow_sets);
     ah__free(sched);
 }
 
@@ -240,12 +240,12 @@ int ah__sched_items(const struct ah_sched *sched)
     int listed = 0;
     for (size_t i = 0; i < AH_LENGTH(lists); i++)
         listed += ah__list_length(sched, lists[i]);
-    int more_tiles = (sched->config.switches.tiles - 1) * sched->fetch.forward_count;
+    int more_chunks = (sched->config.switches.chunks - 1) * sched->fetch.forward_count;
     if (sched->forward_only)
-        return 2 + listed + more_tiles; /* input, loss */
+        return 2 + listed + more_chunks; /* input, loss */
     /* input, loss, norms; an offload and an update for each prefetch; evictions */
     int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
-    return 3 + evictions + listed + more_tiles + 2 * sched->config.switches.tiles * sched->fetch.forward_count;
+    return 3 + evictions + listed + more_chunks + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
 }
 
 static void list_restart(struct step_list *list, int64_t iteration)
@@ -301,11 +301,11 @@ int64_t ah__sched_iterations(const struct ah_sched *sched)
     return sched->iterations_complete;
 }
 
-int ah__sched_slots_used(const struct ah_sched *sched)
+int ah__sched_buffers_used(const struct ah_sched *sched)
 {
     int used = 0;
-    for (int s = 0; s < sched->config.switches.slots; s++)
-        used += sched->slots[s].claimed || !ah__sched_passed(sched, &sched->slots[s].release);
+    for (int s = 0; s < sched->config.switches.buffers; s++)
+        used += sched->buffers[s].claimed || !ah__sched_passed(sched, &sched->buffers[s].release);
     return used;
 }
 

@@ -1,11 +1,11 @@
 /* The scheduler: what may be submitted next. No threads, no clock, no memory of its own beyond counters.
  *
- * It is told what was submitted and what has completed, and answers with the next item, its lane, the slots it holds
+ * It is told what was submitted and what has completed, and answers with the next item, its lane, the buffers it holds
  * and the events it must wait for. The same code drives the simulated and the real devices (drive.h).
  *
- * Deadlock-freedom. Slots are claimed in the order of need of the compute lane: forward fetches, then for each backward
- * step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more slot stays
- * free for it; every claimed slot is released by work that claims nothing further. */
+ * Deadlock-freedom. Buffers are claimed in the order of need of the compute lane: forward fetches, then for each backward
+ * step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more buffer stays
+ * free for it; every claimed buffer is released by work that claims nothing further. */
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
@@ -16,23 +16,23 @@
 /* What the scheduler needs to know of a plan and its model. */
 struct ah_sched_config {
     /* Several ranks: only this rank's part stays on the device, a CAST (of what stays) or a fetch (of what does not)
-     * puts it into a slot around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's
+     * puts it into a buffer around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's
      * part of the summed gradient before it goes home or is used. */
     struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
-    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a slot only around
+    /* The compute dtype is not the master's: a block optimized on the device has its parameters in a buffer only around
      * its forward and its backward, put there by a CAST. */
     bool casts;
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
-     * device come after the last backward; on the host an update before the norm is known is provisional: it takes the
-     * factor to be one and writes a spare set of states, which becomes the block's when the factor is one and is
+     * device come after the last backward; on the host an update before the norm is known is speculative: it takes the
+     * factor to be one and writes a shadow states of states, which becomes the block's when the factor is one and is
      * forgotten when it is not. The parameters in it may be fetched before that is known, but not used; those that were
      * forgotten are fetched again. */
     bool clips;
     const struct ah_policy *policy;
 };
 
-enum { AH_SCHED_MOST_TILES = 16 };
+enum { AH_SCHED_MOST_CHUNKS = 16 };
 
 struct ah_sched;
 
@@ -46,15 +46,15 @@ struct ah_policy {
     bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
     bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
-    bool waits_off_lane; /* a fetch without a free slot is not queued behind one, but takes what becomes free first */
+    bool waits_off_lane; /* a fetch without a free buffer is not queued behind one, but takes what becomes free first */
     bool reorders;       /* a plan's `order` may shake what comes first, and let pieces linger */
-    bool finishes;       /* where slots are short, a gradient of which pieces have left goes on before others */
+    bool finishes;       /* where buffers are short, a gradient of which pieces have left goes on before others */
     bool selective;      /* the search may let blocks recompute selectively, which published systems do not */
-    bool streams;        /* and states visit the device to be updated */
+    bool staged;         /* and states visit the device to be updated */
     bool activations;    /* and activations wait for backward on the host */
-    bool whole;          /* and blocks optimized on the device keep their parameters as they are used */
+    bool unsharded;      /* and blocks optimized on the device keep their parameters as they are used */
     bool shares_ends;    /* and embedding and head have one place on the device, which takes a step's order as it is */
-    bool gathers_ahead;  /* of several ranks, always: plans with too few slots for it are none of its own */
+    bool gathers_ahead;  /* of several ranks, always: plans with too few buffers for it are none of its own */
     bool evicts;         /* parameters that are released between forward and backward are copied home first */
     int delay;           /* iterations by which the parameters used may lack updates; 0 unless semantics change */
     /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts
@@ -66,8 +66,8 @@ struct ah_policy {
     bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
-    /* The index-th placement this system would consider (where it puts things: the switches but ranks, tiles and
-     * overtaking; slots below what cannot deadlock are raised to that), false after the last. Always false: the planner
+    /* The index-th placement this system would consider (where it puts things: the switches but ranks, chunks and
+     * out_of_order; buffers below what cannot deadlock are raised to that), false after the last. Always false: the planner
      * searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by its own
      * rule `suffices`, else the last that fits; else the fastest is taken for it. */
     bool first_fit;
@@ -93,8 +93,8 @@ const char *ah__policy_names(void);
 
 int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config);
 void ah__sched_free(struct ah_sched *sched);
-/* Smallest number of slots with which this configuration cannot deadlock. */
-int ah__sched_min_slots(const struct ah_sched_config *config);
+/* Smallest number of buffers with which this configuration cannot deadlock. */
+int ah__sched_min_buffers(const struct ah_sched_config *config);
 
 /* Let iterations up to (not including) `limit` start; forward_only: evaluation iterations without backward and updates.
  * Only while drained. */
@@ -123,16 +123,16 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
 /* The lane's oldest item, which is `item`, has completed. */
 void ah__sched_complete(struct ah_sched *sched, enum ah_lane lane, const struct ah_item *item);
 
-/* The norm of an iteration is not within the limit, so that its provisional updates do not count. To be told while its
+/* The norm of an iteration is not within the limit, so that its speculative updates do not count. To be told while its
  * RESULT (norms) completes: after ah__sched_complete, before the next ah__sched_next. */
 void ah__sched_clipped(struct ah_sched *sched, int64_t iteration);
 /* The set that holds a block's host states; 0 for what is elsewhere. Only while drained. */
 int ah__sched_set(const struct ah_sched *sched, int group);
 
-/* Provisional updates that did not count, since the scheduler was made. */
+/* Speculative updates that did not count, since the scheduler was made. */
 int64_t ah__sched_updates_redone(const struct ah_sched *sched);
 
-/* Slots in use now (claimed and not yet released by a completed item). */
-int ah__sched_slots_used(const struct ah_sched *sched);
+/* Buffers in use now (claimed and not yet released by a completed item). */
+int ah__sched_buffers_used(const struct ah_sched *sched);
 
 #endif

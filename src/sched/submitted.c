@@ -1,4 +1,4 @@
-/* What has been submitted, and what follows from it: marks, claims and releases of slots, each lane's next step. */
+/* What has been submitted, and what follows from it: marks, claims and releases of buffers, each lane's next step. */
 #include "sched/internal.h"
 
 /* The next step of the list was submitted; true at the end of its iteration. */
@@ -17,7 +17,7 @@ void ah__marks_clear(struct group *group)
     group->reduce = group->update = group->evict = (struct mark){0};
     group->activations_out = group->activations_in = (struct mark){0};
     group->fetched = group->offloaded = group->updating = group->updated = 0;
-    group->void_tiles = 0;
+    group->void_chunks = 0;
     group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
 }
 
@@ -26,30 +26,30 @@ static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event 
     *mark = (struct mark){event, true, iteration, ++sched->arrivals};
 }
 
-static void claim(struct ah_sched *sched, int *held, int slot)
+static void claim(struct ah_sched *sched, int *held, int buffer)
 {
-    *held = slot;
-    sched->slots[slot].claimed = true;
-    sched->free_slots--;
+    *held = buffer;
+    sched->buffers[buffer].claimed = true;
+    sched->free_buffers--;
 }
 
-/* The slot is free for others once `event` has passed. */
+/* The buffer is free for others once `event` has passed. */
 static void release(struct ah_sched *sched, int *held, struct ah_event event)
 {
     if (*held < 0)
         return;
-    mark_set(sched, &sched->slots[*held].release, event, 0);
-    sched->slots[*held].claimed = false;
-    sched->free_slots++;
+    mark_set(sched, &sched->buffers[*held].release, event, 0);
+    sched->buffers[*held].claimed = false;
+    sched->free_buffers++;
     *held = -1;
 }
 
-/* Casts hold slots too, but only between two items of the compute lane: they are not counted. */
+/* Casts hold buffers too, but only between two items of the compute lane: they are not counted. */
 static void release_params(struct ah_sched *sched, struct group *group, struct ah_event event)
 {
-    if (group->param_slot >= 0 && group->on_host && !group->casts)
-        sched->param_slots[ah__sched_ring(group->param_iteration)]--;
-    release(sched, &group->param_slot, event);
+    if (group->param_buffer >= 0 && group->on_host && !group->casts)
+        sched->param_buffers[ah__sched_ring(group->param_iteration)]--;
+    release(sched, &group->param_buffer, event);
 }
 
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -74,12 +74,12 @@ static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, 
     release_params(sched, group, event);
 }
 
-/* A gradient has got its slot: by the backward that writes it. */
+/* A gradient has got its buffer: by the backward that writes it. */
 static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
     if (group->pooled)
-        claim(sched, &group->grad_slot, item->grad_slot);
+        claim(sched, &group->grad_buffer, item->grad_buffer);
     sched->lowest_gradient = item->partition;
     if (item->partition > 0)
         return;
@@ -95,7 +95,7 @@ static void backward_submitted(struct ah_sched *sched, const struct ah_item *ite
     gradient_claimed(sched, item);
     release_params(sched, group, event);
     sched->lowest_backward = item->partition;
-    if (item->partition == 0 && sched->config.switches.ranks <= 1)
+    if (item->partition == 0 && sched->config.switches.world_size <= 1)
         mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
     if (group->on_host)
         ah__group_set_add(&sched->leaving, item->partition);
@@ -105,7 +105,7 @@ static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, s
 {
     struct group *group = &sched->groups[item->partition];
     if (group->pooled)
-        claim(sched, &group->param_slot, item->param_slot);
+        claim(sched, &group->param_buffer, item->param_buffer);
     mark_set(sched, &group->cast[item->phase], event, item->iteration);
 }
 
@@ -113,7 +113,7 @@ static void update_device_submitted(struct ah_sched *sched, const struct ah_item
 {
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->update, event, item->iteration);
-    release(sched, &group->grad_slot, event);
+    release(sched, &group->grad_buffer, event);
 }
 
 static void iteration_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -151,15 +151,15 @@ static bool fetch_done(const struct ah_sched *sched)
 static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    bool claims = group->pooled && !group->casts && item->tile == 0;
-    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_slot(group, item->iteration))) {
-        claim(sched, &group->param_slot, item->param_slot);
+    bool claims = group->pooled && !group->casts && item->chunk == 0;
+    if (claims && !(item->kind == AH_ITEM_PREFETCH && ah__holds_buffer(group, item->iteration))) {
+        claim(sched, &group->param_buffer, item->param_buffer);
         group->param_iteration = item->iteration;
-        sched->param_slots[ah__sched_ring(item->iteration)]++;
+        sched->param_buffers[ah__sched_ring(item->iteration)]++;
         if (item->kind == AH_ITEM_PREFETCH)
             ah__group_set_add(&sched->filling, item->partition);
     }
-    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.tiles)
+    if (item->kind == AH_ITEM_PREFETCH && ++group->fetched < sched->config.switches.chunks)
         return;
     group->fetched = 0;
     if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
@@ -177,31 +177,31 @@ static void offload_submitted(struct ah_sched *sched, const struct ah_item *item
     struct group *group = &sched->groups[item->partition];
     mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
     ah__update_due(sched, item->partition);
-    if (group->offloaded < sched->config.switches.tiles)
+    if (group->offloaded < sched->config.switches.chunks)
         return;
     ah__group_set_remove(&sched->leaving, item->partition);
-    release(sched, &group->grad_slot, event);
+    release(sched, &group->grad_buffer, event);
 }
 
-/* A provisional update takes the spare set that was free last; its later tiles go there too. */
+/* A speculative update takes the shadow states that was free last; its later chunks go there too. */
 static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 {
     struct group *group = &sched->groups[item->partition];
-    if (item->spare_set >= 0 && group->spare < 0) {
-        group->spare = sched->spare_sets[--sched->spare_count];
-        ah__group_set_remove(&sched->held[group->streams], item->partition);
+    if (item->shadow_set >= 0 && group->shadow < 0) {
+        group->shadow = sched->shadow_sets[--sched->shadow_count];
+        ah__group_set_remove(&sched->held[group->staged], item->partition);
         ah__update_due(sched, item->partition);
     }
-    if (++group->updating == sched->config.switches.tiles)
-        ah__group_set_remove(&sched->updating[group->streams], item->partition);
+    if (++group->updating == sched->config.switches.chunks)
+        ah__group_set_remove(&sched->updating[group->staged], item->partition);
 }
 
 static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    struct piece *piece = &sched->pieces[sched->pieces_begun++ % AH_STAGES];
+    struct piece *piece = &sched->pieces[sched->pieces_begun++ % AH_STAGING_BUFFERS];
     update_submitted(sched, item);
     piece->item = *item;
-    piece->item.kind = AH_ITEM_UPDATE_STREAMED;
+    piece->item.kind = AH_ITEM_UPDATE_STAGED;
     mark_set(sched, &piece->arrived, event, item->iteration);
 }
 
@@ -247,13 +247,13 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         evict_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_HOST:
-    case AH_ITEM_UPDATE_AHEAD:
+    case AH_ITEM_UPDATE_SPECULATIVE:
         update_submitted(sched, item);
         break;
     case AH_ITEM_STATES_IN:
         states_in_submitted(sched, item, event);
         break;
-    case AH_ITEM_UPDATE_STREAMED:
+    case AH_ITEM_UPDATE_STAGED:
         streamed_submitted(sched, item, event);
         break;
     case AH_ITEM_ACTIVATIONS_OUT:
@@ -271,7 +271,7 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
     case AH_ITEM_REDUCE:
         mark_set(sched, &group->reduce, event, item->iteration);
         if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
-            release(sched, &group->grad_slot, event);
+            release(sched, &group->grad_buffer, event);
         if (item->partition == 0)
             mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
         step_advance(sched, &sched->comm);

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 
-/* A block: its slots come from the pool. Embedding and head have memory of their own. */
+/* A block: its buffers come from the pool. Embedding and head have memory of their own. */
 static inline bool ah__is_block(const struct ah_switches *switches, int group)
 {
     return group >= 1 && group <= switches->layers;
@@ -26,11 +26,11 @@ static inline bool ah__on_host(const struct ah_switches *switches, int group)
 
 /* A block whose states are on the host and visit the device for their update: every so many-th of those on the host,
  * the last one among them, so that host and stages both get gradients from the start of backward to its end. */
-static inline bool ah__streams(const struct ah_switches *switches, int group)
+static inline bool ah__staged(const struct ah_switches *switches, int group)
 {
     int64_t index = group - ah__first_on_host(switches), on_host = switches->offload_optimizer;
     return ah__is_block(switches, group) && index >= 0 &&
-           (index + 1) * switches->streamed / on_host > index * switches->streamed / on_host;
+           (index + 1) * switches->staged / on_host > index * switches->staged / on_host;
 }
 
 /* Any group's are. */
@@ -43,19 +43,19 @@ static inline bool ah__offloads(const struct ah_switches *switches)
  * from the host or from all ranks when they are used. */
 static inline bool ah__may_share_ends(const struct ah_switches *switches)
 {
-    return switches->ranks > 1 || (switches->embedding_on_host && switches->head_on_host);
+    return switches->world_size > 1 || (switches->embedding_on_host && switches->head_on_host);
 }
 
 /* The same place serves their gradients, but where the head's waits on the device for the norm. */
 static inline bool ah__share_gradients(const struct ah_switches *switches, bool clips)
 {
-    return switches->share_ends && (switches->head_on_host || !clips);
+    return switches->share_embedding_head && (switches->head_on_host || !clips);
 }
 
 /* Sets of a block's states on the host: one for each block there, and the spare ones. */
 static inline int ah__host_sets(const struct ah_switches *switches)
 {
-    return switches->offload_optimizer + switches->spares;
+    return switches->offload_optimizer + switches->shadows;
 }
 
 /* A block gives its parameters back after forward and fetches them again for backward. */
@@ -67,32 +67,32 @@ static inline bool ah__refetches(const struct ah_switches *switches, int group)
 
 /* A block that is optimized on the device and keeps its parameters there as they are used, in a place of its own, from
  * one update to the next: of several ranks they are gathered once in a step (ZeRO-2 rather than ZeRO-3). */
-static inline bool ah__stays_whole(const struct ah_switches *switches, int group)
+static inline bool ah__unsharded(const struct ah_switches *switches, int group)
 {
     int below = ah__first_on_host(switches);
-    return ah__is_block(switches, group) && group < below && group >= below - switches->whole;
+    return ah__is_block(switches, group) && group < below && group >= below - switches->unsharded;
 }
 
 /* Of several ranks, parameters are cast one block ahead, so that they are gathered beside the block before, where there
- * are slots for that: with fewer each block waits for its own. */
-enum { AH_SLOTS_TO_GATHER_AHEAD = 4 };
+ * are buffers for that: with fewer each block waits for its own. */
+enum { AH_BUFFERS_TO_GATHER_AHEAD = 4 };
 
 static inline bool ah__gathers_ahead(const struct ah_switches *switches)
 {
-    return switches->ranks > 1 && switches->slots >= AH_SLOTS_TO_GATHER_AHEAD;
+    return switches->world_size > 1 && switches->buffers >= AH_BUFFERS_TO_GATHER_AHEAD;
 }
 
 /* ---- activations ---- */
 
 /* Stages that activations on their way to the host and back pass through: one is written or read by the compute lane
  * while another comes or goes. */
-enum { AH_ACTIVATION_STAGES = 2 };
+enum { AH_ACTIVATION_BUFFERS = 2 };
 
 /* Blocks whose activations pass the stages in turn: those that spend the time between forward and backward on the host,
  * and the last ones, which stay in their stages. So each that leaves frees the memory of one. */
 static inline int ah__passing_blocks(const struct ah_switches *switches)
 {
-    return switches->offload_activations > 0 ? switches->offload_activations + AH_ACTIVATION_STAGES : 0;
+    return switches->offload_activations > 0 ? switches->offload_activations + AH_ACTIVATION_BUFFERS : 0;
 }
 
 /* Passing blocks below a block. They are spread evenly, so that link and compute lane both work all the time; the first
@@ -103,7 +103,7 @@ static inline int ah__passing_below(const struct ah_switches *switches, int bloc
     return (int)(((block - 1) * passing + switches->layers - 1) / switches->layers);
 }
 
-/* Its activations lie in the stage ah__passing_below() % AH_ACTIVATION_STAGES. */
+/* Its activations lie in the stage ah__passing_below() % AH_ACTIVATION_BUFFERS. */
 static inline bool ah__passes(const struct ah_switches *switches, int block)
 {
     return ah__is_block(switches, block) && ah__passing_below(switches, block + 1) > ah__passing_below(switches, block);
@@ -179,29 +179,29 @@ static inline int ah__keeping_blocks(const struct ah_switches *switches)
     return switches->layers - switches->checkpoint - switches->selective;
 }
 
-/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, streamed and spares are of those o, and there are as
- * many blocks as pass; whole blocks are of the others; embedding and head share a place only where they may. */
+/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, staged and shadows are of those o, and there are as
+ * many blocks as pass; unsharded blocks are of the others; embedding and head share a place only where they may. */
 static inline bool ah__switches_valid(const struct ah_switches *switches)
 {
     return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
            switches->offload_params >= 0 && switches->offload_params <= switches->offload_optimizer &&
-           switches->offload_optimizer <= switches->layers && switches->spares >= 0 &&
-           switches->spares <= switches->offload_optimizer && switches->streamed >= 0 &&
-           switches->streamed <= switches->offload_optimizer && switches->offload_activations >= 0 &&
-           ah__passing_blocks(switches) <= switches->layers && switches->whole >= 0 &&
-           switches->whole <= switches->layers - switches->offload_optimizer &&
-           (!switches->share_ends || ah__may_share_ends(switches));
+           switches->offload_optimizer <= switches->layers && switches->shadows >= 0 &&
+           switches->shadows <= switches->offload_optimizer && switches->staged >= 0 &&
+           switches->staged <= switches->offload_optimizer && switches->offload_activations >= 0 &&
+           ah__passing_blocks(switches) <= switches->layers && switches->unsharded >= 0 &&
+           switches->unsharded <= switches->layers - switches->offload_optimizer &&
+           (!switches->share_embedding_head || ah__may_share_ends(switches));
 }
 
-/* Ranks and tiles, where 0 and 1 both mean one. */
-static inline int ah__ranks(const struct ah_switches *switches)
+/* Ranks and chunks, where 0 and 1 both mean one. */
+static inline int ah__world_size(const struct ah_switches *switches)
 {
-    return switches->ranks > 1 ? switches->ranks : 1;
+    return switches->world_size > 1 ? switches->world_size : 1;
 }
 
-static inline int ah__tiles(const struct ah_switches *switches)
+static inline int ah__chunks(const struct ah_switches *switches)
 {
-    return switches->tiles > 1 ? switches->tiles : 1;
+    return switches->chunks > 1 ? switches->chunks : 1;
 }
 
 #endif

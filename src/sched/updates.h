@@ -4,9 +4,9 @@
 
 #include "sched/next.h"
 
-/* The best group to be updated: of those that the host updates, or of those whose states stream. */
+/* The best group to be updated: of those that the host updates, or of those whose states are staged. */
 struct choice ah__update_choose(const struct ah_sched *sched, bool streams);
-/* The next tile's update, provisional while the norm is not known; false: nothing can be updated now. */
+/* The next chunk's update, speculative while the norm is not known; false: nothing can be updated now. */
 bool ah__update_next(const struct ah_sched *sched, struct ah_next *next, bool streams);
 /* The next piece of states to come to a stage on the device, and the next one there to be updated and go home. */
 bool ah__states_next(const struct ah_sched *sched, struct ah_next *next);

@@ -20,12 +20,12 @@ static const struct edge {
     {AH_ITEM_REDUCE, AH_ITEM_OFFLOAD, false, "gradient"},
     {AH_ITEM_REDUCE, AH_ITEM_UPDATE_DEVICE, false, "gradient"},
     {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_HOST, false, "gradient"},
-    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, false, "gradient"},
+    {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_SPECULATIVE, false, "gradient"},
     {AH_ITEM_OFFLOAD, AH_ITEM_STATES_IN, false, "gradient"},
-    {AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STREAMED, false, "states"},
-    {AH_ITEM_UPDATE_AHEAD, AH_ITEM_UPDATE_HOST, false, "parameters"},
-    {AH_ITEM_UPDATE_AHEAD, AH_ITEM_PREFETCH, true, "parameters"},
-    {AH_ITEM_UPDATE_STREAMED, AH_ITEM_PREFETCH, true, "parameters"},
+    {AH_ITEM_STATES_IN, AH_ITEM_UPDATE_STAGED, false, "states"},
+    {AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_UPDATE_HOST, false, "parameters"},
+    {AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_PREFETCH, true, "parameters"},
+    {AH_ITEM_UPDATE_STAGED, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_UPDATE_HOST, AH_ITEM_PREFETCH, true, "parameters"},
     {AH_ITEM_UPDATE_DEVICE, AH_ITEM_CAST, true, "parameters"},
     {AH_ITEM_UPDATE_DEVICE, AH_ITEM_GATHER, true, "parameters"},
@@ -70,9 +70,9 @@ static void about(struct ah_buf *buf, const struct part *part)
     ah__buf_json(buf, timeline->caption);
     ah__buf_printf(buf,
                    "\", \"layers\": %d, \"step_ns\": %lld, \"median_of_steps\": %lld, \"fixed_bytes\": %lld, "
-                   "\"slot_bytes\": %lld, \"device_peak_bytes\": %lld, \"device_budget_bytes\": %lld}",
+                   "\"buffer_bytes\": %lld, \"device_peak_bytes\": %lld, \"device_budget_bytes\": %lld}",
                    timeline->layers, (long long)timeline->step_ns, (long long)timeline->steps,
-                   (long long)timeline->fixed_bytes, (long long)timeline->slot_bytes,
+                   (long long)timeline->fixed_bytes, (long long)timeline->buffer_bytes,
                    (long long)timeline->device_peak_bytes, (long long)timeline->device_budget_bytes);
 }
 
@@ -150,14 +150,14 @@ static void memory(struct ah_buf *buf, const struct part *part)
     int before = -1;
     for (size_t i = 0; i < timeline->sample_count; i++) {
         const struct ah_sample *sample = &timeline->samples[i];
-        if (sample->slots_used == before || sample->time_ns < part->origin_ns)
+        if (sample->buffers_used == before || sample->time_ns < part->origin_ns)
             continue;
-        before = sample->slots_used;
+        before = sample->buffers_used;
         ah__buf_printf(buf,
                        ",\n{\"ph\": \"C\", \"pid\": %d, \"name\": \"device memory\", \"ts\": " US_FORMAT
                        ", \"args\": {\"bytes\": %lld}}",
                        part->pid, US(sample->time_ns - part->origin_ns),
-                       (long long)(timeline->fixed_bytes + before * timeline->slot_bytes));
+                       (long long)(timeline->fixed_bytes + before * timeline->buffer_bytes));
     }
 }
 

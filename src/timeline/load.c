@@ -20,7 +20,7 @@ static int about_read(struct ah_timeline *timeline, int64_t *pid, const struct a
     AH_TRY(ah__json_int(&timeline->step_ns, about, "step_ns", 0, MOST));
     AH_TRY(ah__json_int(&timeline->steps, about, "median_of_steps", 0, MOST));
     AH_TRY(ah__json_int(&timeline->fixed_bytes, about, "fixed_bytes", 0, MOST));
-    AH_TRY(ah__json_int(&timeline->slot_bytes, about, "slot_bytes", 0, MOST));
+    AH_TRY(ah__json_int(&timeline->buffer_bytes, about, "buffer_bytes", 0, MOST));
     AH_TRY(ah__json_int(&timeline->device_peak_bytes, about, "device_peak_bytes", 0, MOST));
     AH_TRY(ah__json_int(&timeline->device_budget_bytes, about, "device_budget_bytes", 0, MOST));
     timeline->layers = (int)layers;
@@ -87,11 +87,11 @@ static int sample_read(struct ah_sample *out, const struct ah_json *event, const
     AH_TRY(ah__json_double(&time, event, "ts", -US_MOST, US_MOST));
     AH_TRY(ah__json_object(&args, event, "args"));
     AH_TRY(ah__json_int(&bytes, &args, "bytes", timeline->fixed_bytes, MOST));
-    int64_t slots = timeline->slot_bytes ? (bytes - timeline->fixed_bytes) / timeline->slot_bytes : 0;
-    if (slots > INT32_MAX)
-        return ah__fail(AH_EINPUT, "%s: key 'bytes': found %lld slots, expected at most %d", event->path,
-                        (long long)slots, INT32_MAX);
-    *out = (struct ah_sample){ns_of(time), (int)slots};
+    int64_t buffers = timeline->buffer_bytes ? (bytes - timeline->fixed_bytes) / timeline->buffer_bytes : 0;
+    if (buffers > INT32_MAX)
+        return ah__fail(AH_EINPUT, "%s: key 'bytes': found %lld buffers, expected at most %d", event->path,
+                        (long long)buffers, INT32_MAX);
+    *out = (struct ah_sample){ns_of(time), (int)buffers};
     return AH_OK;
 }
 

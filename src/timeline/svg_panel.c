@@ -25,7 +25,7 @@ static const enum ah_svg_shade shades[AH_ITEM_COUNT] = {
     [AH_ITEM_RESULT] = AH_SVG_GREY,          [AH_ITEM_EVICT] = AH_SVG_AGAIN,
     [AH_ITEM_ACTIVATIONS_OUT] = AH_SVG_GREY, [AH_ITEM_ACTIVATIONS_IN] = AH_SVG_GREY,
     [AH_ITEM_UPDATE_HOST] = AH_SVG_DARK,     [AH_ITEM_STATES_IN] = AH_SVG_DARK,
-    [AH_ITEM_UPDATE_STREAMED] = AH_SVG_DARK, [AH_ITEM_UPDATE_AHEAD] = AH_SVG_DARK,
+    [AH_ITEM_UPDATE_STAGED] = AH_SVG_DARK,   [AH_ITEM_UPDATE_SPECULATIVE] = AH_SVG_DARK,
     [AH_ITEM_GATHER] = AH_SVG_LIGHT,         [AH_ITEM_REDUCE] = AH_SVG_SOLID,
 };
 
@@ -212,7 +212,7 @@ static void scale_init(struct scale *scale, const struct ah_svg_panel *panel, in
     const struct ah_timeline *timeline = panel->timeline;
     double peak = (double)timeline->device_peak_bytes, budget = (double)panel->budget_bytes;
     for (size_t i = 0; i < timeline->sample_count; i++) {
-        double used = (double)(timeline->fixed_bytes + timeline->samples[i].slots_used * timeline->slot_bytes);
+        double used = (double)(timeline->fixed_bytes + timeline->samples[i].buffers_used * timeline->buffer_bytes);
         peak = used > peak ? used : peak;
     }
     scale->shows_budget = budget > 0 && budget < 3 * peak;
@@ -225,22 +225,23 @@ static void scale_init(struct scale *scale, const struct ah_svg_panel *panel, in
 static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
 {
     const struct ah_timeline *timeline = panel->timeline;
-    int slots = 0;
+    int buffers = 0;
     double x = AH_SVG_LEFT;
     size_t i = 0;
     for (; i < timeline->sample_count && timeline->samples[i].time_ns <= panel->view.start_ns; i++)
-        slots = timeline->samples[i].slots_used;
-    ah__buf_printf(buf, "M%.2f %.2f", x, y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
+        buffers = timeline->samples[i].buffers_used;
+    ah__buf_printf(buf, "M%.2f %.2f", x,
+                   y_of(scale, (double)(timeline->fixed_bytes + buffers * timeline->buffer_bytes)));
     for (; i < timeline->sample_count; i++) {
         const struct ah_sample *sample = &timeline->samples[i];
         if (sample->time_ns >= panel->view.start_ns + panel->span_ns)
             break;
-        if (sample->slots_used == slots)
+        if (sample->buffers_used == buffers)
             continue;
-        slots = sample->slots_used;
+        buffers = sample->buffers_used;
         x = x_of(panel, sample->time_ns) > x ? x_of(panel, sample->time_ns) : x;
         ah__buf_printf(buf, "H%.2fV%.2f", x,
-                       y_of(scale, (double)(timeline->fixed_bytes + slots * timeline->slot_bytes)));
+                       y_of(scale, (double)(timeline->fixed_bytes + buffers * timeline->buffer_bytes)));
     }
     ah__buf_printf(buf, "H%d", AH_SVG_LEFT + AH_SVG_PLOT);
 }
@@ -263,8 +264,8 @@ static void memory_axis(struct ah_buf *buf, const struct scale *scale)
                    scale->unit.name);
 }
 
-/* The least that slots hold between two places of the plot. */
-static int least_slots(const struct ah_svg_panel *panel, double from, double to)
+/* The least that buffers hold between two places of the plot. */
+static int least_buffers(const struct ah_svg_panel *panel, double from, double to)
 {
     const struct ah_timeline *timeline = panel->timeline;
     int least = -1, before = 0;
@@ -273,10 +274,10 @@ static int least_slots(const struct ah_svg_panel *panel, double from, double to)
         double x = x_of(panel, sample->time_ns);
         if (x > to)
             break;
-        if (x >= from && (least < 0 || sample->slots_used < least))
-            least = sample->slots_used;
+        if (x >= from && (least < 0 || sample->buffers_used < least))
+            least = sample->buffers_used;
         else if (x < from)
-            before = sample->slots_used;
+            before = sample->buffers_used;
     }
     return least < 0 || before < least ? before : least;
 }
@@ -284,16 +285,16 @@ static int least_slots(const struct ah_svg_panel *panel, double from, double to)
 /* Each band is named in it, where there is room; the upper one may be interrupted. */
 static void memory_names(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct scale *scale)
 {
-    static const char slots_text[] = "slots in use: parameters and gradients of blocks";
-    const double width = 6.2 * (double)sizeof slots_text;
+    static const char buffers_text[] = "buffers in use: parameters and gradients of blocks";
+    const double width = 6.2 * (double)sizeof buffers_text;
     const struct ah_timeline *timeline = panel->timeline;
     double fixed = y_of(scale, (double)timeline->fixed_bytes), bottom = scale->y + scale->height;
     double end = x_of(panel, panel->view.end_ns);
     for (double x = AH_SVG_LEFT + 8; x + width < end; x += 12) {
-        int64_t least = least_slots(panel, x - 4, x + width) * timeline->slot_bytes;
+        int64_t least = least_buffers(panel, x - 4, x + width) * timeline->buffer_bytes;
         if (fixed - y_of(scale, (double)(timeline->fixed_bytes + least)) < 13)
             continue;
-        ah__buf_printf(buf, "<text class=\"band\" x=\"%.0f\" y=\"%.2f\">%s</text>\n", x, fixed - 4, slots_text);
+        ah__buf_printf(buf, "<text class=\"band\" x=\"%.0f\" y=\"%.2f\">%s</text>\n", x, fixed - 4, buffers_text);
         break;
     }
     if (bottom - fixed > 14)
@@ -312,7 +313,7 @@ static void memory(struct ah_buf *buf, const struct ah_svg_panel *panel, int y)
     ah__buf_printf(buf, "<path fill=\"#93c5fd\" fill-opacity=\"0.75\" d=\"");
     outline(buf, panel, &scale);
     ah__buf_printf(buf,
-                   "V%.2fH%dZ\"><title>slots in use: parameters and gradients of blocks</title></path>\n"
+                   "V%.2fH%dZ\"><title>buffers in use: parameters and gradients of blocks</title></path>\n"
                    "<rect x=\"%d\" y=\"%.2f\" width=\"%d\" height=\"%.2f\" fill=\"#cbd5e1\">"
                    "<title>always in use: optimizer states, activations, workspace</title></rect>\n"
                    "<path fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.3\" d=\"",

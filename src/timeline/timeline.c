@@ -5,16 +5,16 @@
 #include <string.h>
 
 /* Of a partition: forward, backward, two casts, two gathers, reduction, update, prefetch, refetch, offload, states
- * in, update on the host or streamed, activations out and in. Prefetch, states in and update also a second time, after
- * a provisional update that did not count. */
-enum { ITEMS_PER_PARTITION = 18, ITEMS_IN_TILES = 7, ITEMS_PER_ITERATION = 3 };
+ * in, update on the host or staged, activations out and in. Prefetch, states in and update also a second time, after
+ * a speculative update that did not count. */
+enum { ITEMS_PER_PARTITION = 18, ITEMS_IN_CHUNKS = 7, ITEMS_PER_ITERATION = 3 };
 
-int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations)
+int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int iterations)
 {
     struct ah_timeline *timeline;
     AH_TRY(ah__new(&timeline, 1, sizeof *timeline));
     timeline->layers = layers;
-    int items = (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_TILES * (tiles - 1)) + ITEMS_PER_ITERATION;
+    int items = (layers + 2) * (ITEMS_PER_PARTITION + ITEMS_IN_CHUNKS * (chunks - 1)) + ITEMS_PER_ITERATION;
     timeline->span_capacity = (size_t)iterations * (size_t)items;
     timeline->sample_capacity = 2 * timeline->span_capacity;
     if (ah__new(&timeline->spans, timeline->span_capacity, sizeof *timeline->spans) ||
@@ -71,17 +71,17 @@ void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span)
         timeline->spans[timeline->span_count++] = *span;
 }
 
-void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used)
+void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int buffers_used)
 {
     if (timeline->sample_count < timeline->sample_capacity)
-        timeline->samples[timeline->sample_count++] = (struct ah_sample){time_ns, slots_used};
+        timeline->samples[timeline->sample_count++] = (struct ah_sample){time_ns, buffers_used};
 }
 
-void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int slots_used, void *context)
+void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int buffers_used, void *context)
 {
     if (span)
         ah__timeline_span(context, span);
-    ah__timeline_sample(context, now_ns, slots_used);
+    ah__timeline_sample(context, now_ns, buffers_used);
 }
 
 static int compare_int64(const void *a, const void *b)

@@ -7,18 +7,18 @@
 
 struct ah_sample {
     int64_t time_ns;
-    int slots_used;
+    int buffers_used;
 };
 
 struct ah_timeline {
     int layers;
-    bool predicted;      /* by the simulator */
-    char title[96];      /* the plan */
-    char caption[200];   /* model, batch, machine; "": nobody said */
-    int64_t step_ns;     /* the step time that pictures tell; 0: the median over this record */
-    int64_t steps;       /* it is the median over so many steps of a run; 0: of this record, or predicted */
-    int64_t fixed_bytes; /* device bytes in use all the time */
-    int64_t slot_bytes;  /* each claimed slot adds this */
+    bool predicted;       /* by the simulator */
+    char title[96];       /* the plan */
+    char caption[200];    /* model, batch, machine; "": nobody said */
+    int64_t step_ns;      /* the step time that pictures tell; 0: the median over this record */
+    int64_t steps;        /* it is the median over so many steps of a run; 0: of this record, or predicted */
+    int64_t fixed_bytes;  /* device bytes in use all the time */
+    int64_t buffer_bytes; /* each claimed buffer adds this */
     int64_t device_peak_bytes, device_budget_bytes;
     struct ah_span *spans;     /* in order of completion */
     struct ah_sample *samples; /* after every submit and completion */
@@ -26,8 +26,8 @@ struct ah_timeline {
         sample_capacity; /* full: recording stops, nothing grows while running */
 };
 
-/* Room for `iterations` of a model with `layers` blocks, transfers in `tiles` pieces. */
-int ah__timeline_new(struct ah_timeline **out, int layers, int tiles, int iterations);
+/* Room for `iterations` of a model with `layers` blocks, transfers in `chunks` pieces. */
+int ah__timeline_new(struct ah_timeline **out, int layers, int chunks, int iterations);
 /* A copy, to be freed with ah_timeline_free. AH_ENOMEM. */
 int ah__timeline_copy(struct ah_timeline **out, const struct ah_timeline *timeline);
 /* What pictures of it say under their title: model, batch, machine. Cut to 199 bytes. */
@@ -39,9 +39,9 @@ int ah__timeline_save_both(const struct ah_timeline *predicted, const struct ah_
 int ah__timeline_load(struct ah_timeline **predicted, struct ah_timeline **measured, const char *path);
 void ah__timeline_clear(struct ah_timeline *timeline);
 void ah__timeline_span(struct ah_timeline *timeline, const struct ah_span *span);
-void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int slots_used);
+void ah__timeline_sample(struct ah_timeline *timeline, int64_t time_ns, int buffers_used);
 /* Both: the observe hook of sched/drive.h; `context` is the timeline. */
-void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int slots_used, void *context);
+void ah__timeline_observe(const struct ah_span *span, int64_t now_ns, int buffers_used, void *context);
 
 /* The step time: median distance between the ends of consecutive iterations' last compute items, the first `skip` left
  * out. */

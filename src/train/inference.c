@@ -50,11 +50,11 @@ static int make_run(struct ah_inference *inference)
     static const struct ah_run_hooks no_hooks;
     int layers = inference->partition->layers;
     struct ah_plan plan = {
-        .switches = {.layers = layers, .ranks = 1, .checkpoint = layers, .tiles = 1, .refetch_ahead = 1},
+        .switches = {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1},
         .policy = "resident",
     };
     struct ah_sched_config config = {.switches = plan.switches, .policy = &ah__policy_resident};
-    plan.switches.slots = ah__sched_min_slots(&config);
+    plan.switches.buffers = ah__sched_min_buffers(&config);
     AH_TRY(ah__workspace_bytes(&plan.workspace_bytes, inference->partition, inference->dev));
     if (inference->decoder) {
         int64_t bytes;

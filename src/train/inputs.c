@@ -147,7 +147,7 @@ static int resolve_settings(struct ah_session *session)
  * for that, having been those of fewer ranks. */
 static int resolve_ranks(struct ah_session *session)
 {
-    int64_t batch = session->settings.batch, ranks = session->comm->ranks, size = session->settings.micro_batch;
+    int64_t batch = session->settings.batch, ranks = session->comm->world_size, size = session->settings.micro_batch;
     session->micro_batch = size;
     if (ranks == 1)
         return AH_OK;
@@ -351,9 +351,9 @@ static const char *policy_of(const struct ah_session *session)
 struct ah_step_options ah__session_step(const struct ah_session *session)
 {
     const struct ah_settings *settings = &session->settings;
-    struct ah_step_options step = {.clips = settings->clip > 0, .ranks = session->comm->ranks};
+    struct ah_step_options step = {.clips = settings->clip > 0, .world_size = session->comm->world_size};
     if (settings->micro_batch != AH_MICRO_BATCH_AUTO)
-        step.micro_batches = (int)(settings->batch / session->comm->ranks / session->micro_batch);
+        step.micro_batches = (int)(settings->batch / session->comm->world_size / session->micro_batch);
     return step;
 }
 
@@ -361,7 +361,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
 {
     return (struct ah_micro_batch_options){
         .model = session->model,
-        .batch = session->settings.batch / session->comm->ranks,
+        .batch = session->settings.batch / session->comm->world_size,
         .seq = session->settings.seq,
         .compute = session->settings.dtype,
         .packed = session->settings.pack,

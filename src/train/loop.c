@@ -40,7 +40,7 @@ static int give_batch(const struct ah_batch *to, int64_t iteration, void *contex
         memcpy(to->positions, loop->next.positions, bytes);
     if (read_ahead(loop, step + 1) == AH_OK)
         return AH_OK;
-    if (loop->comm->ranks > 1) /* the others have begun what this one has no batch for */
+    if (loop->comm->world_size > 1) /* the others have begun what this one has no batch for */
         return ah__fail(loop->data_status, "%s", loop->data_message);
     ah__run_stop(loop->run);
     return AH_OK;
@@ -63,7 +63,7 @@ static bool told_to_stop(const struct ah_loop *loop)
 static bool any_told_to_stop(const struct ah_loop *loop)
 {
     double told = told_to_stop(loop);
-    if (loop->comm->ranks > 1 && ah__comm_sum(loop->comm, &told, 1) != AH_OK)
+    if (loop->comm->world_size > 1 && ah__comm_sum(loop->comm, &told, 1) != AH_OK)
         return true;
     return told > 0;
 }
@@ -190,7 +190,7 @@ static int take_result(const struct ah_run_result *result, void *context)
         loop->status = ah__metrics_step(loop->metrics, &step);
     if (loop->status == AH_OK && loop->options->on_step && loop->options->on_step(&step, loop->options->context) != 0)
         loop->asked_to_stop = true;
-    bool several = loop->comm->ranks > 1;
+    bool several = loop->comm->world_size > 1;
     loop->stopped |= several ? result->words[AH_RUN_STOP] : told_to_stop(loop);
     loop->save_due |= several ? result->words[AH_RUN_SAVE] : time_to_save(loop, result->now_ns);
     return loop->status != AH_OK || loop->stopped || loop->save_due;

@@ -193,7 +193,7 @@ static void tell_nothing_is_saved(const struct ah_session *session)
 static int rank_0_saves(bool *saves, const struct ah_session *session)
 {
     double has_folder = session->out.dir != NULL; /* rank 0's alone */
-    if (session->comm->ranks > 1)
+    if (session->comm->world_size > 1)
         AH_TRY(ah__comm_sum(session->comm, &has_folder, 1));
     *saves = has_folder > 0;
     return AH_OK;

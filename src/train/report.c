@@ -107,11 +107,11 @@ static const char style[] =
     ".card { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 23px; "
     "overflow-x: auto; }\n"
     ".card svg { display: block; margin: 0 auto 4px; max-width: 100%; height: auto; }\n"
-    ".tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; "
+    ".chunks { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 12px; "
     "margin-top: 20px; }\n"
-    ".tile { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 16px; }\n"
-    ".tile b { display: block; font-size: 22px; font-weight: 600; color: #0f172a; }\n"
-    ".tile span { color: #64748b; font-size: 13px; }\n"
+    ".chunk { background: #fff; border: 1px solid #e2e8f0; border-radius: 10px; padding: 12px 16px; }\n"
+    ".chunk b { display: block; font-size: 22px; font-weight: 600; color: #0f172a; }\n"
+    ".chunk span { color: #64748b; font-size: 13px; }\n"
     "pre { font: 13px/1.5 ui-monospace, 'DejaVu Sans Mono', monospace; margin: 4px 0; }\n"
     "table { border-collapse: collapse; width: 100%; font-size: 14px; }\n"
     "td { padding: 4px 12px 4px 0; border-bottom: 1px solid #f1f5f9; vertical-align: top; overflow-wrap: anywhere; }\n"
@@ -123,9 +123,9 @@ static void section(struct ah_buf *buf, const char *title)
     ah__buf_printf(buf, "<h2>%s</h2>\n", title);
 }
 
-static void tile(struct ah_buf *buf, const char *figure, const char *words)
+static void chunk(struct ah_buf *buf, const char *figure, const char *words)
 {
-    ah__buf_printf(buf, "<div class=\"tile\"><b>");
+    ah__buf_printf(buf, "<div class=\"chunk\"><b>");
     ah__buf_xml(buf, figure);
     ah__buf_printf(buf, "</b><span>");
     ah__buf_xml(buf, words);
@@ -137,7 +137,7 @@ static const struct ah_timeline *best_timeline(const struct report *report)
     return report->measured ? report->measured : report->predicted;
 }
 
-static void loss_tiles(struct ah_buf *buf, const struct report *report)
+static void loss_chunks(struct ah_buf *buf, const struct report *report)
 {
     char figure[64], words[64];
     const struct ah_series *loss = &report->curves.loss, *val = &report->curves.val_loss;
@@ -145,15 +145,15 @@ static void loss_tiles(struct ah_buf *buf, const struct report *report)
         return;
     ah__snprintf(figure, sizeof figure, "%.4f", ah__series_smoothed(loss));
     ah__snprintf(words, sizeof words, "training loss after step %.15g", loss->step[loss->count - 1]);
-    tile(buf, figure, words);
+    chunk(buf, figure, words);
     if (val->count == 0)
         return;
     ah__snprintf(figure, sizeof figure, "%.4f", val->value[val->count - 1]);
     ah__snprintf(words, sizeof words, "validation loss after step %.15g", val->step[val->count - 1]);
-    tile(buf, figure, words);
+    chunk(buf, figure, words);
 }
 
-static void machine_tiles(struct ah_buf *buf, const struct report *report)
+static void machine_chunks(struct ah_buf *buf, const struct report *report)
 {
     char figure[64], words[96], text[24], peak[32], budget[32];
     const struct ah_timeline *timeline = best_timeline(report);
@@ -165,7 +165,7 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
         if (report->measured && report->predicted && report->predicted->step_ns > 0)
             ah__snprintf(words, sizeof words, "a step; %s %s predicted",
                          ah__svg_figure(text, (double)report->predicted->step_ns / unit.size), unit.name);
-        tile(buf, figure, words);
+        chunk(buf, figure, words);
     }
     if (!report->planned)
         return;
@@ -174,8 +174,8 @@ static void machine_tiles(struct ah_buf *buf, const struct report *report)
     if (timeline && timeline->device_budget_bytes)
         ah__snprintf(words, sizeof words, "of device memory; budget %s",
                      ah_size_format(budget, sizeof budget, timeline->device_budget_bytes));
-    tile(buf, peak, words);
-    tile(buf, ah_size_format(peak, sizeof peak, report->plan.host_peak_bytes), "of host memory");
+    chunk(buf, peak, words);
+    chunk(buf, ah_size_format(peak, sizeof peak, report->plan.host_peak_bytes), "of host memory");
 }
 
 static void head(struct ah_buf *buf, const struct report *report)
@@ -188,9 +188,9 @@ static void head(struct ah_buf *buf, const struct report *report)
     ah__buf_xml(buf, report->dir);
     ah__buf_printf(buf, "</h1>\n<p>");
     ah__buf_xml(buf, timeline && timeline->caption[0] ? timeline->caption : "A training by AutoHete.");
-    ah__buf_printf(buf, "</p>\n<div class=\"tiles\">\n");
-    loss_tiles(buf, report);
-    machine_tiles(buf, report);
+    ah__buf_printf(buf, "</p>\n<div class=\"chunks\">\n");
+    loss_chunks(buf, report);
+    machine_chunks(buf, report);
     ah__buf_printf(buf, "</div>\n");
 }
 
@@ -318,7 +318,7 @@ static void words(struct ah_buf *buf)
     } terms[] = {
         {"compute, h2d, d2h, host", "what a machine does at the same time: arithmetic on the device, copies from host "
                                     "to device, copies back, the optimizer on the host"},
-        {"slot", "room on the device for one block's parameters or its gradient; blocks on the host share them"},
+        {"buffer", "room on the device for one block's parameters or its gradient; blocks on the host share them"},
         {"recompute", "a block keeps only its input in the forward pass and makes its activations again for backward"},
         {"fetched twice", "a block gives its parameters back after forward and fetches them again for backward"},
         {"bound", "no schedule of this plan can be faster: the busiest lane's work in a step, or the longest chain of "

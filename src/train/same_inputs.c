@@ -47,7 +47,7 @@ int ah__session_same_inputs(const struct ah_session *session)
 {
     struct ah_comm *comm = session->comm;
     uint64_t mine[WHAT_COUNT], first[WHAT_COUNT];
-    if (comm->ranks == 1)
+    if (comm->world_size == 1)
         return AH_OK;
     int status = hashes_fill(mine, session);
     memcpy(first, mine, sizeof first);

@@ -9,7 +9,7 @@ static bool stop_wanted(struct ah_session *session)
 {
     const volatile int *stop = session->options->stop;
     double told = stop && *stop;
-    if (session->comm->ranks > 1 && ah__comm_sum(session->comm, &told, 1) != AH_OK)
+    if (session->comm->world_size > 1 && ah__comm_sum(session->comm, &told, 1) != AH_OK)
         told = 1; /* what failed shows at the end */
     session->loop.stopped |= told > 0;
     return session->loop.stopped;

@@ -92,7 +92,7 @@ static void plans_that_are_no_slower(void **state)
     const char *at = folder();
     char machine[4400], plan[400];
     snprintf(machine, sizeof machine, "--hardware %s --device-memory 2MiB", a100());
-    snprintf(plan, sizeof plan, "c=3,p=2,o=3,tiles=16 --out %s/known.json", at);
+    snprintf(plan, sizeof plan, "c=3,p=2,o=3,chunks=16 --out %s/known.json", at);
     double known_ns = planned_ns(machine, plan);
     snprintf(plan, sizeof plan, "auto --no-slower-than %s/known.json,%s/known.json", at, at);
     assert_true(planned_ns(machine, plan) <= known_ns);

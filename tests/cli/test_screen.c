@@ -56,7 +56,7 @@ static void one_step_time(void **state)
     assert_true(fabs(drawn_predicted * scale - predicted) < rounding);
     assert_true(fabs(drawn_error - error) < 0.11);
     assert_says(svg, "the median over 28 steps of the run");
-    assert_says(svg, "slots in use");
+    assert_says(svg, "buffers in use");
     assert_says(svg, "gpt2, 3 blocks, ");
     assert_says(svg, "batch 2 x 32 tokens, fp32; cpu");
     assert_narrow(ran.out, 100);

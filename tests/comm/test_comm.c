@@ -16,7 +16,7 @@ static float value_of(int rank, int64_t index)
 }
 
 struct sizes {
-    int ranks;
+    int world_size;
     int64_t part; /* elements */
 };
 
@@ -26,12 +26,12 @@ static void gather_one(int rank, void *context)
     struct ah_comm *comm = ah__comm();
     float *buffer;
     assert_int_equal(comm->rank, rank);
-    assert_int_equal(comm->ranks, sizes->ranks);
-    assert_ok(ah__new(&buffer, (size_t)(sizes->ranks * sizes->part), sizeof *buffer));
+    assert_int_equal(comm->world_size, sizes->world_size);
+    assert_ok(ah__new(&buffer, (size_t)(sizes->world_size * sizes->part), sizeof *buffer));
     for (int64_t i = 0; i < sizes->part; i++)
         buffer[rank * sizes->part + i] = value_of(rank, i);
     assert_ok(comm->ops->collective(comm, AH_ALL_GATHER, buffer, sizes->part, AH_F32));
-    for (int from = 0; from < sizes->ranks; from++)
+    for (int from = 0; from < sizes->world_size; from++)
         for (int64_t i = 0; i < sizes->part; i++)
             assert_true(buffer[from * sizes->part + i] == value_of(from, i));
     ah__free(buffer);
@@ -51,7 +51,7 @@ static void reduce_one(int rank, void *context)
 {
     const struct sizes *sizes = context;
     struct ah_comm *comm = ah__comm();
-    int64_t count = sizes->ranks * sizes->part;
+    int64_t count = sizes->world_size * sizes->part;
     float *wide;
     uint16_t *narrow;
     assert_ok(ah__new(&wide, (size_t)count, sizeof *wide));
@@ -63,8 +63,8 @@ static void reduce_one(int rank, void *context)
     assert_ok(comm->ops->collective(comm, AH_REDUCE_SCATTER, wide, sizes->part, AH_F32));
     assert_ok(comm->ops->collective(comm, AH_REDUCE_SCATTER, narrow, sizes->part, AH_BF16));
     for (int64_t i = rank * sizes->part; i < (rank + 1) * sizes->part; i++) {
-        assert_true(wide[i] == sum_of(sizes->ranks, i, false));
-        assert_int_equal(narrow[i], ah__bf16_of(sum_of(sizes->ranks, i, true)));
+        assert_true(wide[i] == sum_of(sizes->world_size, i, false));
+        assert_int_equal(narrow[i], ah__bf16_of(sum_of(sizes->world_size, i, true)));
     }
     ah__free(wide);
     ah__free(narrow);
@@ -76,17 +76,17 @@ static void sum_one(int rank, void *context)
     struct ah_comm *comm = ah__comm();
     double doubles[3] = {rank + 0.1, 1e300 * (rank % 2 ? -1 : 1), rank == 1 ? NAN : 0}, expected = 0;
     float *floats;
-    for (int i = 0; i < sizes->ranks; i++)
+    for (int i = 0; i < sizes->world_size; i++)
         expected += i + 0.1;
     assert_ok(ah__new(&floats, (size_t)sizes->part, sizeof *floats));
     for (int64_t i = 0; i < sizes->part; i++)
         floats[i] = value_of(rank, i);
     assert_ok(ah__comm_sum(comm, doubles, 3));
     assert_true(doubles[0] == expected);
-    assert_true(isnan(doubles[2]) == (sizes->ranks > 1));
+    assert_true(isnan(doubles[2]) == (sizes->world_size > 1));
     assert_ok(comm->ops->collective(comm, AH_SUM_FLOATS, floats, sizes->part, AH_F32));
     for (int64_t i = 0; i < sizes->part; i++)
-        assert_true(floats[i] == sum_of(sizes->ranks, i, false));
+        assert_true(floats[i] == sum_of(sizes->world_size, i, false));
     ah__free(floats);
 }
 
@@ -154,8 +154,8 @@ static void end_one(int rank, void *context)
     int status = rank == failing ? ah__fail(AH_EDEVICE, "the disk is full") : AH_OK;
     status = comm->ops->end(comm, status, &together);
     assert_true(together);
-    assert_int_equal(status, failing < comm->ranks ? AH_EDEVICE : AH_OK);
-    if (failing < comm->ranks)
+    assert_int_equal(status, failing < comm->world_size ? AH_EDEVICE : AH_OK);
+    if (failing < comm->world_size)
         assert_string_equal(ah_error(), rank == failing ? "the disk is full" : "rank 1: the disk is full");
 }
 

@@ -16,7 +16,7 @@ struct message {
 struct team {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int ranks;
+    int world_size;
     struct message box[AH_CHANNEL_COUNT][THREADS_MOST][THREADS_MOST]; /* from, to */
     void (*work)(int rank, void *context);
     void *context;
@@ -39,7 +39,7 @@ void threads_refuse(const char *why)
 static int alarming(const struct member *member)
 {
     int failed = -1;
-    for (int from = 0; from < member->team->ranks; from++)
+    for (int from = 0; from < member->team->world_size; from++)
         if (member->team->box[AH_CHANNEL_END][from][member->transport.rank].alarms)
             failed = from;
     return failed;
@@ -153,7 +153,7 @@ void threads_run(int ranks, void (*work)(int rank, void *context), void *context
     memset(&team, 0, sizeof team);
     pthread_mutex_init(&team.mutex, NULL);
     pthread_cond_init(&team.changed, NULL);
-    team.ranks = ranks;
+    team.world_size = ranks;
     team.work = work;
     team.context = context;
     for (int i = 0; i < ranks; i++) {
@@ -161,7 +161,7 @@ void threads_run(int ranks, void (*work)(int rank, void *context), void *context
         member[i].transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI,
                                                     .size = sizeof member[i].transport,
                                                     .rank = i,
-                                                    .ranks = ranks,
+                                                    .world_size = ranks,
                                                     .neighbours = ranks,
                                                     .local = i,
                                                     .share = i,

@@ -16,7 +16,7 @@ class Rig:
     def __init__(self, source, build):
         self.source, self.build = pathlib.Path(source).resolve(), pathlib.Path(build).resolve()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="autohete-faults-"))
-        self.whole = "AUTOHETE_SOAK" in os.environ
+        self.unsharded = "AUTOHETE_SOAK" in os.environ
         self.full = "AUTOHETE_FULL" in os.environ
         self.bad = 0
         (self.folder / "model.json").write_text(MODEL)
@@ -41,7 +41,7 @@ class Rig:
 
     def sample(self, candidates, few, many):
         """The candidates that this kind of run takes: `few`, `many` or all of them, the same ones in every run."""
-        count = len(candidates) if self.whole else many if self.full else few
+        count = len(candidates) if self.unsharded else many if self.full else few
         chosen = candidates if count >= len(candidates) else random.Random(1).sample(candidates, count)
         return sorted(chosen)
 

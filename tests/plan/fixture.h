@@ -83,20 +83,20 @@ static inline struct ah_plan fixture_plan(struct fixture *fixture)
     int c = (int)fixture_draw(fixture, 0, layers);
     return (struct ah_plan){
         .switches = {.layers = layers,
-                     .ranks = 1,
-                     .tiles = 1,
+                     .world_size = 1,
+                     .chunks = 1,
                      .checkpoint = c,
                      .selective = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - c),
                      .offload_params = (int)fixture_draw(fixture, 0, o),
                      .offload_optimizer = o,
-                     .streamed = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, o),
+                     .staged = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, o),
                      .offload_activations =
                          layers > 2 ? (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - 2) : 0,
                      .embedding_on_host = fixture_draw(fixture, 0, 1),
                      .head_on_host = fixture_draw(fixture, 0, 1),
-                     .slots = (int)fixture_draw(fixture, 1, 2 * layers),
-                     .refetch_ahead = 1,
-                     .spares = (int)fixture_draw(fixture, 0, o)},
+                     .buffers = (int)fixture_draw(fixture, 1, 2 * layers),
+                     .prefetch_distance = 1,
+                     .shadows = (int)fixture_draw(fixture, 0, o)},
     };
 }
 

@@ -83,8 +83,8 @@ static void no_schedule_beats_it(void **state)
                 lanes->slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(&world.fixture, 0, 5) / 10;
         ah_dev_close(world.predictor.sim); /* which has a copy of them */
         assert_ok(ah__dev_sim_open(&world.predictor.sim, lanes));
-        int least = ah__plan_min_slots(&plan.switches, &world.predictor);
-        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        int least = ah__plan_min_buffers(&plan.switches, &world.predictor);
+        plan.switches.buffers = plan.switches.buffers < least ? least : plan.switches.buffers;
         ah__plan_bound(&plan, &world.predictor);
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         int64_t bound = bound_of(&plan, &world);

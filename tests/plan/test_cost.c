@@ -95,7 +95,7 @@ static void model_from_partition_and_profile(void **state)
         assert_true(fabs(times[i] - (i + 1) * 1e-3) < 1e-12);
 }
 
-/* M_gc and M_cc are what the layout holds besides block states, slots, inputs and saved sets. */
+/* M_gc and M_cc are what the layout holds besides block states, buffers, inputs and saved sets. */
 static void constants_are_the_rest_of_the_layout(void **state)
 {
     (void)state;
@@ -105,13 +105,13 @@ static void constants_are_the_rest_of_the_layout(void **state)
         struct ah_plan plan = fixture_plan(&fixture);
         plan.switches.embedding_on_host = plan.switches.head_on_host = false;
         plan.switches.checkpoint = plan.switches.layers;
-        plan.switches.selective = plan.switches.streamed = plan.switches.offload_activations = 0;
-        plan.switches.offload_optimizer = plan.switches.offload_params = plan.switches.spares = 0;
+        plan.switches.selective = plan.switches.staged = plan.switches.offload_activations = 0;
+        plan.switches.offload_optimizer = plan.switches.offload_params = plan.switches.shadows = 0;
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
         int64_t device, host;
         ah__layout_constants(&device, &host, &fixture.partition);
-        int64_t blocks = plan.switches.slots * layout->slot_bytes +
+        int64_t blocks = plan.switches.buffers * layout->buffer_bytes +
                          3 * layout->groups[1].state_bytes * plan.switches.layers +
                          (plan.switches.layers + 1) * layout->input_bytes + layout->saved_bytes;
         assert_int_equal(device + blocks, layout->device_bytes);

@@ -16,7 +16,7 @@
 static struct ah_budget budget_of(const struct world *world)
 {
     int64_t device, host;
-    struct ah_switches all = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 1};
+    struct ah_switches all = {.layers = world->fixture.partition.layers, .world_size = 1, .chunks = 1, .buffers = 1};
     ah__layout_bytes(&device, &host, &world->fixture.partition, &all, 0);
     return (struct ah_budget){.device_bytes = device / 3};
 }
@@ -95,13 +95,13 @@ static void what_is_known_is_not_simulated(void **state)
     struct ah_budget budget = {0};
     struct ah_trials first = {.predictor = &world.predictor, .budget = &budget}, second = first, third = first;
     struct ah_plan plan = {.switches = {.layers = 6,
-                                        .ranks = 1,
+                                        .world_size = 1,
                                         .checkpoint = 1,
                                         .offload_params = 1,
                                         .offload_optimizer = 4,
-                                        .tiles = 1,
-                                        .slots = 9,
-                                        .refetch_ahead = 2,
+                                        .chunks = 1,
+                                        .buffers = 9,
+                                        .prefetch_distance = 2,
                                         .embedding_on_host = true,
                                         .head_on_host = true}};
     bool below;
@@ -110,7 +110,7 @@ static void what_is_known_is_not_simulated(void **state)
     second.known = &first;
     assert_ok(ah__trial(&below, &again, &second, &plan, INT64_MAX));
     assert_true(below && again == step && second.simulated == 0);
-    plan.switches.slots++;
+    plan.switches.buffers++;
     assert_ok(ah__trial(&below, &step, &second, &plan, INT64_MAX));
     assert_true(below && second.simulated == 1);
     assert_ok(ah__trial(&below, &again, &third, &plan, step / 2)); /* knows only that it is longer than that */
@@ -137,8 +137,8 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     (void)state;
     enum { RANKS = 4, TILES_MOST = 8 };
     struct ah_partition *partition =
-        gpt_stepped("gpt-22b", 8, &(struct ah_step_options){.clips = true, .ranks = RANKS});
-    struct ah_profile *profile = machine("a100-40g-x4", partition, &(struct ah_estimate_options){.ranks = RANKS});
+        gpt_stepped("gpt-22b", 8, &(struct ah_step_options){.clips = true, .world_size = RANKS});
+    struct ah_profile *profile = machine("a100-40g-x4", partition, &(struct ah_estimate_options){.world_size = RANKS});
     struct ah_predictor predictor;
     struct ah_search_report report;
     struct ah_plan chosen;
@@ -146,24 +146,24 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)108 * 1000 * 1000 * 1000};
     struct ah_plan known = {.switches = {.layers = partition->layers,
-                                         .ranks = RANKS,
+                                         .world_size = RANKS,
                                          .checkpoint = 19,
                                          .selective = 10,
                                          .offload_params = 22,
                                          .offload_optimizer = 22,
                                          .offload_activations = 17,
-                                         .slots = 4,
-                                         .refetch_ahead = 1,
-                                         .spares = 16},
+                                         .buffers = 4,
+                                         .prefetch_distance = 1,
+                                         .shadows = 16},
                             .workspace_bytes = profile->workspace_bytes};
-    for (bool fits = false; !fits; known.switches.spares -= !fits) {
-        assert_true(known.switches.spares >= 0);
+    for (bool fits = false; !fits; known.switches.shadows -= !fits) {
+        assert_true(known.switches.shadows >= 0);
         ah__plan_measure(&known, &predictor);
         fits = ah__plan_within(&known, &budget);
     }
-    for (known.switches.tiles = 1; known.switches.tiles <= TILES_MOST; known.switches.tiles++)
-        for (known.switches.overtaking = 0; known.switches.overtaking <= known.switches.slots;
-             known.switches.overtaking++) {
+    for (known.switches.chunks = 1; known.switches.chunks <= TILES_MOST; known.switches.chunks++)
+        for (known.switches.out_of_order = 0; known.switches.out_of_order <= known.switches.buffers;
+             known.switches.out_of_order++) {
             assert_ok(ah__plan_step_ns(&step_ns, &known, &predictor, AH_PREDICT_ITERATIONS));
             best_ns = step_ns < best_ns ? step_ns : best_ns;
         }
@@ -183,7 +183,7 @@ static void states_stream_in_few_pieces_where_that_is_faster(void **state)
     (void)state;
     struct ah_partition *partition = gpt_stepped("gpt-16b", 8, &(struct ah_step_options){.clips = true});
     struct ah_profile *profile =
-        machine("a100-40g", partition, &(struct ah_estimate_options){.ranks = 1, .optimizer = "pytorch"});
+        machine("a100-40g", partition, &(struct ah_estimate_options){.world_size = 1, .optimizer = "pytorch"});
     struct ah_predictor predictor;
     struct ah_search_report report;
     struct ah_plan chosen;
@@ -191,18 +191,18 @@ static void states_stream_in_few_pieces_where_that_is_faster(void **state)
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)432 * 1000 * 1000 * 1000};
     struct ah_plan known = {.switches = {.layers = partition->layers,
-                                         .ranks = 1,
+                                         .world_size = 1,
                                          .checkpoint = 1,
                                          .selective = 39,
                                          .offload_params = 33,
                                          .offload_optimizer = 39,
-                                         .streamed = 9,
+                                         .staged = 9,
                                          .offload_activations = 21,
-                                         .slots = 7,
-                                         .refetch_ahead = 4,
-                                         .tiles = 2,
-                                         .overtaking = 4,
-                                         .spares = 25,
+                                         .buffers = 7,
+                                         .prefetch_distance = 4,
+                                         .chunks = 2,
+                                         .out_of_order = 4,
+                                         .shadows = 25,
                                          .embedding_on_host = true},
                             .workspace_bytes = profile->workspace_bytes};
     ah__plan_measure(&known, &predictor);

@@ -181,10 +181,10 @@ static void several_ranks_count_all_tokens(void **state)
     struct ah_budget none = {0};
     machine_init(&machine, 14);
     const struct ah_partition *partition = &machine.fixture.partition;
-    machine.profile.ranks = 4;
+    machine.profile.world_size = 4;
     struct ah_evaluation found = evaluate(&machine, &none, "autohete");
     double seconds = (double)found.plan.step_ns / 1e9;
-    assert_int_equal(found.plan.switches.ranks, 4);
+    assert_int_equal(found.plan.switches.world_size, 4);
     assert_true(near(found.tokens_per_s, 4 * (double)(partition->batch * partition->seq) / seconds));
     assert_true(near(found.tflops_model, 9e9 / seconds / 1e12));
 }

@@ -108,7 +108,7 @@ static void activations_leave_where_memory_is_short(void **state)
 
 static int sharing(const struct ah_switches *switches)
 {
-    return switches->share_ends;
+    return switches->share_embedding_head;
 }
 
 /* Embedding and head that are as large as several blocks, and a host with time for them. */
@@ -136,7 +136,7 @@ static void ends_share_a_place_where_memory_is_short(void **state)
 
 static int whole(const struct ah_switches *switches)
 {
-    return switches->whole;
+    return switches->unsharded;
 }
 
 /* Half-precision parameters that take long to make, and a host too slow to make them instead. */
@@ -153,7 +153,7 @@ static void favour_whole(struct world *world)
 static void forbid_whole(struct world *world, struct ah_policy *policy)
 {
     (void)world;
-    policy->whole = false;
+    policy->unsharded = false;
 }
 
 static void blocks_stay_whole_where_there_is_room(void **state)
@@ -164,7 +164,7 @@ static void blocks_stay_whole_where_there_is_room(void **state)
 
 static int streaming(const struct ah_switches *switches)
 {
-    return switches->streamed;
+    return switches->staged;
 }
 
 /* Where a profile has no times of it nobody streams. */

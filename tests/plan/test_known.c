@@ -40,7 +40,7 @@ static void expect_the_fastest_of_many(const struct world *world, const struct a
     for (int i = 0; i < MANY; i++) {
         known[i] = i < MANY - 1 ? *slow : *fast;
         if (i < MANY - 1)
-            known[i].switches.overtaking = i % (slow->switches.slots + 1);
+            known[i].switches.out_of_order = i % (slow->switches.buffers + 1);
     }
     struct ah_plan plan = search_many(world, budget, known, MANY);
     assert_true(plan.step_ns <= fast->step_ns);
@@ -137,7 +137,7 @@ static void what_cannot_run_changes_nothing(void **state)
     world_of_pieces(&world, 50);
     struct ah_budget budget = world_budget(&world);
     struct ah_plan alone = search(&world, &budget, NULL), known = world_in_pieces(&world, &alone), plan;
-    known.switches.slots = 2 * world.fixture.partition.layers;
+    known.switches.buffers = 2 * world.fixture.partition.layers;
     known.switches.checkpoint = known.switches.selective = 0;
     ah__plan_measure(&known, &world.predictor);
     assert_false(ah__plan_within(&known, &budget));

@@ -48,13 +48,13 @@ static void areas_check(struct areas *areas, int64_t total, int64_t tail)
 /* A group's part on each rank: equal ones that begin at multiples of 128 elements; of one rank all of it. */
 static int64_t part_of(const struct ah_partition *partition, const struct ah_plan *plan, int group)
 {
-    int64_t count = partition->groups[group].count, ranks = plan->switches.ranks, parts = (count + 127) / 128;
+    int64_t count = partition->groups[group].count, ranks = plan->switches.world_size, parts = (count + 127) / 128;
     return ranks == 1 ? count : (parts + ranks - 1) / ranks * 128;
 }
 
 static bool gradients_shared(const struct ah_partition *partition, const struct ah_plan *plan)
 {
-    return plan->switches.share_ends && !(partition->step.clips && !plan->switches.head_on_host);
+    return plan->switches.share_embedding_head && !(partition->step.clips && !plan->switches.head_on_host);
 }
 
 static void group_areas(struct areas *device, struct areas *host, const struct fixture *fixture,
@@ -62,9 +62,9 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
 {
     const struct ah_layout_group *group = &layout->groups[g];
     int64_t count = fixture->partition.groups[g].count, part = part_of(&fixture->partition, plan, g);
-    int64_t whole = part * plan->switches.ranks; /* what buffers hold: equal parts */
+    int64_t whole = part * plan->switches.world_size; /* what buffers hold: equal parts */
     int64_t compute = fixture->partition.compute == AH_F32 ? 4 : 2;
-    bool copies = compute == 2 || plan->switches.ranks > 1; /* the master is not what the device computes with */
+    bool copies = compute == 2 || plan->switches.world_size > 1; /* the master is not what the device computes with */
     bool edge = g == 0 || g == plan->switches.layers + 1;
     bool on_host = g == 0 ? plan->switches.embedding_on_host
                    : edge ? plan->switches.head_on_host
@@ -80,10 +80,10 @@ static void group_areas(struct areas *device, struct areas *host, const struct f
     else
         assert_int_equal(group->host_grad_offset, -1);
     int lowest_on_host = plan->switches.layers - plan->switches.offload_optimizer + 1;
-    bool stays_whole = !edge && !on_host && g >= lowest_on_host - plan->switches.whole;
-    if (stays_whole || (edge && (on_host || copies) && !plan->switches.share_ends))
+    bool stays_whole = !edge && !on_host && g >= lowest_on_host - plan->switches.unsharded;
+    if (stays_whole || (edge && (on_host || copies) && !plan->switches.share_embedding_head))
         area_add(device, group->param_offset, whole * compute);
-    else if (!edge || !plan->switches.share_ends)
+    else if (!edge || !plan->switches.share_embedding_head)
         assert_int_equal(group->param_offset, -1);
     if (edge && !gradients_shared(&fixture->partition, plan)) /* summed there in F32, in every dtype */
         area_add(device, group->grad_offset, count * 4 > whole * compute ? count * 4 : whole * compute);
@@ -97,10 +97,10 @@ static void shared_areas(struct areas *device, const struct ah_partition *partit
                          const struct ah_layout *layout)
 {
     int head = plan->switches.layers + 1;
-    int64_t compute = partition->compute == AH_F32 ? 4 : 2, ranks = plan->switches.ranks;
+    int64_t compute = partition->compute == AH_F32 ? 4 : 2, ranks = plan->switches.world_size;
     int64_t one = part_of(partition, plan, 0), other = part_of(partition, plan, head), most = one > other ? one : other;
     int64_t sums = partition->groups[partition->groups[0].count > partition->groups[head].count ? 0 : head].count * 4;
-    if (!plan->switches.share_ends)
+    if (!plan->switches.share_embedding_head)
         return;
     assert_int_equal(layout->groups[0].param_offset, layout->groups[head].param_offset);
     area_add(device, layout->groups[0].param_offset, ranks * most * compute);
@@ -164,23 +164,23 @@ static void tokens_areas(struct areas *areas, const struct ah_partition *partiti
 static void device_areas(struct areas *areas, const struct ah_partition *partition, const struct ah_plan *plan,
                          const struct ah_layout *layout)
 {
-    for (int i = 0; i < plan->switches.slots; i++)
-        area_add(areas, layout->slots_offset + i * layout->slot_bytes,
-                 part_of(partition, plan, 1) * plan->switches.ranks * (partition->compute == AH_F32 ? 4 : 2));
+    for (int i = 0; i < plan->switches.buffers; i++)
+        area_add(areas, layout->buffers_offset + i * layout->buffer_bytes,
+                 part_of(partition, plan, 1) * plan->switches.world_size * (partition->compute == AH_F32 ? 4 : 2));
     int64_t part = part_of(partition, plan, 1) * (partition->compute == AH_F32 ? 4 : 2);
-    int shards = plan->switches.ranks > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
+    int shards = plan->switches.world_size > 1 ? plan->switches.offload_optimizer - plan->switches.offload_params : 0;
     for (int i = 0; i < shards; i++)
         area_add(areas, layout->shards_offset + i * ((part + AH_LAYOUT_ALIGN - 1) / AH_LAYOUT_ALIGN * AH_LAYOUT_ALIGN),
                  part);
-    bool wait = plan->switches.ranks > 1 && partition->step.clips;
+    bool wait = plan->switches.world_size > 1 && partition->step.clips;
     for (int i = 0; wait && i < plan->switches.layers - plan->switches.offload_optimizer; i++)
         area_add(areas, layout->reduced_offset + i * layout->shard_bytes, part);
-    int64_t tile = ah__tile_count(part_of(partition, plan, 1), plan->switches.tiles);
-    for (int i = 0; plan->switches.streamed && i < AH_STAGES; i++) {
+    int64_t chunk = ah__chunk_count(part_of(partition, plan, 1), plan->switches.chunks);
+    for (int i = 0; plan->switches.staged && i < AH_STAGING_BUFFERS; i++) {
         int64_t stage = layout->stages_offset + i * layout->stage_bytes;
         for (int s = 0; s < 3; s++)
-            area_add(areas, stage + s * layout->stage_state_bytes, tile * 4);
-        area_add(areas, stage + 3 * layout->stage_state_bytes, tile * (partition->compute == AH_F32 ? 4 : 2));
+            area_add(areas, stage + s * layout->stage_state_bytes, chunk * 4);
+        area_add(areas, stage + 3 * layout->stage_state_bytes, chunk * (partition->compute == AH_F32 ? 4 : 2));
     }
     micro_batch_areas(areas, partition, plan, layout);
     area_add(areas, layout->work_offset, layout->work_bytes);
@@ -233,7 +233,7 @@ static void host_areas(struct areas *areas, const struct ah_partition *partition
                        const struct ah_layout *layout)
 {
     int64_t part = part_of(partition, plan, 1);
-    for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.spares; i++) {
+    for (int i = 0; i < plan->switches.offload_optimizer + plan->switches.shadows; i++) {
         int64_t set = layout->sets_offset + i * layout->set_bytes;
         for (int j = 0; j < 3; j++)
             area_add(areas, set + j * layout->groups[1].state_bytes, part * 4);
@@ -251,13 +251,13 @@ static void places_every_area_apart_and_totals_agree(void **state)
         struct fixture fixture;
         fixture_init(&fixture, seed);
         struct ah_plan plan = fixture_plan(&fixture);
-        plan.switches.ranks = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
+        plan.switches.world_size = (int)fixture_draw(&fixture, 0, 1) * 3 + 1;
         fixture.partition.compute = fixture_draw(&fixture, 0, 1) ? AH_F32 : AH_BF16;
         fixture.partition.step.micro_batches = (int)fixture_draw(&fixture, 0, 4);
         fixture.partition.step.clips = fixture_draw(&fixture, 0, 1);
-        plan.switches.share_ends = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
-        if (fixture.partition.compute != AH_F32 || plan.switches.ranks > 1)
-            plan.switches.whole =
+        plan.switches.share_embedding_head = fixture_draw(&fixture, 0, 1) && ah__may_share_ends(&plan.switches);
+        if (fixture.partition.compute != AH_F32 || plan.switches.world_size > 1)
+            plan.switches.unsharded =
                 (int)fixture_draw(&fixture, 0, plan.switches.layers - plan.switches.offload_optimizer);
         struct ah_layout *layout;
         assert_ok(ah__layout_new(&layout, &fixture.partition, &plan.switches, 0));
@@ -304,7 +304,7 @@ static void fixed_model(struct fixture *fixture)
 static struct ah_layout *layout_of(const struct fixture *fixture, int c, int o)
 {
     struct ah_plan plan = {
-        .switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .slots = 2, .refetch_ahead = 1}};
+        .switches = {.layers = 4, .checkpoint = c, .offload_optimizer = o, .buffers = 2, .prefetch_distance = 1}};
     struct ah_layout *layout;
     assert_ok(ah__layout_new(&layout, &fixture->partition, &plan.switches, 0));
     return layout;
@@ -337,7 +337,7 @@ static void selective_blocks_free_what_is_cheap(void **state)
     block->program[AH_PROGRAM_RECOMPUTE_SELECTIVE].work_bytes = 0;
     for (int micro_batches = 1; micro_batches < 4; micro_batches++)
         for (int selective = 0; selective <= 4; selective++) {
-            struct ah_switches switches = {.layers = 4, .selective = selective, .slots = 1};
+            struct ah_switches switches = {.layers = 4, .selective = selective, .buffers = 1};
             fixture.partition.step.micro_batches = micro_batches;
             ah__layout_bytes(&bytes, &host, &fixture.partition, &switches, 0);
             int64_t freed = micro_batches - (selective == 4);
@@ -425,7 +425,7 @@ static void inference_keeps_parameters_alone(void **state)
                      2 * states + head_grad + fixture.partition.groups[0].count * 4);
     assert_int_equal(inference->host_bytes, training->host_bytes);
     int64_t device, host;
-    const struct ah_switches switches = {.layers = 4, .slots = 2, .refetch_ahead = 1};
+    const struct ah_switches switches = {.layers = 4, .buffers = 2, .prefetch_distance = 1};
     ah__layout_bytes(&device, &host, &fixture.partition, &switches, 0);
     assert_int_equal(inference->device_bytes, device);
     ah__layout_free(training);
@@ -441,7 +441,7 @@ static void staging_only_for_device_states(void **state)
     fixture.params[2].shape = ah_shape2(64, 64);     /* first block */
     fixture.params[3].shape = ah_shape1(64);
     fixture.params[10].shape = fixture.params[11].shape = ah_shape1(64); /* head */
-    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
+    struct ah_plan plan = {.switches = {.layers = 4, .buffers = 1, .prefetch_distance = 1}};
     static const struct {
         bool embedding, head;
         int o;
@@ -463,7 +463,7 @@ static void survives_failing_allocations(void **state)
     (void)state;
     struct fixture fixture;
     fixed_model(&fixture);
-    struct ah_plan plan = {.switches = {.layers = 4, .slots = 1, .refetch_ahead = 1}};
+    struct ah_plan plan = {.switches = {.layers = 4, .buffers = 1, .prefetch_distance = 1}};
     for (uint64_t n = 1; n <= 2; n++) {
         struct ah_layout *layout = NULL;
         ah__alloc_fail_at(n);

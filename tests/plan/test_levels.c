@@ -7,7 +7,7 @@
 
 static int64_t device_bytes(const struct fixture *fixture, const struct ah_levels *levels, int step)
 {
-    struct ah_switches switches = {.layers = levels->layers, .slots = 1};
+    struct ah_switches switches = {.layers = levels->layers, .buffers = 1};
     int64_t device, host;
     ah__levels_set(&switches, levels, step);
     assert_true(ah__switches_valid(&switches));

@@ -107,7 +107,7 @@ static void blocks_come_back_early_and_gradients_make_room_where_that_is_faster(
         for (size_t i = 0; i < candidates.count; i++) {
             struct moving_quota found = {.plan = {.step_ns = 0}}, own = {.plan = candidates.list[i].plan};
             struct ah_plan plan = own.plan;
-            assert_ok(ah__plan_choose_overtaking(&plan.step_ns, &plan, &world.predictor));
+            assert_ok(ah__plan_choose_out_of_order(&plan.step_ns, &plan, &world.predictor));
             assert_ok(moving_quota_find(&found, &plan, &world.predictor));
             assert_true(found.plan.step_ns <= plan.step_ns);
             assert_true(moving_quota_least_ns(&own, &world.predictor) <= plan.step_ns);
@@ -121,7 +121,7 @@ static void blocks_come_back_early_and_gradients_make_room_where_that_is_faster(
     assert_true(early > 0 && hidden > 0);
 }
 
-/* Evaluates models/gpt-22b under both rules: at the peak as many chunks as before, elsewhere no more slots than there
+/* Evaluates models/gpt-22b under both rules: at the peak as many chunks as before, elsewhere no more buffers than there
  * is room for. */
 static void the_bound_takes_no_more_than_a_quota_could_give(void **state)
 {
@@ -134,15 +134,15 @@ static void the_bound_takes_no_more_than_a_quota_could_give(void **state)
         struct both both = evaluate(partition, profile, &budget);
         const struct ah_plan *fixed = &both.fixed.plan, *moving = &both.moving.plan;
         const struct ah_switches *before = &fixed->switches, *after = &moving->switches;
-        int64_t room_bytes, slot_bytes = ah__layout_slot_bytes(partition, before);
+        int64_t room_bytes, buffer_bytes = ah__layout_buffer_bytes(partition, before);
         assert_ok(ah__predictor_init(&predictor, partition, profile, "patrickstar"));
         predictor.rule = budget.rule;
         assert_ok(moving_quota_room_bytes(&room_bytes, fixed, &predictor));
         assert_true(before->offload_params > 0 && moving->step_ns < fixed->step_ns);
         assert_true(both.moving.tokens_per_s > both.fixed.tokens_per_s);
         assert_int_equal(after->offload_optimizer, before->offload_optimizer);
-        assert_true(after->offload_optimizer - after->offload_params <= before->slots);
-        assert_true((after->slots - before->slots) * slot_bytes <= room_bytes);
+        assert_true(after->offload_optimizer - after->offload_params <= before->buffers);
+        assert_true((after->buffers - before->buffers) * buffer_bytes <= room_bytes);
         assert_int_equal(moving->device_peak_bytes, fixed->device_peak_bytes);
         ah__predictor_fini(&predictor);
     }
@@ -150,7 +150,7 @@ static void the_bound_takes_no_more_than_a_quota_could_give(void **state)
     ah_partition_free(partition);
 }
 
-/* More slots alone would be worth something there: to gathers. */
+/* More buffers alone would be worth something there: to gathers. */
 static void ranks_that_evict_nothing_gain_nothing(void **state)
 {
     (void)state;

@@ -11,22 +11,22 @@
 
 static const struct ah_plan example = {
     .switches = {.layers = 8,
-                 .ranks = 4,
-                 .tiles = 2,
-                 .overtaking = 3,
+                 .world_size = 4,
+                 .chunks = 2,
+                 .out_of_order = 3,
                  .finishing = 4,
                  .order = 5,
                  .checkpoint = 4,
                  .selective = 3,
-                 .streamed = 2,
+                 .staged = 2,
                  .offload_activations = 2,
-                 .whole = 1,
+                 .unsharded = 1,
                  .offload_params = 2,
                  .offload_optimizer = 6,
                  .embedding_on_host = true,
-                 .share_ends = true,
-                 .slots = 5,
-                 .refetch_ahead = 2},
+                 .share_embedding_head = true,
+                 .buffers = 5,
+                 .prefetch_distance = 2},
     .device_peak_bytes = 67000000,
     .host_peak_bytes = 123456789,
     .step_ns = 123400000,
@@ -47,18 +47,18 @@ static void assert_plan_equal(const struct ah_plan *a, const struct ah_plan *b)
     assert_int_equal(a->switches.offload_optimizer, b->switches.offload_optimizer);
     assert_int_equal(a->switches.embedding_on_host, b->switches.embedding_on_host);
     assert_int_equal(a->switches.head_on_host, b->switches.head_on_host);
-    assert_int_equal(a->switches.share_ends, b->switches.share_ends);
-    assert_int_equal(a->switches.slots, b->switches.slots);
-    assert_int_equal(a->switches.refetch_ahead, b->switches.refetch_ahead);
-    assert_int_equal(a->switches.ranks, b->switches.ranks);
-    assert_int_equal(a->switches.tiles, b->switches.tiles);
-    assert_int_equal(a->switches.overtaking, b->switches.overtaking);
+    assert_int_equal(a->switches.share_embedding_head, b->switches.share_embedding_head);
+    assert_int_equal(a->switches.buffers, b->switches.buffers);
+    assert_int_equal(a->switches.prefetch_distance, b->switches.prefetch_distance);
+    assert_int_equal(a->switches.world_size, b->switches.world_size);
+    assert_int_equal(a->switches.chunks, b->switches.chunks);
+    assert_int_equal(a->switches.out_of_order, b->switches.out_of_order);
     assert_int_equal(a->switches.finishing, b->switches.finishing);
     assert_int_equal(a->switches.order, b->switches.order);
     assert_int_equal(a->switches.selective, b->switches.selective);
-    assert_int_equal(a->switches.streamed, b->switches.streamed);
+    assert_int_equal(a->switches.staged, b->switches.staged);
     assert_int_equal(a->switches.offload_activations, b->switches.offload_activations);
-    assert_int_equal(a->switches.whole, b->switches.whole);
+    assert_int_equal(a->switches.unsharded, b->switches.unsharded);
     assert_int_equal(a->device_peak_bytes, b->device_peak_bytes);
     assert_int_equal(a->host_peak_bytes, b->host_peak_bytes);
     assert_int_equal(a->step_ns, b->step_ns);
@@ -99,7 +99,7 @@ static void json_has_the_short_names_too(void **state)
                                         "\"checkpoint\": 4",
                                         "\"version\": \"",
                                         "\"bound_lane\": \"host\"",
-                                        "\"slots\": 5",
+                                        "\"buffers\": 5",
                                         "\"policy\": \"autohete\"",
                                         "\"signature\": \"fedcba9876543210\""};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -138,8 +138,8 @@ static void refuses_wrong_files(void **state)
         {"layers", "0", "key 'layers': found 0, expected an integer from 1", AH_EINPUT},
         {"layers", "\"8\"", "key 'layers': found '8'", AH_EINPUT},
         {"layers", "8.5", "key 'layers': found 8.5", AH_EINPUT},
-        {"slots", "0", "key 'slots': found 0", AH_EINPUT},
-        {"refetch_ahead", "0", "key 'refetch_ahead': found 0", AH_EINPUT},
+        {"buffers", "0", "key 'buffers': found 0", AH_EINPUT},
+        {"prefetch_distance", "0", "key 'prefetch_distance': found 0", AH_EINPUT},
         {"head_on_host", "1", "key 'head_on_host': found 1, expected true or false", AH_EINPUT},
         {"step_ns", "-1", "key 'step_ns': found -1", AH_EINPUT},
         {"bound_lane", "\"gpu\"", "key 'bound_lane': found 'gpu', expected a lane", AH_EINPUT},
@@ -152,9 +152,9 @@ static void refuses_wrong_files(void **state)
         {"layers", "5", "o=6: found 6, expected at most layers=5", AH_EINPUT},
         {"layers", "3", "c=4: found 4, expected at most layers=3", AH_EINPUT},
         {"selective", "5", "selective=5: found 5, expected at most layers-c=4", AH_EINPUT},
-        {"streamed", "7", "streamed=7: found 7, expected at most o=6", AH_EINPUT},
+        {"staged", "7", "staged=7: found 7, expected at most o=6", AH_EINPUT},
         {"offload_activations", "7", "a=7: found 7, expected at most layers-2=6", AH_EINPUT},
-        {"share_ends", "1", "key 'share_ends': found 1, expected true or false", AH_EINPUT},
+        {"share_embedding_head", "1", "key 'share_embedding_head': found 1, expected true or false", AH_EINPUT},
         {"colour", "1", "key 'colour': found an unknown key", AH_EINPUT},
         {"version", "\"99.0.0\"", "key 'version': found '99.0.0', expected '", AH_ESTALE},
     };
@@ -169,9 +169,9 @@ static void refuses_wrong_files(void **state)
 static void every_key_is_required(void **state)
 {
     (void)state;
-    static const char *const younger_keys[] = {"resident_ns",         "selective",  "streamed",
-                                               "offload_activations", "share_ends", "bound_contention_ns",
-                                               "finishing",           "order",      "whole"};
+    static const char *const younger_keys[] = {
+        "resident_ns", "selective", "staged", "offload_activations", "share_embedding_head", "bound_contention_ns",
+        "finishing",   "order",     "whole"};
     const char *path = plan_path();
     char *text;
     assert_ok(ah_plan_json(&text, &example));
@@ -238,16 +238,16 @@ static void specs_are_parsed(void **state)
     };
     static const struct {
         const char *text;
-        int c, p, o, slots, ahead;
+        int c, p, o, buffers, ahead;
         bool embedding, head;
         unsigned given;
     } rows[] = {
         {"resident", 0, 0, 0, 0, 0, false, false, EMB | HEAD},
         {"c=8,p=2,o=8", 8, 2, 8, 0, 0, false, false, 0},
         {"o=3,c=0,p=3", 0, 3, 3, 0, 0, false, false, 0},
-        {"c=8,p=2,o=8,slots=5,ahead=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false,
+        {"c=8,p=2,o=8,buffers=5,prefetch_distance=2,embedding=host,head=device", 8, 2, 8, 5, 2, true, false,
          SLOTS | AHEAD | EMB | HEAD},
-        {"head=host,c=1,p=0,o=0,slots=1", 1, 0, 0, 1, 0, false, true, SLOTS | HEAD},
+        {"head=host,c=1,p=0,o=0,buffers=1", 1, 0, 0, 1, 0, false, true, SLOTS | HEAD},
         {"c=001,p=0,o=0", 1, 0, 0, 0, 0, false, false, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -258,8 +258,8 @@ static void specs_are_parsed(void **state)
                                                 .checkpoint = rows[i].c,
                                                 .offload_params = rows[i].p,
                                                 .offload_optimizer = rows[i].o,
-                                                .slots = rows[i].slots,
-                                                .refetch_ahead = rows[i].ahead,
+                                                .buffers = rows[i].buffers,
+                                                .prefetch_distance = rows[i].ahead,
                                                 .embedding_on_host = rows[i].embedding,
                                                 .head_on_host = rows[i].head}};
         assert_plan_equal(&plan, &expected);
@@ -274,17 +274,17 @@ static void specs_are_parsed(void **state)
     assert_ok(ah__plan_spec(&plan, &given, "c=5,selective=3,p=0,o=2", 8));
     assert_int_equal(plan.switches.selective, 3);
     assert_int_equal(given, AH_PLAN_GIVEN_SELECTIVE);
-    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,streamed=2", 8));
-    assert_int_equal(plan.switches.streamed, 2);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,staged=2", 8));
+    assert_int_equal(plan.switches.staged, 2);
     assert_int_equal(given, AH_PLAN_GIVEN_STREAMED);
     assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,a=6", 8));
     assert_int_equal(plan.switches.offload_activations, 6);
     assert_int_equal(given, AH_PLAN_GIVEN_ACTIVATIONS);
-    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,ends=shared", 8));
-    assert_true(plan.switches.share_ends);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,embedding_head=shared", 8));
+    assert_true(plan.switches.share_embedding_head);
     assert_int_equal(given, AH_PLAN_GIVEN_ENDS);
-    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,ends=apart", 8));
-    assert_false(plan.switches.share_ends);
+    assert_ok(ah__plan_spec(&plan, &given, "c=5,p=0,o=2,embedding_head=separate", 8));
+    assert_false(plan.switches.share_embedding_head);
 }
 
 static void wrong_specs_are_refused(void **state)
@@ -296,15 +296,15 @@ static void wrong_specs_are_refused(void **state)
         {"c=8,p=9,o=8", "--plan: p=9: found 9, expected at most o=8"},
         {"c=6,p=2,o=8,selective=3", "--plan: selective=3: found 3, expected at most layers-c=2"},
         {"c=6,p=2,o=8,selective=-1", "--plan: selective=-1: found '-1', expected a number from 0 to 1000000"},
-        {"c=6,p=2,o=4,streamed=5", "--plan: streamed=5: found 5, expected at most o=4"},
+        {"c=6,p=2,o=4,staged=5", "--plan: staged=5: found 5, expected at most o=4"},
         {"c=6,p=2,o=4,a=7", "--plan: a=7: found 7, expected at most layers-2=6"},
         {"c=6,p=2,o=4,ends=host", "--plan: ends=host: found 'host', expected shared or apart"},
         {"c=9,p=0,o=8", "--plan: c=9: found 9, expected at most layers=8"},
         {"c=0,p=0,o=9", "--plan: o=9: found 9, expected at most layers=8"},
         {"c=8,p=2", "--plan: o is missing"},
         {"p=2,o=8", "--plan: c is missing"},
-        {"c=8,o=8,slots=2", "--plan: p is missing"},
-        {"c=8,p=2,o=8,x=1", "--plan: found key 'x', expected one of c, p, o, slots"},
+        {"c=8,o=8,buffers=2", "--plan: p is missing"},
+        {"c=8,p=2,o=8,x=1", "--plan: found key 'x', expected one of c, p, o, buffers"},
         {"c=8,p=2,o=8,=1", "--plan: found key '', expected one of"},
         {"c=8,p=2,o=8,", "--plan: found '', expected auto"},
         {",c=8,p=2,o=8", "--plan: found '', expected auto"},
@@ -316,8 +316,8 @@ static void wrong_specs_are_refused(void **state)
         {"c=-1,p=2,o=8", "--plan: c=-1: found '-1', expected a number from 0"},
         {"c= 1,p=2,o=8", "--plan: c= 1: found ' 1', expected a number"},
         {"c=99999999999999999999,p=2,o=8", "--plan: c=99999999999999999999: found"},
-        {"c=8,p=2,o=8,slots=0", "--plan: slots=0: found '0', expected a number from 1"},
-        {"c=8,p=2,o=8,ahead=0", "--plan: ahead=0: found '0', expected a number from 1"},
+        {"c=8,p=2,o=8,buffers=0", "--plan: buffers=0: found '0', expected a number from 1"},
+        {"c=8,p=2,o=8,prefetch_distance=0", "--plan: ahead=0: found '0', expected a number from 1"},
         {"c=8,p=2,o=8,head=gpu", "--plan: head=gpu: found 'gpu', expected host or device"},
         {"c=8,p=2,o=8,embedding=", "--plan: embedding=: found '', expected host or device"},
         {"Resident", "--plan: found 'Resident', expected"},
@@ -350,12 +350,14 @@ static void check_tells_models_apart(void **state)
     plan.switches.offload_params = -1;
     assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT, "p=-1: found -1, expected at least 0");
     partition.shared_group = 0;
-    assert_fails(ah__plan_check(&example, &partition), AH_EINPUT, "ends=shared: found an embedding that the head");
+    assert_fails(ah__plan_check(&example, &partition), AH_EINPUT,
+                 "embedding_head=shared: found an embedding that the head");
     partition.shared_group = -1;
     plan = example;
-    plan.switches.ranks = 1;
-    assert_fails(ah__plan_check(&plan, &partition), AH_EINPUT,
-                 "ends=shared: found embedding=host and head=device, expected both on the host, or several ranks");
+    plan.switches.world_size = 1;
+    assert_fails(
+        ah__plan_check(&plan, &partition), AH_EINPUT,
+        "embedding_head=shared: found embedding=host and head=device, expected both on the host, or several ranks");
 }
 
 /* ---- table ---- */
@@ -376,7 +378,7 @@ static void table_of_the_example(void **state)
     (void)state;
     struct ah_budget budget = {.device_bytes = 67108864};
     char *text = printed(&example, &budget);
-    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 streamed=2 a=2 of 8 blocks, policy autohete\n"
+    assert_string_equal(text, "plan: c=4 p=2 o=6 selective=3 staged=2 a=2 of 8 blocks, policy autohete\n"
                               "  partition         checkpoint  parameters     optimizer  gradient\n"
                               "  embedding         -           fetched once   host       to host\n"
                               "  block 1           recompute   on device      device     on device\n"
@@ -386,8 +388,8 @@ static void table_of_the_example(void **state)
                               "  head              -           on device      device     on device\n"
                               "  device memory   63.9 MiB of 64.0 MiB (99.8%)\n"
                               "  host memory     117.7 MiB, no limit\n"
-                              "  slots           5, each with room for one block's parameters or gradient\n"
-                              "  streamed        2 of the 6 blocks on the host visit the device to be updated\n"
+                              "  buffers           5, each with room for one block's parameters or gradient\n"
+                              "  staged        2 of the 6 blocks on the host visit the device to be updated\n"
                               "  activations     of 4 blocks pass two stages, of 2 wait on the host;\n"
                               "                  they keep all (1), products and attention (3)\n"
                               "  shared          embedding and head use one place on the device in turn\n"

@@ -52,7 +52,7 @@ static void strongholds_window_follows_its_rule(void **state)
         const struct ah_switches *switches = &found.plan.switches;
         int window = switches->layers - switches->offload_optimizer;
         assert_int_equal(window, smallest_window(costs, switches->checkpoint > 0, partition->layers));
-        assert_int_equal(switches->slots, window + 3); /* the window, the next, two gradients */
+        assert_int_equal(switches->buffers, window + 3); /* the window, the next, two gradients */
         struct ah_evaluation best = evaluate(partition, profile, &none, "stronghold-best");
         assert_true(best.plan.step_ns <= found.plan.step_ns);
         seen[window < 4 ? window : 3] = true;
@@ -72,14 +72,14 @@ static void a_window_too_large_is_the_largest_that_fits(void **state)
     struct ah_budget budget = {.device_bytes = (int64_t)60 << 30};
     struct ah_evaluation found = evaluate(partition, profile, &budget, "stronghold");
     assert_int_equal(found.plan.switches.offload_optimizer, 21);
-    budget.device_bytes = (int64_t)39 << 30; /* two blocks' states, but not all the slots */
+    budget.device_bytes = (int64_t)39 << 30; /* two blocks' states, but not all the buffers */
     found = evaluate(partition, profile, &budget, "stronghold");
     assert_int_equal(found.plan.switches.offload_optimizer, 21);
-    assert_true(found.plan.switches.slots < 5);
+    assert_true(found.plan.switches.buffers < 5);
     budget.device_bytes = (int64_t)33 << 30;
     found = evaluate(partition, profile, &budget, "stronghold");
     assert_int_equal(found.plan.switches.offload_optimizer, 22);
-    assert_int_equal(found.plan.switches.slots, 4); /* with all its slots, since they fit */
+    assert_int_equal(found.plan.switches.buffers, 4); /* with all its buffers, since they fit */
     ah_profile_free(profile);
     ah_partition_free(partition);
 }
@@ -117,7 +117,7 @@ static void patrickstars_evictions_are_copies(void **state)
     struct ah_switches more = found.plan.switches;
     int64_t device, host;
     more.offload_params--;
-    more.slots++;
+    more.buffers++;
     ah__layout_bytes(&device, &host, partition, &more, 0);
     assert_true(device > budget.device_bytes);
     ah_profile_free(profile);
@@ -162,8 +162,8 @@ static void as_published_is_plain(void **state)
         const struct ah_switches *switches = &found.plan.switches;
         assert_true(found.fits);
         assert_false(switches->embedding_on_host || switches->head_on_host);
-        assert_int_equal(switches->tiles, 1);
-        assert_int_equal(switches->overtaking, 0);
+        assert_int_equal(switches->chunks, 1);
+        assert_int_equal(switches->out_of_order, 0);
         ah_profile_free(profile);
         ah_partition_free(partition);
     }
@@ -191,8 +191,8 @@ static void published_memory_is_what_its_rule_says(void **state)
                               .offload_optimizer = 25,
                               .embedding_on_host = true,
                               .head_on_host = true,
-                              .slots = 27,
-                              .refetch_ahead = 1};
+                              .buffers = 27,
+                              .prefetch_distance = 1};
     /* ZeRO-Offload, all recomputed: inputs, what is around, and the larger of logits and one block; all parameters,
      * two buckets of 500 million; gradients of embedding and head. */
     int64_t block = 34 * channels + 5 * scores;
@@ -202,14 +202,18 @@ static void published_memory_is_what_its_rule_says(void **state)
                                  4 * (embedding + head));
     assert_int_equal(ah__published_activation_bytes(partition, &all), 25 * 2 * channels + 5 * channels + larger);
     assert_int_equal(host, 18 * (25 * block_params + embedding + head));
-    /* Nothing recomputed, three blocks updated on the device, in a system of slots. */
-    struct ah_switches some = {
-        .layers = 25, .checkpoint = 0, .offload_optimizer = 22, .offload_params = 20, .slots = 6, .refetch_ahead = 1};
+    /* Nothing recomputed, three blocks updated on the device, in a system of buffers. */
+    struct ah_switches some = {.layers = 25,
+                               .checkpoint = 0,
+                               .offload_optimizer = 22,
+                               .offload_params = 20,
+                               .buffers = 6,
+                               .prefetch_distance = 1};
     ah__published_bytes(&device, &host, partition, &some, &ah__policy_stronghold);
     assert_int_equal(device, 25 * block + 5 * channels + 12 * logits + 3 * 12 * block_params + 6 * 2 * block_params +
                                  16 * (embedding + head));
     assert_int_equal(host, 14 * 22 * block_params);
-    some.ranks = 4; /* each has its part */
+    some.world_size = 4; /* each has its part */
     ah__published_bytes(&device, &host, partition, &some, &ah__policy_stronghold);
     assert_int_equal(host, 14 * 22 * block_params / 4);
     ah_partition_free(partition);

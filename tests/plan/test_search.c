@@ -10,20 +10,20 @@
 #include "plan/world.h"
 #include "sched/switches.h"
 
-/* All slot counts that fit and all refetch distances of one choice of the other switches. */
-static int64_t exhaust_slots(struct ah_plan plan, const struct world *world, const struct ah_budget *budget)
+/* All buffer counts that fit and all refetch distances of one choice of the other switches. */
+static int64_t exhaust_buffers(struct ah_plan plan, const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX, step, device, host;
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan.switches, &world->fixture.partition, world->predictor.policy);
-    for (plan.switches.slots = ah__sched_min_slots(&config); plan.switches.slots <= 2 * plan.switches.layers;
-         plan.switches.slots++) {
+    for (plan.switches.buffers = ah__sched_min_buffers(&config); plan.switches.buffers <= 2 * plan.switches.layers;
+         plan.switches.buffers++) {
         ah__layout_bytes(&device, &host, &world->fixture.partition, &plan.switches, 0);
         if (device > budget->device_bytes)
             break;
-        for (plan.switches.refetch_ahead = 1; plan.switches.refetch_ahead <= plan.switches.layers + 1;
-             plan.switches.refetch_ahead++) {
-            assert_ok(ah__plan_choose_overtaking(&step, &plan, &world->predictor));
+        for (plan.switches.prefetch_distance = 1; plan.switches.prefetch_distance <= plan.switches.layers + 1;
+             plan.switches.prefetch_distance++) {
+            assert_ok(ah__plan_choose_out_of_order(&step, &plan, &world->predictor));
             best = step < best ? step : best;
         }
     }
@@ -45,16 +45,16 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                 for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
                      plan.switches.checkpoint++) {
                     int most = plan.switches.layers - plan.switches.checkpoint;
-                    plan.switches.share_ends = places == 4 && world->predictor.policy->shares_ends;
+                    plan.switches.share_embedding_head = places == 4 && world->predictor.policy->shares_ends;
                     plan.switches.embedding_on_host = places & 1 || places == 4;
                     plan.switches.head_on_host = places & 2 || places == 4;
-                    int streams = ah__predictor_streams(&world->predictor) ? plan.switches.offload_optimizer : 0;
+                    int streams = ah__predictor_stages(&world->predictor) ? plan.switches.offload_optimizer : 0;
                     for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++)
-                        for (plan.switches.streamed = 0; plan.switches.streamed <= streams; plan.switches.streamed++)
+                        for (plan.switches.staged = 0; plan.switches.staged <= streams; plan.switches.staged++)
                             for (int a = 0; a <= leaving; a++) {
                                 plan.switches.selective = s;
                                 plan.switches.offload_activations = a;
-                                int64_t step = exhaust_slots(plan, world, budget);
+                                int64_t step = exhaust_buffers(plan, world, budget);
                                 best = step < best ? step : best;
                             }
                 }
@@ -77,7 +77,8 @@ static void expect_exhaustion(int first, int rounds)
         assert_int_equal(report.open_bound_ns, 0);
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
-        if (best.switches.tiles > 1 || (best.switches.overtaking && best.switches.overtaking < best.switches.slots) ||
+        if (best.switches.chunks > 1 ||
+            (best.switches.out_of_order && best.switches.out_of_order < best.switches.buffers) ||
             best.switches.order) /* exhaustion has none of these */
             all = step < all ? step : all;
         if (step != all)
@@ -107,7 +108,7 @@ static void search_equals_exhaustion_once_more(void **state)
     expect_exhaustion(40, ah_test_rounds(4, 8, 20));
 }
 
-/* Every item of every class as dear or cheap as it comes, and tiles. */
+/* Every item of every class as dear or cheap as it comes, and chunks. */
 static void world_shake(struct world *world, struct ah_plan *plan)
 {
     struct fixture *f = &world->fixture;
@@ -124,9 +125,9 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     memcpy(world->predictor.costs.ns, costs->ns, sizeof costs->ns);
     memcpy(world->predictor.costs.recompute_ns, costs->recompute_ns, sizeof costs->recompute_ns);
     memcpy(world->predictor.costs.selective_ns, costs->selective_ns, sizeof costs->selective_ns);
-    plan->switches.tiles = (int)fixture_draw(f, 1, 4);
-    plan->switches.overtaking = (int)fixture_draw(f, 0, plan->switches.slots);
-    plan->switches.finishing = (int)fixture_draw(f, 0, plan->switches.slots);
+    plan->switches.chunks = (int)fixture_draw(f, 1, 4);
+    plan->switches.out_of_order = (int)fixture_draw(f, 0, plan->switches.buffers);
+    plan->switches.finishing = (int)fixture_draw(f, 0, plan->switches.buffers);
     plan->switches.order = (int)fixture_draw(f, 0, AH_ORDER_MOST);
 }
 
@@ -138,9 +139,9 @@ static void world_join(struct world *world, struct ah_plan *plan)
     struct fixture *f = &world->fixture;
     f->partition.compute = fixture_draw(f, 0, 1) ? AH_BF16 : AH_F32;
     bool many = fixture_draw(f, 0, 1) && !ah__policy_is_placed(world->predictor.policy);
-    plan->switches.ranks = world->profile.ranks = many ? 4 : 1;
-    if (f->partition.compute != AH_F32 || plan->switches.ranks > 1)
-        plan->switches.whole = (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
+    plan->switches.world_size = world->profile.world_size = many ? 4 : 1;
+    if (f->partition.compute != AH_F32 || plan->switches.world_size > 1)
+        plan->switches.unsharded = (int)fixture_draw(f, 0, plan->switches.layers - plan->switches.offload_optimizer);
     for (size_t i = 0; i < AH_LENGTH(kinds); i++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
             world->profile.costs.ns[kinds[i]][class] = world->predictor.costs.ns[kinds[i]][class] =
@@ -164,11 +165,11 @@ static void no_schedule_beats_the_bound(void **state)
         if (round / policies % 4)
             world_shake(&world, &plan);
         world_join(&world, &plan);
-        plan.switches.streamed = world.predictor.policy->delay ? 0 : plan.switches.streamed;
+        plan.switches.staged = world.predictor.policy->delay ? 0 : plan.switches.staged;
         struct ah_sched_config config;
         ah__sched_config_of(&config, &plan.switches, &world.fixture.partition, world.predictor.policy);
-        int least = ah__sched_min_slots(&config);
-        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        int least = ah__sched_min_buffers(&config);
+        plan.switches.buffers = plan.switches.buffers < least ? least : plan.switches.buffers;
         ah__plan_bound(&plan, &world.predictor);
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, 8));
         if (step < ah__plan_policy_bound(&plan, &world.predictor) || plan.bound_ns > step)
@@ -185,13 +186,13 @@ static void count_in_pieces(int *whole, int *streaming, const struct world *worl
     *whole = *streaming = 0;
     for (size_t i = 0; i < candidates.count; i++) {
         const struct ah_switches *switches = &candidates.list[i].plan.switches;
-        *whole += switches->tiles > 1 && switches->streamed == 0 && switches->embedding_on_host;
-        *streaming += switches->tiles > 1 && switches->streamed > 0;
+        *whole += switches->chunks > 1 && switches->staged == 0 && switches->embedding_on_host;
+        *streaming += switches->chunks > 1 && switches->staged > 0;
     }
     ah__free(candidates.list);
 }
 
-/* An embedding on the host is slow in one piece, and whole blocks on their way through the device take room, so that
+/* An embedding on the host is slow in one piece, and unsharded blocks on their way through the device take room, so that
  * what is looked at first must come in pieces, too, of models of any depth. */
 static void candidates_come_in_pieces_too(void **state)
 {
@@ -208,7 +209,7 @@ static void candidates_come_in_pieces_too(void **state)
         count_in_pieces(&whole, &streaming, &world, &budget);
         assert_true(whole > 0 && streaming > 0);
         plain.plain = true;
-        plain.streams = false;
+        plain.staged = false;
         world.predictor.policy = &plain;
         count_in_pieces(&whole, &streaming, &world, &budget);
         assert_true(whole == 0 && streaming == 0);
@@ -268,30 +269,31 @@ static void stale_and_unknown_are_refused(void **state)
     assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best"), AH_EINPUT,
                  "--policy: found 'best'");
     assert_fails(ah_plan_parse(&plan, "c=1,p=2,o=1", partition, &world.profile, &budget, "autohete"), AH_EINPUT, "p=2");
-    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,slots=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
-                 "at least 4");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,buffers=2", partition, &world.profile, &budget, "autohete"),
+                 AH_EINPUT, "at least 4");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3", partition, &world.profile, &budget, "resident"), AH_EINPUT,
                  "resident");
-    const char *shared = "c=1,p=0,o=3,embedding=host,head=host,ends=shared";
+    const char *shared = "c=1,p=0,o=3,embedding=host,head=host,embedding_head=shared";
     assert_ok(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "autohete"));
-    assert_true(plan.switches.share_ends);
+    assert_true(plan.switches.share_embedding_head);
     assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "stronghold"), AH_EINPUT,
-                 "--plan: ends=shared: found policy stronghold, expected autohete");
-    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,embedding=device,head=host,ends=shared", partition, &world.profile,
-                               &budget, "autohete"),
-                 AH_EINPUT, "--plan: ends=shared: found embedding=device and head=host, expected both on the host");
+                 "--plan: embedding_head=shared: found policy stronghold, expected autohete");
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,embedding=device,head=host,embedding_head=shared", partition,
+                               &world.profile, &budget, "autohete"),
+                 AH_EINPUT,
+                 "--plan: embedding_head=shared: found embedding=device and head=host, expected both on the host");
     world.fixture.partition.code[AH_CLASS_EMBEDDING].backward_needs_params = true;
     assert_fails(ah_plan_parse(&plan, shared, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
-                 "ends=shared: found an embedding that the head, or its own backward, reads too");
+                 "embedding_head=shared: found an embedding that the head, or its own backward, reads too");
     world.fixture.partition.code[AH_CLASS_EMBEDDING].backward_needs_params = false;
     world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 5;
-    const char *streamed = "c=1,p=0,o=3,streamed=1";
-    assert_ok(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "stronghold"));
-    assert_fails(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "zero-offload-dpu"), AH_EINPUT,
-                 "streamed=1: found policy zero-offload-dpu, expected a synchronous one");
+    const char *staged = "c=1,p=0,o=3,staged=1";
+    assert_ok(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "stronghold"));
+    assert_fails(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "zero-offload-dpu"), AH_EINPUT,
+                 "staged=1: found policy zero-offload-dpu, expected a synchronous one");
     world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 0;
-    assert_fails(ah_plan_parse(&plan, streamed, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
-                 "streamed=1: found a profile without times of 'states in'");
+    assert_fails(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
+                 "staged=1: found a profile without times of 'states in'");
     world.profile.partition_signature++;
     assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_ESTALE, "profile");
     ah__predictor_fini(&world.predictor);
@@ -307,26 +309,26 @@ static void whole_blocks_are_filled_in(void **state)
     world_init(&world, 78, 3, "autohete");
     const struct ah_partition *partition = &world.fixture.partition;
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
-    assert_int_equal(plan.switches.whole, 0);
-    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=1,whole=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
-                 "--plan: whole=2: found fp32 on one rank");
+    assert_int_equal(plan.switches.unsharded, 0);
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=1,unsharded=2", partition, &world.profile, &budget, "autohete"),
+                 AH_EINPUT, "--plan: whole=2: found fp32 on one rank");
     world.fixture.partition.compute = AH_BF16;
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
-    assert_int_equal(plan.switches.whole, 2);
+    assert_int_equal(plan.switches.unsharded, 2);
     char fewer[40];
-    snprintf(fewer, sizeof fewer, "c=1,p=0,o=1,slots=%d", plan.switches.slots - 1);
-    budget.device_bytes = plan.device_peak_bytes - 2 * ah__layout_slot_bytes(partition, &plan.switches);
+    snprintf(fewer, sizeof fewer, "c=1,p=0,o=1,buffers=%d", plan.switches.buffers - 1);
+    budget.device_bytes = plan.device_peak_bytes - 2 * ah__layout_buffer_bytes(partition, &plan.switches);
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete"));
-    assert_int_equal(plan.switches.whole, 0);
+    assert_int_equal(plan.switches.unsharded, 0);
     assert_ok(ah_plan_parse(&plan, fewer, partition, &world.profile, &budget, "autohete"));
-    assert_int_equal(plan.switches.whole, 1);
+    assert_int_equal(plan.switches.unsharded, 1);
     budget.device_bytes = 0;
-    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1,whole=1", partition, &world.profile, &budget, "autohete"));
-    assert_int_equal(plan.switches.whole, 1);
+    assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1,unsharded=1", partition, &world.profile, &budget, "autohete"));
+    assert_int_equal(plan.switches.unsharded, 1);
     assert_ok(ah_plan_parse(&plan, "c=1,p=0,o=1", partition, &world.profile, &budget, "autohete-paper"));
-    assert_int_equal(plan.switches.whole, 0);
-    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=2,whole=2", partition, &world.profile, &budget, "autohete"), AH_EINPUT,
-                 "--plan: whole=2: found 2, expected at most layers-o=1");
+    assert_int_equal(plan.switches.unsharded, 0);
+    assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=2,unsharded=2", partition, &world.profile, &budget, "autohete"),
+                 AH_EINPUT, "--plan: whole=2: found 2, expected at most layers-o=1");
     ah__predictor_fini(&world.predictor);
 }
 
@@ -350,15 +352,15 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             struct ah_plan drawn = fixture_plan(f);
             struct ah_switches *switches = &drawn.switches;
             struct ah_sched_config config;
-            switches->spares = 0;
-            switches->tiles = 1 << fixture_draw(f, 0, 3);
+            switches->shadows = 0;
+            switches->chunks = 1 << fixture_draw(f, 0, 3);
             int farthest = switches->offload_params ? switches->offload_optimizer + 1 : 1;
-            switches->refetch_ahead = (int)fixture_draw(f, 1, farthest);
+            switches->prefetch_distance = (int)fixture_draw(f, 1, farthest);
             ah__sched_config_of(&config, switches, &f->partition, world.predictor.policy);
-            int least_slots = ah__sched_min_slots(&config);
-            switches->slots = switches->slots < least_slots ? least_slots : switches->slots;
-            switches->overtaking = (int)fixture_draw(f, 0, switches->slots);
-            switches->finishing = (int)fixture_draw(f, 0, switches->slots);
+            int least_buffers = ah__sched_min_buffers(&config);
+            switches->buffers = switches->buffers < least_buffers ? least_buffers : switches->buffers;
+            switches->out_of_order = (int)fixture_draw(f, 0, switches->buffers);
+            switches->finishing = (int)fixture_draw(f, 0, switches->buffers);
             switches->order = (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
             switches->order += AH_ORDERS * (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);

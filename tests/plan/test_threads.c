@@ -83,7 +83,7 @@ static void cores_give_back(const cpu_set_t *before)
     assert_int_equal(sched_setaffinity(0, sizeof *before, before), 0);
 }
 
-/* Under a policy of few candidates: in so small a model no bound spares autohete's search anything. */
+/* Under a policy of few candidates: in so small a model no bound shadows autohete's search anything. */
 static struct ah_threads_options options_of(const struct ah_partition *partition, const char *cache)
 {
     return (struct ah_threads_options){.partition = partition,
@@ -308,7 +308,7 @@ static void rank_choose(int rank, void *context)
 static void ranks_choose_together(void **state)
 {
     (void)state;
-    static struct team team = {.joint = {.config = tiny_tied, .ranks = RANKS, .micro_batches = 1, .batch = 1}};
+    static struct team team = {.joint = {.config = tiny_tied, .world_size = RANKS, .micro_batches = 1, .batch = 1}};
     cpu_set_t before;
     if (!cores_take(&before, 2))
         skip();

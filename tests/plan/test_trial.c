@@ -21,8 +21,8 @@ static void a_limit_changes_no_step_below_it(void **state)
         bool below;
         world_init(&world, 7000 + round, 1 + (int)round % 12, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
-        int least = ah__plan_min_slots(&plan.switches, &world.predictor);
-        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
+        int least = ah__plan_min_buffers(&plan.switches, &world.predictor);
+        plan.switches.buffers = plan.switches.buffers < least ? least : plan.switches.buffers;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         int64_t limit = fixture_draw(&world.fixture, step / 2, step), longer = step > quick ? step : quick;
@@ -55,10 +55,10 @@ static void the_first_step_is_not_longer(void **state)
         int64_t step, quick;
         world_init(&world, 21000 + round, 1 + (int)round % 24, "autohete");
         struct ah_plan plan = fixture_plan(&world.fixture);
-        plan.switches.tiles = 1 + (int)round % 8;
-        int least = ah__plan_min_slots(&plan.switches, &world.predictor);
-        plan.switches.slots = plan.switches.slots < least ? least : plan.switches.slots;
-        plan.switches.overtaking = round % 2 ? plan.switches.slots : 0;
+        plan.switches.chunks = 1 + (int)round % 8;
+        int least = ah__plan_min_buffers(&plan.switches, &world.predictor);
+        plan.switches.buffers = plan.switches.buffers < least ? least : plan.switches.buffers;
+        plan.switches.out_of_order = round % 2 ? plan.switches.buffers : 0;
         assert_ok(ah__plan_step_ns(&quick, &plan, &world.predictor, FIRST));
         assert_ok(ah__plan_step_ns(&step, &plan, &world.predictor, AH_PREDICT_ITERATIONS));
         assert_true(quick <= step + step / PARTS);
@@ -66,7 +66,7 @@ static void the_first_step_is_not_longer(void **state)
     }
 }
 
-/* 20B on an A100, whose slots take some iterations to fill: fast at first, and a fifth slower after that. */
+/* 20B on an A100, whose buffers take some iterations to fill: fast at first, and a fifth slower after that. */
 static void what_is_fast_only_at_first_is_not_taken(void **state)
 {
     (void)state;
@@ -75,15 +75,15 @@ static void what_is_fast_only_at_first_is_not_taken(void **state)
     struct ah_predictor predictor;
     assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
     struct ah_plan plan = {.switches = {.layers = 26,
-                                        .ranks = 1,
+                                        .world_size = 1,
                                         .checkpoint = 26,
                                         .offload_params = 19,
                                         .offload_optimizer = 25,
                                         .offload_activations = 23,
-                                        .tiles = 1,
-                                        .slots = 17,
-                                        .overtaking = 17}};
-    plan.switches.refetch_ahead = ah__plan_farthest_refetch(&plan.switches);
+                                        .chunks = 1,
+                                        .buffers = 17,
+                                        .out_of_order = 17}};
+    plan.switches.prefetch_distance = ah__plan_farthest_refetch(&plan.switches);
     int64_t quick, step, tried = -1;
     bool below;
     assert_ok(ah__plan_step_ns(&quick, &plan, &predictor, FIRST));
@@ -111,13 +111,13 @@ static void a_trial_knows_every_switch(void **state)
     struct ah_budget budget = {0};
     struct ah_trials trials = {.predictor = &world.predictor, .budget = &budget};
     struct ah_plan plan = {.switches = {.layers = 6,
-                                        .ranks = 1,
+                                        .world_size = 1,
                                         .checkpoint = 1,
                                         .offload_params = 1,
                                         .offload_optimizer = 4,
-                                        .tiles = 1,
-                                        .slots = 9,
-                                        .refetch_ahead = 2,
+                                        .chunks = 1,
+                                        .buffers = 9,
+                                        .prefetch_distance = 2,
                                         .embedding_on_host = true,
                                         .head_on_host = true}};
     struct ah_plan others[17];
@@ -128,18 +128,18 @@ static void a_trial_knows_every_switch(void **state)
     others[2].switches.offload_optimizer++;
     others[3].switches.embedding_on_host = false;
     others[4].switches.head_on_host = false;
-    others[5].switches.tiles++;
-    others[6].switches.slots++;
-    others[7].switches.overtaking++;
-    others[8].switches.refetch_ahead++;
-    others[9].switches.spares++;
+    others[5].switches.chunks++;
+    others[6].switches.buffers++;
+    others[7].switches.out_of_order++;
+    others[8].switches.prefetch_distance++;
+    others[9].switches.shadows++;
     others[10].switches.selective++;
     others[11].switches.offload_activations++;
-    others[12].switches.share_ends = true;
-    others[13].switches.streamed++;
+    others[12].switches.share_embedding_head = true;
+    others[13].switches.staged++;
     others[14].switches.finishing++;
     others[15].switches.order++;
-    others[16].switches.whole++;
+    others[16].switches.unsharded++;
     bool below;
     int64_t step_ns;
     assert_ok(ah__trial(&below, &step_ns, &trials, &plan, INT64_MAX));
@@ -160,7 +160,7 @@ static void a_score_has_one_limit(void **state)
     struct ah_plan plan = {.step_ns = 0};
     for (uint64_t i = 0; i < 2000; i++) {
         int64_t score = 1000 + (int64_t)(ah__random_bits(3, i) % 1000000000);
-        plan.switches.tiles = 1 << i % 4;
+        plan.switches.chunks = 1 << i % 4;
         int64_t below = ah__trial_below_ns(&plan, score);
         plan.step_ns = below - 1;
         assert_true(ah__trial_score_ns(&plan) < score);

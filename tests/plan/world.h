@@ -39,7 +39,7 @@ static inline void world_init(struct world *world, uint64_t seed, int layers, co
     }
     bool streams = fixture_draw(f, 0, 1);
     costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
-    costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
+    costs->ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] = streams * link * fixture_draw(f, 20, 80);
     for (int a = 0; a < AH_LANE_COUNT; a++)
         for (int b = 0; b < AH_LANE_COUNT; b++)
             costs->lanes.slowdown[a][b] = a == b ? 1 : 1 + (double)fixture_draw(f, 0, 2) / 10;
@@ -51,7 +51,7 @@ static inline void world_favours_streams(struct world *world)
 {
     enum { BLOCK = AH_CLASS_BLOCK };
     int64_t(*ns)[AH_CLASS_COUNT] = world->predictor.costs.ns;
-    ns[AH_ITEM_STATES_IN][BLOCK] = ns[AH_ITEM_UPDATE_STREAMED][BLOCK] = 6 * ns[AH_ITEM_PREFETCH][BLOCK];
+    ns[AH_ITEM_STATES_IN][BLOCK] = ns[AH_ITEM_UPDATE_STAGED][BLOCK] = 6 * ns[AH_ITEM_PREFETCH][BLOCK];
     ns[AH_ITEM_UPDATE_HOST][BLOCK] += ns[AH_ITEM_FORWARD][BLOCK] + ns[AH_ITEM_STATES_IN][BLOCK];
     world->profile.costs = world->predictor.costs;
 }
@@ -64,9 +64,9 @@ static inline void smallest_and_largest(int64_t *least, int64_t *most, const str
     plan.switches.offload_optimizer = partition->layers;
     plan.switches.offload_params = partition->layers - 1;
     plan.switches.embedding_on_host = plan.switches.head_on_host = true;
-    plan.switches.slots = 2;
+    plan.switches.buffers = 2;
     ah__layout_bytes(least, &host, partition, &plan.switches, 0);
-    plan = (struct ah_plan){.switches = {.layers = partition->layers, .slots = 1}};
+    plan = (struct ah_plan){.switches = {.layers = partition->layers, .buffers = 1}};
     ah__layout_bytes(most, &host, partition, &plan.switches, 0);
 }
 
@@ -81,7 +81,7 @@ static inline void world_of_pieces(struct world *world, uint64_t seed)
         costs->ns[AH_ITEM_OFFLOAD][class] = costs->ns[AH_ITEM_UPDATE_HOST][class] = WHOLE_NS;
         costs->ns[AH_ITEM_FORWARD][class] = costs->ns[AH_ITEM_BACKWARD][class] = WHOLE_NS / 4;
     }
-    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = costs->ns[AH_ITEM_UPDATE_STREAMED][AH_CLASS_BLOCK] = 0;
+    costs->ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = costs->ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] = 0;
     world->profile.costs = *costs;
 }
 
@@ -90,11 +90,11 @@ static inline struct ah_plan world_in_pieces(const struct world *world, const st
 {
     enum { ORDERS = 1000 };
     struct ah_plan fastest = *found, plan = *found;
-    plan.switches.tiles = AH_SCHED_MOST_TILES;
+    plan.switches.chunks = AH_SCHED_MOST_CHUNKS;
     for (int i = 0; i <= ORDERS; i++) {
         plan.switches.order = i;
-        plan.switches.overtaking = plan.switches.slots - i % (plan.switches.slots + 1);
-        plan.switches.finishing = i / 4 % (plan.switches.slots + 1);
+        plan.switches.out_of_order = plan.switches.buffers - i % (plan.switches.buffers + 1);
+        plan.switches.finishing = i / 4 % (plan.switches.buffers + 1);
         assert_ok(ah__plan_predict(&plan, &world->predictor));
         if (i == 0 || plan.step_ns < fastest.step_ns)
             fastest = plan;
@@ -102,11 +102,11 @@ static inline struct ah_plan world_in_pieces(const struct world *world, const st
     return fastest;
 }
 
-/* What just suffices for all blocks on the host, and some slots. */
+/* What just suffices for all blocks on the host, and some buffers. */
 static inline struct ah_budget world_budget(const struct world *world)
 {
     int64_t device, host;
-    struct ah_switches low = {.layers = world->fixture.partition.layers, .ranks = 1, .tiles = 1, .slots = 6};
+    struct ah_switches low = {.layers = world->fixture.partition.layers, .world_size = 1, .chunks = 1, .buffers = 6};
     low.checkpoint = low.offload_params = low.offload_optimizer = low.layers;
     low.embedding_on_host = low.head_on_host = true;
     ah__layout_bytes(&device, &host, &world->fixture.partition, &low, 0);

@@ -296,7 +296,7 @@ static void copies_and_updates_take_their_bytes(void **state)
     assert_near(block_ms(profile, AH_ITEM_UPDATE_DEVICE), 453.065 * 26 / (1555 * 0.89), 0.001);
     assert_near(block_ms(profile, AH_ITEM_CAST), 453.065 * 6 / (1555 * 0.89), 0.002);
     assert_near(block_ms(profile, AH_ITEM_STATES_IN), 453.065 * 14 / 26, 0.001);
-    assert_near(block_ms(profile, AH_ITEM_UPDATE_STREAMED), 453.065 * (14.0 / 26 + 26 / (1555 * 0.89)), 0.001);
+    assert_near(block_ms(profile, AH_ITEM_UPDATE_STAGED), 453.065 * (14.0 / 26 + 26 / (1555 * 0.89)), 0.001);
     assert_near(block_ms(profile, AH_ITEM_RESULT), 0.010, 0.001);
     assert_near(block_ms(profile, AH_ITEM_INPUT), 0.010 + 0.065536 / 26, 0.001);
     assert_int_equal(profile->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
@@ -396,9 +396,9 @@ static void a_profile_becomes_a_machine(void **state)
             assert_ok(ah_plan_search(&after, partition, again, &none, policies[i]));
             assert_near((double)after.step_ns, (double)before.step_ns, 0.05);
         }
-        measured->ranks = 4;
+        measured->world_size = 4;
         assert_fails(ah_profile_save_hardware(measured, partition, &facts, path), AH_EINPUT, "found one of 4 ranks");
-        measured->ranks = 1;
+        measured->world_size = 1;
         measured->partition_signature++;
         assert_fails(ah_profile_save_hardware(measured, partition, &facts, path), AH_EINPUT, "of another model");
         ah_profile_free(again);
@@ -469,8 +469,8 @@ static void ranks_split_model_data_and_share_the_host(void **state)
     assert_near(block_ms(four, AH_ITEM_GATHER), 0.75 * 906.13 / 200 + 0.025, 0.001);
     assert_near(block_ms(four, AH_ITEM_REDUCE), 0.75 * 906.13 / 200 + 0.025, 0.001);
     assert_int_equal(one->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
-    assert_int_equal(one->ranks, 1);
-    assert_int_equal(four->ranks, 4);
+    assert_int_equal(one->world_size, 1);
+    assert_int_equal(four->world_size, 4);
     /* Four links of 26 GB/s and Adam want 168 GB/s each way of asking: half each. */
     assert_near(four->costs.lanes.slowdown[AH_LANE_H2D][AH_LANE_HOST], 104 / 83.968, 0.001);
     assert_near(four->costs.lanes.slowdown[AH_LANE_HOST][AH_LANE_H2D], 2, 0.001);
@@ -533,7 +533,7 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
     assert_memory_equal(loaded->costs.ns, profile->costs.ns, sizeof profile->costs.ns);
     assert_memory_equal(loaded->costs.lanes.slowdown, profile->costs.lanes.slowdown,
                         sizeof profile->costs.lanes.slowdown);
-    assert_int_equal(loaded->ranks, 4);
+    assert_int_equal(loaded->world_size, 4);
     assert_true(loaded->partition_signature == profile->partition_signature);
     ah_profile_free(loaded);
     ah_profile_free(profile);

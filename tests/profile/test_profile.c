@@ -35,8 +35,11 @@ static struct ah_partition *tiny_partition(void)
 static void profile_fill(struct ah_profile *profile)
 {
     int64_t next = 1000;
-    *profile = (struct ah_profile){
-        .device = "a machine \"by hand\"", .ranks = 4, .threads = 3, .host_threads = 2, .link_bytes_per_s = 4000000000};
+    *profile = (struct ah_profile){.device = "a machine \"by hand\"",
+                                   .world_size = 4,
+                                   .threads = 3,
+                                   .host_threads = 2,
+                                   .link_bytes_per_s = 4000000000};
     profile->costs.layers = 12;
     for (int i = 0; i < AH_ITEM_COUNT; i++)
         for (int j = 0; j < AH_CLASS_COUNT; j++)
@@ -66,7 +69,7 @@ static void profile_fill(struct ah_profile *profile)
 static void profile_check_equal(const struct ah_profile *a, const struct ah_profile *b)
 {
     assert_string_equal(a->device, b->device);
-    assert_int_equal(a->ranks, b->ranks);
+    assert_int_equal(a->world_size, b->world_size);
     assert_int_equal(a->threads, b->threads);
     assert_int_equal(a->host_threads, b->host_threads);
     assert_int_equal(a->link_bytes_per_s, b->link_bytes_per_s);
@@ -162,7 +165,7 @@ static void a_hand_written_file_may_be_short(void **state)
     snprintf(path, sizeof path, "%s/profile/hand.json", ah_test_source());
     assert_ok(ah_profile_load(&loaded, path));
     assert_string_equal(loaded->device, "a card out of a catalogue");
-    assert_int_equal(loaded->ranks, 1);
+    assert_int_equal(loaded->world_size, 1);
     assert_int_equal(loaded->costs.ns[AH_ITEM_GATHER][AH_CLASS_BLOCK], 0);
     assert_int_equal(loaded->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK], 30000000);
     assert_int_equal(loaded->costs.selective_ns[AH_CLASS_BLOCK], 15000000); /* not there: as long as all of it */
@@ -200,7 +203,7 @@ static void costs_check(const struct ah_costs *costs)
         for (int j = 0; j < AH_CLASS_COUNT; j++)
             if (i == AH_ITEM_CAST || i == AH_ITEM_EVICT || i == AH_ITEM_GATHER || i == AH_ITEM_REDUCE ||
                 i == AH_ITEM_ACTIVATIONS_OUT || i == AH_ITEM_ACTIVATIONS_IN ||
-                (j != AH_CLASS_BLOCK && (i == AH_ITEM_STATES_IN || i == AH_ITEM_UPDATE_STREAMED)))
+                (j != AH_CLASS_BLOCK && (i == AH_ITEM_STATES_IN || i == AH_ITEM_UPDATE_STAGED)))
                 assert_int_equal(costs->ns[i][j], 0);
             else
                 assert_true(costs->ns[i][j] > 0 && costs->ns[i][j] < 60000000000);
@@ -260,9 +263,9 @@ static void other_host_threads_alone_are_timed(void **state)
     struct ah_profile like, *profile;
     struct ah_dev *dev;
     profile_fill(&like);
-    like.ranks = 1;
+    like.world_size = 1;
     for (int class = 0; class < AH_CLASS_COUNT; class ++)
-        like.costs.ns[AH_ITEM_UPDATE_HOST][class] = like.costs.ns[AH_ITEM_UPDATE_AHEAD][class] = hour_ns;
+        like.costs.ns[AH_ITEM_UPDATE_HOST][class] = like.costs.ns[AH_ITEM_UPDATE_SPECULATIVE][class] = hour_ns;
     for (int lane = 0; lane < AH_LANE_COUNT; lane++)
         like.costs.lanes.slowdown[lane][AH_LANE_HOST] = like.costs.lanes.slowdown[AH_LANE_HOST][lane] = beyond;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1, .host_threads = 2}));
@@ -271,7 +274,7 @@ static void other_host_threads_alone_are_timed(void **state)
     assert_true(profile->device_signature != like.device_signature);
     for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
-            if (kind == AH_ITEM_UPDATE_HOST || kind == AH_ITEM_UPDATE_AHEAD)
+            if (kind == AH_ITEM_UPDATE_HOST || kind == AH_ITEM_UPDATE_SPECULATIVE)
                 assert_in_range(profile->costs.ns[kind][class], 1, hour_ns - 1);
             else
                 assert_int_equal(profile->costs.ns[kind][class], like.costs.ns[kind][class]);

@@ -37,7 +37,7 @@ static void ranks_measure_together(void **state)
     for (int dtype = 0; dtype < 2; dtype++) {
         struct joint joint = {.config = tiny_tied,
                               .dtype = dtype ? AH_BF16 : AH_F32,
-                              .ranks = RANKS,
+                              .world_size = RANKS,
                               .micro_batches = 1,
                               .batch = 1,
                               .options = {.threads = 1, .link_bytes_per_s = 50000000}};
@@ -46,7 +46,7 @@ static void ranks_measure_together(void **state)
         threads_run(RANKS, profile_one, &all);
         for (int rank = 0; rank < RANKS; rank++) {
             const struct ah_profile *profile = &all.profile[rank];
-            assert_int_equal(profile->ranks, RANKS);
+            assert_int_equal(profile->world_size, RANKS);
             for (int class = 0; class < AH_CLASS_COUNT; class ++) {
                 assert_true(profile->costs.ns[AH_ITEM_GATHER][class] > 0);
                 assert_true(profile->costs.ns[AH_ITEM_REDUCE][class] > 0);
@@ -119,7 +119,7 @@ static void slow_collectives_are_few(void **state)
     (void)state;
     struct joint joint = {.config = tiny_tied,
                           .dtype = AH_F32,
-                          .ranks = RANKS,
+                          .world_size = RANKS,
                           .micro_batches = 1,
                           .batch = 1,
                           .options = {.threads = 1}};
@@ -171,7 +171,8 @@ static void one_ranks_failure_ends_all(void **state)
     for (int in_use = 0; in_use < 2; in_use++) {
         struct failing failing = {
             .in_use = in_use,
-            .joint = {.config = tiny_tied, .ranks = RANKS, .micro_batches = 1, .batch = 1, .options = {.threads = 1}}};
+            .joint = {
+                .config = tiny_tied, .world_size = RANKS, .micro_batches = 1, .batch = 1, .options = {.threads = 1}}};
         joint_config(tiny_tied);
         threads_run(RANKS, fail_one, &failing);
     }

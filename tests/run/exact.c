@@ -75,12 +75,13 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
-    fail_msg("%s c=%d selective=%d p=%d o=%d slots=%d ahead=%d tiles=%d streamed=%d a=%d whole=%d embedding %d head %d "
-             "shared %d differs from resident",
-             plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
-             plan->switches.offload_optimizer, plan->switches.slots, plan->switches.refetch_ahead, plan->switches.tiles,
-             plan->switches.streamed, plan->switches.offload_activations, plan->switches.whole,
-             plan->switches.embedding_on_host, plan->switches.head_on_host, plan->switches.share_ends);
+    fail_msg(
+        "%s c=%d selective=%d p=%d o=%d buffers=%d ahead=%d chunks=%d staged=%d a=%d whole=%d embedding %d head %d "
+        "shared %d differs from resident",
+        plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
+        plan->switches.offload_optimizer, plan->switches.buffers, plan->switches.prefetch_distance,
+        plan->switches.chunks, plan->switches.staged, plan->switches.offload_activations, plan->switches.unsharded,
+        plan->switches.embedding_on_host, plan->switches.head_on_host, plan->switches.share_embedding_head);
 }
 
 static uint64_t drawn;
@@ -92,7 +93,7 @@ int exact_draw(int from, int to)
 
 int exact_leaving(int layers)
 {
-    return exact_draw(0, 1) * (layers > AH_ACTIVATION_STAGES ? exact_draw(0, layers - AH_ACTIVATION_STAGES) : 0);
+    return exact_draw(0, 1) * (layers > AH_ACTIVATION_BUFFERS ? exact_draw(0, layers - AH_ACTIVATION_BUFFERS) : 0);
 }
 
 int exact_order(void)
@@ -104,7 +105,7 @@ int exact_order(void)
 int exact_whole(const struct ah_switches *switches, const struct ah_partition *partition)
 {
     int most = switches->layers - switches->offload_optimizer;
-    return ah__ranks(switches) > 1 || partition->compute != AH_F32 ? exact_draw(0, 1) * exact_draw(0, most) : 0;
+    return ah__world_size(switches) > 1 || partition->compute != AH_F32 ? exact_draw(0, 1) * exact_draw(0, most) : 0;
 }
 
 void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy)
@@ -113,20 +114,20 @@ void exact_ends(struct ah_switches *switches, const struct ah_partition *partiti
     switches->head_on_host = exact_draw(0, 1);
     if (partition->shared_group >= 0 || !ah__policy_find(policy)->shares_ends || exact_draw(0, 1))
         return;
-    if (ah__ranks(switches) == 1)
+    if (ah__world_size(switches) == 1)
         switches->embedding_on_host = switches->head_on_host = true;
-    switches->share_ends = true;
+    switches->share_embedding_head = true;
 }
 
-/* Slots enough also where gradients wait for the norm and parameters are cast. */
+/* Buffers enough also where gradients wait for the norm and parameters are cast. */
 struct ah_plan exact_resident(const struct tiny *tiny)
 {
     int layers = tiny->partition->layers;
-    return (struct ah_plan){.switches = {.layers = layers, .slots = layers + 1, .refetch_ahead = 1},
+    return (struct ah_plan){.switches = {.layers = layers, .buffers = layers + 1, .prefetch_distance = 1},
                             .policy = "resident"};
 }
 
-/* Slots, refetch distance, places of embedding and head, device settings: drawn. */
+/* Buffers, refetch distance, places of embedding and head, device settings: drawn. */
 static void one_plan(const struct exact_device *device, struct tiny *tiny, const struct outcome *expected,
                      struct ah_plan plan, const char *policy)
 {
@@ -135,17 +136,17 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
     struct ah_sched_config config;
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
     ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(policy));
-    plan.switches.spares = exact_draw(0, plan.switches.offload_optimizer);
-    plan.switches.slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
-    plan.switches.overtaking = exact_draw(0, 1) * plan.switches.slots;
-    plan.switches.finishing = exact_draw(0, 1) * exact_draw(0, plan.switches.slots);
+    plan.switches.shadows = exact_draw(0, plan.switches.offload_optimizer);
+    plan.switches.buffers = ah__sched_min_buffers(&config) + exact_draw(0, 1) * exact_draw(0, 4);
+    plan.switches.out_of_order = exact_draw(0, 1) * plan.switches.buffers;
+    plan.switches.finishing = exact_draw(0, 1) * exact_draw(0, plan.switches.buffers);
     plan.switches.order = exact_order();
-    plan.switches.refetch_ahead = exact_draw(1, plan.switches.layers + 1);
-    plan.switches.tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
+    plan.switches.prefetch_distance = exact_draw(1, plan.switches.layers + 1);
+    plan.switches.chunks = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     if (ah__policy_find(policy)->delay == 0)
-        plan.switches.streamed = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
+        plan.switches.staged = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
     plan.switches.offload_activations = exact_leaving(plan.switches.layers);
-    plan.switches.whole = exact_whole(&plan.switches, tiny->partition);
+    plan.switches.unsharded = exact_whole(&plan.switches, tiny->partition);
     exact_ends(&plan.switches, tiny->partition, policy);
     struct ah_dev_options options = {.threads = exact_draw(1, 3),
                                      .host_threads = exact_draw(1, 3),

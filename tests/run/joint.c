@@ -83,7 +83,7 @@ void joint_partition(struct rank_run *self)
 {
     const struct joint *joint = self->joint;
     struct ah_step_options step = {
-        .clips = joint->clip > 0, .micro_batches = joint->micro_batches, .ranks = joint->ranks};
+        .clips = joint->clip > 0, .micro_batches = joint->micro_batches, .world_size = joint->world_size};
     self->tiny = (struct tiny){.clip = joint->clip};
     assert_ok(ah_model_load(&self->tiny.model, config_path));
     assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model, joint->batch, 17, joint->dtype));
@@ -105,7 +105,7 @@ static void train_one(int rank, void *context)
     if (options.jitter_seed)
         options.jitter_seed += (uint64_t)rank;
     assert_ok(ah_dev_open(&dev, joint->device ? joint->device : "cpu", &options));
-    plan.switches.ranks = joint->ranks;
+    plan.switches.world_size = joint->world_size;
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, self->tiny.partition, dev));
     assert_ok(ah__run_new(&run, self->tiny.partition, &plan, dev, &hooks));
     assert_ok(ah__run_init(run, 11));
@@ -128,8 +128,8 @@ void joint_train(struct team_run *team, const struct joint *joint)
     memset(team, 0, sizeof *team);
     team->joint = joint;
     joint_config(joint->config);
-    threads_run(joint->ranks, train_one, team);
-    for (int rank = 1; rank < joint->ranks; rank++) { /* all ranks hear the same */
+    threads_run(joint->world_size, train_one, team);
+    for (int rank = 1; rank < joint->world_size; rank++) { /* all ranks hear the same */
         team->rank[rank].outcome.states = team->rank[0].outcome.states;
         assert_memory_equal(&team->rank[rank].outcome, &team->rank[0].outcome, sizeof team->rank[0].outcome);
         assert_true(team->rank[rank].eval == team->rank[0].eval);
@@ -143,9 +143,12 @@ void joint_free(struct team_run *team)
 
 struct ah_plan joint_resident(int ranks)
 {
-    return (struct ah_plan){
-        .switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 4, .refetch_ahead = 1, .ranks = ranks, .tiles = 1},
-        .policy = "resident"};
+    return (struct ah_plan){.switches = {.layers = TINY_LAYERS,
+                                         .buffers = TINY_LAYERS + 4,
+                                         .prefetch_distance = 1,
+                                         .world_size = ranks,
+                                         .chunks = 1},
+                            .policy = "resident"};
 }
 
 const struct ah_partition *joint_partition_of(struct rank_run *scratch, const struct joint *joint)
@@ -162,18 +165,18 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
     static const int64_t links[] = {0, 0, 50000000, 400000000};
     struct ah_switches *s = &joint->plan.switches;
     struct ah_sched_config config;
-    s->ranks = joint->ranks;
-    s->tiles = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
+    s->world_size = joint->world_size;
+    s->chunks = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
     ah__sched_config_of(&config, s, partition, ah__policy_find(joint->plan.policy));
-    s->spares = exact_draw(0, s->offload_optimizer);
-    s->streamed = config.policy->delay ? 0 : exact_draw(0, 1) * exact_draw(0, s->offload_optimizer);
-    s->slots = ah__sched_min_slots(&config) + exact_draw(0, 1) * exact_draw(0, 4);
-    s->overtaking = exact_draw(0, 1) * s->slots;
-    s->finishing = exact_draw(0, 1) * exact_draw(0, s->slots);
+    s->shadows = exact_draw(0, s->offload_optimizer);
+    s->staged = config.policy->delay ? 0 : exact_draw(0, 1) * exact_draw(0, s->offload_optimizer);
+    s->buffers = ah__sched_min_buffers(&config) + exact_draw(0, 1) * exact_draw(0, 4);
+    s->out_of_order = exact_draw(0, 1) * s->buffers;
+    s->finishing = exact_draw(0, 1) * exact_draw(0, s->buffers);
     s->order = exact_order();
-    s->refetch_ahead = exact_draw(1, s->layers + 1);
+    s->prefetch_distance = exact_draw(1, s->layers + 1);
     s->offload_activations = exact_leaving(s->layers);
-    s->whole = exact_whole(s, partition);
+    s->unsharded = exact_whole(s, partition);
     exact_ends(s, partition, joint->plan.policy);
     joint->options = (struct ah_dev_options){.threads = exact_draw(1, 2),
                                              .host_threads = exact_draw(1, 2),
@@ -197,7 +200,7 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
     struct team_run expected;
     struct rank_run scratch = {.joint = &joint};
     int index = 0;
-    joint.plan = joint_resident(joint.ranks);
+    joint.plan = joint_resident(joint.world_size);
     joint.options = (struct ah_dev_options){.threads = !joint.device, .host_threads = 1};
     joint.steps = TINY_STEPS;
     joint_train(&expected, &joint);

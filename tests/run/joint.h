@@ -9,7 +9,7 @@
 struct joint {
     const char *config;
     enum ah_dtype dtype;
-    int ranks, micro_batches; /* of each rank */
+    int world_size, micro_batches; /* of each rank */
     int64_t batch;            /* sequences of a micro-batch */
     double clip;
     struct ah_plan plan;
@@ -39,7 +39,7 @@ void joint_config(const char *config);
 void joint_partition(struct rank_run *self);
 /* Both, in the scratch, by the calling thread. */
 const struct ah_partition *joint_partition_of(struct rank_run *scratch, const struct joint *joint);
-/* Everything stays on the device: slots enough for what is gathered and what waits for the norm. */
+/* Everything stays on the device: buffers enough for what is gathered and what waits for the norm. */
 struct ah_plan joint_resident(int ranks);
 /* Peaks are as predicted, the timeline is possible, all ranks hear the same. To be freed. */
 void joint_train(struct team_run *team, const struct joint *joint);

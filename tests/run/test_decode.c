@@ -36,13 +36,13 @@ static void decoding_init(struct decoding *d, const struct family_golden *g, int
     int64_t bytes;
     partitions_make(d, g->config, seq, g->seq);
     struct ah_plan plan = {.switches = {.layers = d->partition->layers,
-                                        .ranks = 1,
-                                        .tiles = 1,
-                                        .refetch_ahead = 1,
+                                        .world_size = 1,
+                                        .chunks = 1,
+                                        .prefetch_distance = 1,
                                         .checkpoint = d->partition->layers},
                            .policy = "resident"};
     ah__sched_config_of(&config, &plan.switches, d->partition, ah__policy_find(plan.policy));
-    plan.switches.slots = ah__sched_min_slots(&config);
+    plan.switches.buffers = ah__sched_min_buffers(&config);
     assert_ok(ah_dev_open(&d->dev, "cpu", &options));
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, d->partition, d->dev));
     assert_ok(ah__workspace_bytes(&bytes, d->one, d->dev));

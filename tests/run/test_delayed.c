@@ -102,7 +102,7 @@ static struct ah_run *run_open(struct ah_dev **dev, struct tiny *tiny, struct ah
 
 static void by_hand(struct outcome *outcome, struct tiny *tiny, const struct ah_switches *switches)
 {
-    struct ah_plan plan = {.switches = {.layers = TINY_LAYERS, .slots = TINY_LAYERS + 1, .refetch_ahead = 1},
+    struct ah_plan plan = {.switches = {.layers = TINY_LAYERS, .buffers = TINY_LAYERS + 1, .prefetch_distance = 1},
                            .policy = "resident"};
     const struct ah_partition *partition = tiny->partition;
     struct tiny_run context = {tiny, outcome};
@@ -162,14 +162,14 @@ static void compare(struct tiny *tiny, struct ah_switches switches)
     ah__sched_config_of(&config, &switches, tiny->partition, ah__policy_find("zero-offload-dpu"));
     by_hand(&expected, tiny, &switches);
     for (int i = 0; i < 3; i++) {
-        switches.slots = ah__sched_min_slots(&config) + draw(0, 1) * draw(0, 4);
-        switches.refetch_ahead = draw(1, TINY_LAYERS + 1);
-        switches.tiles = draw(0, 1) ? 1 : draw(2, 5);
+        switches.buffers = ah__sched_min_buffers(&config) + draw(0, 1) * draw(0, 4);
+        switches.prefetch_distance = draw(1, TINY_LAYERS + 1);
+        switches.chunks = draw(0, 1) ? 1 : draw(2, 5);
         by_plan(&found, tiny, &switches);
         if (memcmp(&expected, &found, sizeof found) != 0)
-            fail_msg("c=%d p=%d o=%d slots=%d ahead=%d tiles=%d embedding %d head %d is not one step late",
-                     switches.checkpoint, switches.offload_params, switches.offload_optimizer, switches.slots,
-                     switches.refetch_ahead, switches.tiles, switches.embedding_on_host, switches.head_on_host);
+            fail_msg("c=%d p=%d o=%d buffers=%d ahead=%d chunks=%d embedding %d head %d is not one step late",
+                     switches.checkpoint, switches.offload_params, switches.offload_optimizer, switches.buffers,
+                     switches.prefetch_distance, switches.chunks, switches.embedding_on_host, switches.head_on_host);
     }
 }
 

@@ -81,8 +81,8 @@ static void every_placement(enum ah_dtype dtype, double clip, int micro_batches)
             struct ah_sched_config config;
             at.layers = TINY_LAYERS;
             ah__sched_config_of(&config, &at, tiny.partition, policy);
-            int least = ah__sched_min_slots(&config);
-            at.slots = at.slots > least ? at.slots : least;
+            int least = ah__sched_min_buffers(&config);
+            at.buffers = at.buffers > least ? at.buffers : least;
             struct ah_plan plan = {.switches = at};
             snprintf(plan.policy, sizeof plan.policy, "%s", policy->name);
             options.jitter_seed = (uint64_t)exact_draw(0, 3);
@@ -147,8 +147,8 @@ static void stretches_equal(int micro_batches)
                                         .checkpoint = 2,
                                         .offload_params = 2,
                                         .offload_optimizer = 3,
-                                        .slots = 2,
-                                        .refetch_ahead = 2,
+                                        .buffers = 2,
+                                        .prefetch_distance = 2,
                                         .embedding_on_host = true},
                            .policy = "autohete"};
     struct tiny_run context = {&tiny, &outcome};
@@ -194,7 +194,7 @@ static void init_depends_on_the_seed_alone(void **state)
     tiny_init(&tiny, tiny_untied, 0);
     struct ah_plan resident = exact_resident(&tiny), plans[] = {resident, resident, resident};
     plans[1].switches.offload_optimizer = 3;
-    plans[1].switches.slots = 4;
+    plans[1].switches.buffers = 4;
     snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
     for (int i = 0; i < 3; i++) {
         assert_ok(ah_dev_open(&dev, "cpu", &options));

@@ -103,12 +103,12 @@ static struct ah_plan mixed_plan(const struct ah_partition *partition)
                                         .selective = partition->layers - 1,
                                         .offload_params = 1,
                                         .offload_optimizer = 1,
-                                        .refetch_ahead = 1,
-                                        .tiles = 1,
+                                        .prefetch_distance = 1,
+                                        .chunks = 1,
                                         .embedding_on_host = true},
                            .policy = "autohete"};
     ah__sched_config_of(&config, &plan.switches, partition, ah__policy_find(plan.policy));
-    plan.switches.slots = ah__sched_min_slots(&config);
+    plan.switches.buffers = ah__sched_min_buffers(&config);
     return plan;
 }
 

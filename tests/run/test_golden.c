@@ -153,7 +153,7 @@ static void train(struct found *found, const struct golden *g, const struct tiny
 
 static struct ah_plan resident_of(const struct golden *g)
 {
-    return (struct ah_plan){.switches = {.layers = g->layers, .slots = g->layers + 1, .refetch_ahead = 1},
+    return (struct ah_plan){.switches = {.layers = g->layers, .buffers = g->layers + 1, .prefetch_distance = 1},
                             .policy = "resident"};
 }
 
@@ -165,14 +165,14 @@ static struct ah_plan offloading_of(const struct golden *g, const struct ah_part
                                         .checkpoint = 1,
                                         .offload_params = 1,
                                         .offload_optimizer = g->layers,
-                                        .spares = 1,
-                                        .tiles = 2,
-                                        .refetch_ahead = 1,
+                                        .shadows = 1,
+                                        .chunks = 2,
+                                        .prefetch_distance = 1,
                                         .embedding_on_host = true,
                                         .head_on_host = true},
                            .policy = "autohete"};
     ah__sched_config_of(&config, &plan.switches, partition, ah__policy_find(plan.policy));
-    plan.switches.slots = ah__sched_min_slots(&config) + 1;
+    plan.switches.buffers = ah__sched_min_buffers(&config) + 1;
     return plan;
 }
 

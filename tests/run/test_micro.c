@@ -46,7 +46,7 @@ static int take_result(const struct ah_run_result *result, void *context)
 static void run_step(struct sums *sums, struct tiny *tiny, enum ignored ignored)
 {
     const struct ah_plan plan = {
-        .switches = {.layers = tiny->partition->layers, .slots = TINY_LAYERS, .refetch_ahead = 1},
+        .switches = {.layers = tiny->partition->layers, .buffers = TINY_LAYERS, .prefetch_distance = 1},
         .policy = "resident"};
     struct one_step step = {tiny, ignored, sums};
     struct ah_run_hooks hooks = {.batch = give_batch, .adam = tiny_adam, .result = take_result, .context = &step};

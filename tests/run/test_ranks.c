@@ -11,7 +11,7 @@ static const double CLIP = 1.45;
 static void two_ranks_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 2, .clip = CLIP},
+    joint_every_plan((struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 2, .clip = CLIP},
                      "autohete", 1);
 }
 
@@ -19,26 +19,28 @@ static void two_ranks_equal_resident(void **state)
 static void three_ranks_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 3, .micro_batches = 2, .batch = 1}, "autohete-fifo",
-                     2);
+    joint_every_plan((struct joint){.config = tiny_untied, .world_size = 3, .micro_batches = 2, .batch = 1},
+                     "autohete-fifo", 2);
 }
 
 /* Embedding and head in one place, in both dtypes, with an update that waits for the norm or not. */
 static void ranks_of_an_untied_model_equal_resident(void **state)
 {
     (void)state;
-    joint_every_plan((struct joint){.config = tiny_untied, .ranks = 2, .micro_batches = 2, .batch = 1, .clip = CLIP},
-                     "autohete", 2);
     joint_every_plan(
-        (struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 1, .batch = 1}, "autohete",
-        2);
+        (struct joint){.config = tiny_untied, .world_size = 2, .micro_batches = 2, .batch = 1, .clip = CLIP},
+        "autohete", 2);
+    joint_every_plan(
+        (struct joint){.config = tiny_untied, .dtype = AH_BF16, .world_size = 3, .micro_batches = 1, .batch = 1},
+        "autohete", 2);
 }
 
 static void four_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
     joint_every_plan(
-        (struct joint){.config = tiny_tied, .dtype = AH_BF16, .ranks = 4, .micro_batches = 1, .batch = 1, .clip = CLIP},
+        (struct joint){
+            .config = tiny_tied, .dtype = AH_BF16, .world_size = 4, .micro_batches = 1, .batch = 1, .clip = CLIP},
         "autohete", 3);
 }
 
@@ -46,7 +48,7 @@ static void published_systems_equal_resident(void **state)
 {
     (void)state;
     struct joint joint = {.config = tiny_tied,
-                          .ranks = 2,
+                          .world_size = 2,
                           .micro_batches = 1,
                           .batch = 2,
                           .clip = CLIP,
@@ -63,11 +65,11 @@ static void published_systems_equal_resident(void **state)
              index++) {
             struct ah_sched_config config;
             at.layers = TINY_LAYERS;
-            at.ranks = 2;
-            at.tiles = 1;
+            at.world_size = 2;
+            at.chunks = 1;
             ah__sched_config_of(&config, &at, partition, ah__policies[i]);
-            int least = ah__sched_min_slots(&config);
-            at.slots = at.slots > least ? at.slots : least;
+            int least = ah__sched_min_buffers(&config);
+            at.buffers = at.buffers > least ? at.buffers : least;
             joint.plan = (struct ah_plan){.switches = at};
             snprintf(joint.plan.policy, sizeof joint.plan.policy, "%s", ah__policies[i]->name);
             joint.options.jitter_seed = (uint64_t)exact_draw(0, 3);
@@ -81,7 +83,7 @@ static void published_systems_equal_resident(void **state)
 static void ranks_equal_one(int ranks, double clip)
 {
     struct joint one = {.config = tiny_tied,
-                        .ranks = 1,
+                        .world_size = 1,
                         .micro_batches = 1,
                         .batch = 4,
                         .clip = clip,
@@ -90,7 +92,7 @@ static void ranks_equal_one(int ranks, double clip)
                         .steps = 3};
     struct joint many = one;
     struct team_run first, second;
-    many.ranks = ranks;
+    many.world_size = ranks;
     many.batch = 4 / ranks;
     many.plan = joint_resident(ranks);
     joint_train(&first, &one);
@@ -152,7 +154,7 @@ static int stop_result(const struct ah_run_result *result, void *context)
 static void stop_one(int rank, void *context)
 {
     struct stop_run *self = &((struct stop_run *)context)[rank];
-    static const struct joint joint = {.config = tiny_tied, .ranks = 3, .micro_batches = 1, .batch = 1};
+    static const struct joint joint = {.config = tiny_tied, .world_size = 3, .micro_batches = 1, .batch = 1};
     struct ah_run_hooks hooks = {
         .batch = stop_batch, .adam = tiny_adam, .result = stop_result, .says = stop_says, .context = self};
     struct ah_plan plan = joint_resident(3);
@@ -207,7 +209,7 @@ static void another_number_of_ranks_is_refused(void **state)
 {
     (void)state;
     joint_config(tiny_tied);
-    threads_run(2, refused_one, &(struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1});
+    threads_run(2, refused_one, &(struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1});
 }
 
 AH_TEST_SUITE("run/ranks", cmocka_unit_test(two_ranks_equal_resident), cmocka_unit_test(three_ranks_equal_resident),

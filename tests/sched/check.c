@@ -10,8 +10,8 @@ struct checker {
     int64_t iterations;
     const struct ah_span **voided; /* prefetches that were done again, since the update before was */
     size_t voided_count;
-    const struct ah_span **found; /* [tile][iteration][partition][kind]; backward casts and gathers count as tile 1,
-                                   * streamed updates as those of the host */
+    const struct ah_span **found; /* [chunk][iteration][partition][kind]; backward casts and gathers count as chunk 1,
+                                   * staged updates as those of the host */
 };
 
 static const struct ah_span *get(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
@@ -21,42 +21,42 @@ static const struct ah_span *get(const struct checker *c, int64_t k, int partiti
     return c->found[(k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
-static const struct ah_span *get_tile(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind,
-                                      int tile)
+static const struct ah_span *get_chunk(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind,
+                                       int chunk)
 {
     int64_t one = c->iterations * (c->config->switches.layers + 2) * AH_ITEM_COUNT;
     if (k < 0 || k >= c->iterations)
         return NULL;
-    return c->found[tile * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
+    return c->found[chunk * one + (k * (c->config->switches.layers + 2) + partition) * AH_ITEM_COUNT + (int)kind];
 }
 
 /* A cast or gather for the backward. */
 static const struct ah_span *get_again(const struct checker *c, int64_t k, int partition, enum ah_item_kind kind)
 {
-    return get_tile(c, k, partition, kind, 1);
+    return get_chunk(c, k, partition, kind, 1);
 }
 
-/* The update of a tile that counts: the final one; without one, the provisional one. */
-static const struct ah_span *update_of(const struct checker *c, int64_t k, int partition, int tile)
+/* The update of a chunk that counts: the final one; without one, the speculative one. */
+static const struct ah_span *update_of(const struct checker *c, int64_t k, int partition, int chunk)
 {
-    const struct ah_span *final = get_tile(c, k, partition, AH_ITEM_UPDATE_HOST, tile);
-    return final ? final : get_tile(c, k, partition, AH_ITEM_UPDATE_AHEAD, tile);
+    const struct ah_span *final = get_chunk(c, k, partition, AH_ITEM_UPDATE_HOST, chunk);
+    return final ? final : get_chunk(c, k, partition, AH_ITEM_UPDATE_SPECULATIVE, chunk);
 }
 
-/* What a tile's streamed update found in its stage; of a provisional one kept where no update is. */
+/* What a chunk's staged update found in its stage; of a speculative one kept where no update is. */
 static const struct ah_span *states_of(const struct checker *c, const struct ah_span *update)
 {
-    enum ah_item_kind kind = update->item.spare_set >= 0 ? AH_ITEM_UPDATE_STREAMED : AH_ITEM_STATES_IN;
-    return get_tile(c, update->item.iteration, update->item.partition, kind, update->item.tile);
+    enum ah_item_kind kind = update->item.shadow_set >= 0 ? AH_ITEM_UPDATE_STAGED : AH_ITEM_STATES_IN;
+    return get_chunk(c, update->item.iteration, update->item.partition, kind, update->item.chunk);
 }
 
 /* The kind under which an item is kept. */
 static enum ah_item_kind kept_as(const struct ah_item *item)
 {
-    bool ahead = item->spare_set >= 0;
-    if (item->kind == AH_ITEM_UPDATE_STREAMED)
-        return ahead ? AH_ITEM_UPDATE_AHEAD : AH_ITEM_UPDATE_HOST;
-    return item->kind == AH_ITEM_STATES_IN && ahead ? AH_ITEM_UPDATE_STREAMED : item->kind;
+    bool ahead = item->shadow_set >= 0;
+    if (item->kind == AH_ITEM_UPDATE_STAGED)
+        return ahead ? AH_ITEM_UPDATE_SPECULATIVE : AH_ITEM_UPDATE_HOST;
+    return item->kind == AH_ITEM_STATES_IN && ahead ? AH_ITEM_UPDATE_STAGED : item->kind;
 }
 
 static bool on_host(const struct ah_sched_config *config, int g)
@@ -102,34 +102,34 @@ static void check_streamed(const struct checker *c, const struct ah_span *update
 {
     const struct ah_switches *switches = &c->config->switches;
     int g = update->item.partition;
-    if (update->item.kind != AH_ITEM_UPDATE_STREAMED)
+    if (update->item.kind != AH_ITEM_UPDATE_STAGED)
         return;
     assert_in_range(g, switches->layers - switches->offload_optimizer + 1, switches->layers);
     const struct ah_span *states = states_of(c, update);
     after_span(states, offload, "states after their gradient");
-    after_span(update, states, "streamed update after its states");
+    after_span(update, states, "staged update after its states");
     assert_int_equal(states->item.stage, update->item.stage);
     assert_int_equal(states->item.set, update->item.set);
-    assert_in_range(update->item.stage, 0, AH_STAGES - 1);
+    assert_in_range(update->item.stage, 0, AH_STAGING_BUFFERS - 1);
 }
 
-/* Of each iteration's updates so many blocks' are streamed. */
+/* Of each iteration's updates so many blocks' are staged. */
 static void check_streams(const struct checker *c, int64_t k)
 {
     int streams = 0;
     for (int g = 1; g <= c->config->switches.layers; g++)
-        streams += on_host(c->config, g) && update_of(c, k, g, 0)->item.kind == AH_ITEM_UPDATE_STREAMED;
-    assert_int_equal(streams, c->config->switches.streamed);
+        streams += on_host(c->config, g) && update_of(c, k, g, 0)->item.kind == AH_ITEM_UPDATE_STAGED;
+    assert_int_equal(streams, c->config->switches.staged);
 }
 
 /* A stage holds one piece from its arrival until it has gone home; pieces pass in turn. */
 static void check_stages(const struct checker *c)
 {
-    int64_t free_ns[AH_STAGES] = {0};
+    int64_t free_ns[AH_STAGING_BUFFERS] = {0};
     const struct ah_timeline *timeline = c->timeline;
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *update = &timeline->spans[i];
-        if (update->item.kind != AH_ITEM_UPDATE_STREAMED)
+        if (update->item.kind != AH_ITEM_UPDATE_STAGED)
             continue;
         assert_true(states_of(c, update)->start_ns >= free_ns[update->item.stage]);
         free_ns[update->item.stage] = update->end_ns;
@@ -139,7 +139,7 @@ static void check_stages(const struct checker *c)
 /* The index-th of the blocks whose activations pass the stages, from 0; every so many-th, from the first on. */
 static int passing(const struct ah_switches *switches, int index)
 {
-    return 1 + index * switches->layers / (switches->offload_activations + AH_ACTIVATION_STAGES);
+    return 1 + index * switches->layers / (switches->offload_activations + AH_ACTIVATION_BUFFERS);
 }
 
 /* What waits on the host: of so many blocks and of no others. A stage has a block's activations from the forward that
@@ -152,7 +152,7 @@ static void check_activations(const struct checker *c, int64_t k)
         found += get(c, k, g, AH_ITEM_ACTIVATIONS_OUT) != NULL || get(c, k, g, AH_ITEM_ACTIVATIONS_IN) != NULL;
     assert_int_equal(found, switches->offload_activations);
     for (int i = 0; i < switches->offload_activations; i++) {
-        int g = passing(switches, i), above = passing(switches, i + AH_ACTIVATION_STAGES);
+        int g = passing(switches, i), above = passing(switches, i + AH_ACTIVATION_BUFFERS);
         const struct ah_span *out = get(c, k, g, AH_ITEM_ACTIVATIONS_OUT), *in = get(c, k, g, AH_ITEM_ACTIVATIONS_IN);
         after(c, k, g, AH_ITEM_ACTIVATIONS_OUT, get(c, k, g, AH_ITEM_FORWARD), "forward");
         after_span(get(c, k, above - 1, AH_ITEM_FORWARD), out, "forward that writes into the stage");
@@ -169,14 +169,14 @@ static void check_activations(const struct checker *c, int64_t k)
 static bool stays_whole(const struct ah_sched_config *config, int g)
 {
     int on_device = config->switches.layers - config->switches.offload_optimizer;
-    return g >= 1 && g <= on_device && on_device - g < config->switches.whole;
+    return g >= 1 && g <= on_device && on_device - g < config->switches.unsharded;
 }
 
 static bool casts(const struct ah_sched_config *config, int g)
 {
     if (g < 1 || g > config->switches.layers || stays_whole(config, g))
         return false;
-    return config->switches.ranks > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
+    return config->switches.world_size > 1 ? !refetches(config, g) : config->casts && !on_host(config, g);
 }
 
 static void check_casts(const struct checker *c, int64_t k, int g)
@@ -185,16 +185,16 @@ static void check_casts(const struct checker *c, int64_t k, int g)
     after_span(get(c, k, g, AH_ITEM_FORWARD), cast, "forward after its cast");
     after_span(get(c, k, g, AH_ITEM_BACKWARD), again, "backward after its cast");
     if (on_host(c->config, g))
-        after_span(cast, get_tile(c, k, g, AH_ITEM_PREFETCH, c->config->switches.tiles - 1), "cast after the fetch");
+        after_span(cast, get_chunk(c, k, g, AH_ITEM_PREFETCH, c->config->switches.chunks - 1), "cast after the fetch");
     else if (k > 0)
         after_span(cast, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "cast after the last update");
 }
 
-/* What ranks have summed of its gradient waits for the norm in a place of its own, not in a slot. */
+/* What ranks have summed of its gradient waits for the norm in a place of its own, not in a buffer. */
 static bool waits_reduced(const struct ah_sched_config *config, int g)
 {
     bool block = g >= 1 && g <= config->switches.layers;
-    return config->switches.ranks > 1 && config->clips && block && !on_host(config, g);
+    return config->switches.world_size > 1 && config->clips && block && !on_host(config, g);
 }
 
 static void check_ranks(const struct checker *c, int64_t k, int g)
@@ -233,11 +233,11 @@ static void check_group(const struct checker *c, int64_t k, int g)
     after(c, k, g, AH_ITEM_BACKWARD, forward, "forward");
     if (stays_whole(c->config, g)) {
         assert_null(get(c, k, g, AH_ITEM_CAST));
-        assert_true(forward->item.param_slot < 0 && backward->item.param_slot < 0);
+        assert_true(forward->item.param_buffer < 0 && backward->item.param_buffer < 0);
     }
     if (casts(c->config, g))
         check_casts(c, k, g);
-    if (c->config->switches.ranks > 1)
+    if (c->config->switches.world_size > 1)
         check_ranks(c, k, g);
     after(c, k, g, AH_ITEM_FORWARD, g ? get(c, k, g - 1, AH_ITEM_FORWARD) : get(c, k, 0, AH_ITEM_INPUT), "its input");
     if (g < head)
@@ -248,9 +248,9 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after(c, k, g, AH_ITEM_FORWARD, get(c, k - 1, g, AH_ITEM_UPDATE_DEVICE), "the last update");
         return;
     }
-    for (int t = 0; t < c->config->switches.tiles; t++) {
-        const struct ah_span *fetch = get_tile(c, k, g, AH_ITEM_PREFETCH, t),
-                             *offload = get_tile(c, k, g, AH_ITEM_OFFLOAD, t);
+    for (int t = 0; t < c->config->switches.chunks; t++) {
+        const struct ah_span *fetch = get_chunk(c, k, g, AH_ITEM_PREFETCH, t),
+                             *offload = get_chunk(c, k, g, AH_ITEM_OFFLOAD, t);
         after_span(forward, fetch, "forward after its fetch");
         after_span(offload, backward, "offload after backward");
         after_span(update_of(c, k, g, t), offload, "update after its gradient");
@@ -263,10 +263,10 @@ static void check_group(const struct checker *c, int64_t k, int g)
             after_span(offload, update_of(c, k - 1, g, t), "gradient after the one in its place was used");
             bool made_by_loss = g == head || (g == 0 && c->config->shared_embedding);
             after_span(made_by_loss ? get(c, k, head, AH_ITEM_FORWARD) : backward,
-                       get_tile(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
+                       get_chunk(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
         }
     }
-    bool evicted = refetches(c->config, g) && c->config->policy->evicts && c->config->switches.ranks == 1;
+    bool evicted = refetches(c->config, g) && c->config->policy->evicts && c->config->switches.world_size == 1;
     assert_true((get(c, k, g, AH_ITEM_EVICT) != NULL) == evicted);
     if (evicted) {
         after(c, k, g, AH_ITEM_EVICT, forward, "forward");
@@ -281,7 +281,7 @@ static void check_group(const struct checker *c, int64_t k, int g)
 }
 
 /* With clipping: what is final comes after the norm is known (on the device: after the last backward), what is
- * provisional goes to a set of its own, what is fetched comes from the set of the update that counts, and only once the
+ * speculative goes to a set of its own, what is fetched comes from the set of the update that counts, and only once the
  * norm is known. */
 static void check_clipping(const struct checker *c, int64_t k, int g)
 {
@@ -291,48 +291,48 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
                    "update after the last backward");
         return;
     }
-    for (int t = 0; t < c->config->switches.tiles; t++) {
-        const struct ah_span *final = get_tile(c, k, g, AH_ITEM_UPDATE_HOST, t);
-        const struct ah_span *ahead = get_tile(c, k, g, AH_ITEM_UPDATE_AHEAD, t);
-        const struct ah_span *fetch = get_tile(c, k + 1, g, AH_ITEM_PREFETCH, t);
-        const struct ah_span *before = get_tile(c, k, g, AH_ITEM_PREFETCH, t);
+    for (int t = 0; t < c->config->switches.chunks; t++) {
+        const struct ah_span *final = get_chunk(c, k, g, AH_ITEM_UPDATE_HOST, t);
+        const struct ah_span *ahead = get_chunk(c, k, g, AH_ITEM_UPDATE_SPECULATIVE, t);
+        const struct ah_span *fetch = get_chunk(c, k + 1, g, AH_ITEM_PREFETCH, t);
+        const struct ah_span *before = get_chunk(c, k, g, AH_ITEM_PREFETCH, t);
         if (final)
             after_span(final, norms, "final update after the norms");
         if (final && ahead)
-            after_span(final, ahead, "update again after the provisional one");
+            after_span(final, ahead, "update again after the speculative one");
         if (c->config->policy->delay)
             continue;
         if (fetch) /* which may be ahead of the norms, but not what uses it */
-            after_span(get(c, k + 1, g, c->config->switches.ranks > 1 ? AH_ITEM_GATHER : AH_ITEM_FORWARD), norms,
+            after_span(get(c, k + 1, g, c->config->switches.world_size > 1 ? AH_ITEM_GATHER : AH_ITEM_FORWARD), norms,
                        "parameters used after the norms");
         if (fetch && casts(c->config, g))
             after(c, k + 1, g, AH_ITEM_CAST, norms, "the norms");
         if (fetch)
-            assert_int_equal(fetch->item.set, final ? final->item.set : ahead->item.spare_set);
+            assert_int_equal(fetch->item.set, final ? final->item.set : ahead->item.shadow_set);
         assert_int_equal((final ? final : ahead)->item.set, before->item.set);
         if (ahead)
-            assert_int_not_equal(ahead->item.set, ahead->item.spare_set);
+            assert_int_not_equal(ahead->item.set, ahead->item.shadow_set);
     }
 }
 
-/* No two blocks use one set in an iteration, nor does a provisional update write what another block uses. */
+/* No two blocks use one set in an iteration, nor does a speculative update write what another block uses. */
 static void check_sets(const struct checker *c, int64_t k)
 {
     int first = c->config->switches.layers - c->config->switches.offload_optimizer + 1;
     for (int a = first; a <= c->config->switches.layers; a++)
         for (int b = first; b <= c->config->switches.layers; b++) {
-            const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_AHEAD);
+            const struct ah_span *ahead = get(c, k, a, AH_ITEM_UPDATE_SPECULATIVE);
             int set = get(c, k, b, AH_ITEM_PREFETCH)->item.set;
             assert_true(a == b || get(c, k, a, AH_ITEM_PREFETCH)->item.set != set);
-            assert_true(!ahead || k == 0 || ahead->item.spare_set != get(c, k, a, AH_ITEM_PREFETCH)->item.set);
-            assert_in_range(set, 0, c->config->switches.offload_optimizer + c->config->switches.spares - 1);
+            assert_true(!ahead || k == 0 || ahead->item.shadow_set != get(c, k, a, AH_ITEM_PREFETCH)->item.set);
+            assert_in_range(set, 0, c->config->switches.offload_optimizer + c->config->switches.shadows - 1);
         }
 }
 
 /* The last item of a step that reads a group's gradient on the device. */
 static const struct ah_span *gradient_end(const struct checker *c, int64_t k, int g)
 {
-    return on_host(c->config, g) ? get_tile(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.tiles - 1)
+    return on_host(c->config, g) ? get_chunk(c, k, g, AH_ITEM_OFFLOAD, c->config->switches.chunks - 1)
                                  : get(c, k, g, AH_ITEM_UPDATE_DEVICE);
 }
 
@@ -342,12 +342,12 @@ static void check_ends(const struct checker *c, int64_t k)
 {
     int head = c->config->switches.layers + 1;
     const struct ah_span *embedded = get(c, k, 0, AH_ITEM_FORWARD);
-    if (!c->config->switches.share_ends)
+    if (!c->config->switches.share_embedding_head)
         return;
-    for (int t = 0; on_host(c->config, head) && t < c->config->switches.tiles; t++)
-        after_span(get_tile(c, k, head, AH_ITEM_PREFETCH, t), embedded, "the head's parameters in their place");
-    for (int t = 0; k > 0 && on_host(c->config, 0) && t < c->config->switches.tiles; t++)
-        after_span(get_tile(c, k, 0, AH_ITEM_PREFETCH, t), get(c, k - 1, head, AH_ITEM_BACKWARD),
+    for (int t = 0; on_host(c->config, head) && t < c->config->switches.chunks; t++)
+        after_span(get_chunk(c, k, head, AH_ITEM_PREFETCH, t), embedded, "the head's parameters in their place");
+    for (int t = 0; k > 0 && on_host(c->config, 0) && t < c->config->switches.chunks; t++)
+        after_span(get_chunk(c, k, 0, AH_ITEM_PREFETCH, t), get(c, k - 1, head, AH_ITEM_BACKWARD),
                    "the embedding's parameters in their place");
     for (int g = 0; g <= head; g += head) {
         bool cast = !on_host(c->config, g);
@@ -367,26 +367,27 @@ static void check_ends(const struct checker *c, int64_t k)
         after(c, k, head, AH_ITEM_FORWARD, gradient_end(c, k - 1, 0), "the embedding's gradient");
 }
 
-/* A prefetch that was done again had fetched what a provisional update made, to the same slot. */
+/* A prefetch that was done again had fetched what a speculative update made, to the same buffer. */
 static void check_voided(const struct checker *c, const struct ah_span *fetch)
 {
     const struct ah_item *item = &fetch->item;
-    const struct ah_span *ahead = get_tile(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_AHEAD, item->tile);
-    const struct ah_span *final = get_tile(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_HOST, item->tile);
-    const struct ah_span *again = get_tile(c, item->iteration, item->partition, AH_ITEM_PREFETCH, item->tile);
+    const struct ah_span *ahead =
+        get_chunk(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_SPECULATIVE, item->chunk);
+    const struct ah_span *final = get_chunk(c, item->iteration - 1, item->partition, AH_ITEM_UPDATE_HOST, item->chunk);
+    const struct ah_span *again = get_chunk(c, item->iteration, item->partition, AH_ITEM_PREFETCH, item->chunk);
     assert_true(c->config->clips);
-    after_span(fetch, ahead, "fetch after the provisional update");
+    after_span(fetch, ahead, "fetch after the speculative update");
     after_span(again, final, "fetch again after the update that counts");
     after_span(again, fetch, "fetch again after the first");
-    assert_int_equal(item->set, ahead->item.spare_set);
-    assert_int_equal(item->param_slot, again->item.param_slot);
+    assert_int_equal(item->set, ahead->item.shadow_set);
+    assert_int_equal(item->param_buffer, again->item.param_buffer);
 }
 
-/* The first fetch of a tile, voided or not. */
+/* The first fetch of a chunk, voided or not. */
 static const struct ah_span *first_fetch(const struct checker *c, int64_t k, int g)
 {
     for (size_t i = 0; i < c->voided_count; i++)
-        if (c->voided[i]->item.iteration == k && c->voided[i]->item.partition == g && c->voided[i]->item.tile == 0)
+        if (c->voided[i]->item.iteration == k && c->voided[i]->item.partition == g && c->voided[i]->item.chunk == 0)
             return c->voided[i];
     return get(c, k, g, AH_ITEM_PREFETCH);
 }
@@ -412,30 +413,31 @@ static void check_iteration(const struct checker *c, int64_t k)
                 after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
 }
 
-/* ---- slots ------------------------------------------------------------------------------------------------------- */
+/* ---- buffers ------------------------------------------------------------------------------------------------------- */
 
 struct hold {
-    int slot;
+    int buffer;
     int64_t from, to;
 };
 
-static void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, const struct ah_span *to, int slot)
+static void hold_add(struct hold *holds, size_t *count, const struct ah_span *from, const struct ah_span *to,
+                     int buffer)
 {
     if (!from || !to)
         return;
-    assert_true(slot >= 0);
-    holds[(*count)++] = (struct hold){slot, from->start_ns, to->end_ns};
+    assert_true(buffer >= 0);
+    holds[(*count)++] = (struct hold){buffer, from->start_ns, to->end_ns};
 }
 
-static int by_slot_and_time(const void *left, const void *right)
+static int by_buffer_and_time(const void *left, const void *right)
 {
     const struct hold *a = left, *b = right;
-    if (a->slot != b->slot)
-        return a->slot - b->slot;
+    if (a->buffer != b->buffer)
+        return a->buffer - b->buffer;
     return (a->from > b->from) - (a->from < b->from);
 }
 
-static void check_slots(const struct checker *c)
+static void check_buffers(const struct checker *c)
 {
     struct hold *holds = calloc((size_t)(c->iterations * c->config->switches.layers * 5), sizeof *holds);
     size_t count = 0;
@@ -445,23 +447,23 @@ static void check_slots(const struct checker *c)
             const struct ah_span *refetch = get(c, k, g, AH_ITEM_REFETCH);
             hold_add(holds, &count, backward,
                      waits_reduced(c->config, g) ? get(c, k, g, AH_ITEM_REDUCE) : gradient_end(c, k, g),
-                     backward->item.grad_slot);
+                     backward->item.grad_buffer);
             if (refetch) {
-                hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_slot);
-                hold_add(holds, &count, refetch, backward, refetch->item.param_slot);
+                hold_add(holds, &count, fetch, get(c, k, g, AH_ITEM_FORWARD), fetch->item.param_buffer);
+                hold_add(holds, &count, refetch, backward, refetch->item.param_buffer);
             } else if (casts(c->config, g)) {
                 const struct ah_span *cast = get(c, k, g, AH_ITEM_CAST), *again = get_again(c, k, g, AH_ITEM_CAST);
-                hold_add(holds, &count, cast, get(c, k, g, AH_ITEM_FORWARD), cast->item.param_slot);
-                hold_add(holds, &count, again, backward, again->item.param_slot);
+                hold_add(holds, &count, cast, get(c, k, g, AH_ITEM_FORWARD), cast->item.param_buffer);
+                hold_add(holds, &count, again, backward, again->item.param_buffer);
             } else if (fetch) {
-                hold_add(holds, &count, fetch, backward, fetch->item.param_slot);
+                hold_add(holds, &count, fetch, backward, fetch->item.param_buffer);
             }
         }
-    qsort(holds, count, sizeof *holds, by_slot_and_time);
+    qsort(holds, count, sizeof *holds, by_buffer_and_time);
     for (size_t i = 0; i < count; i++) {
-        assert_in_range(holds[i].slot, 0, c->config->switches.slots - 1);
-        if (i > 0 && holds[i].slot == holds[i - 1].slot && holds[i].from < holds[i - 1].to)
-            fail_msg("slot %d is taken at %lld while held until %lld", holds[i].slot, (long long)holds[i].from,
+        assert_in_range(holds[i].buffer, 0, c->config->switches.buffers - 1);
+        if (i > 0 && holds[i].buffer == holds[i - 1].buffer && holds[i].from < holds[i - 1].to)
+            fail_msg("buffer %d is taken at %lld while held until %lld", holds[i].buffer, (long long)holds[i].from,
                      (long long)holds[i - 1].to);
     }
     free(holds);
@@ -475,13 +477,13 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
             c.iterations = timeline->spans[i].item.iteration + 1;
     int64_t one = c.iterations * (config->switches.layers + 2) * AH_ITEM_COUNT;
     c.voided = calloc(timeline->span_count, sizeof(const struct ah_span *));
-    c.found = calloc((size_t)((AH_SCHED_MOST_TILES + 1) * one), sizeof *c.found);
+    c.found = calloc((size_t)((AH_SCHED_MOST_CHUNKS + 1) * one), sizeof *c.found);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];
         bool again = span->item.phase == AH_PHASE_BACKWARD &&
                      (span->item.kind == AH_ITEM_CAST || span->item.kind == AH_ITEM_GATHER);
         const struct ah_span **at =
-            &c.found[(again ? one : span->item.tile * one) +
+            &c.found[(again ? one : span->item.chunk * one) +
                      (span->item.iteration * (config->switches.layers + 2) + span->item.partition) * AH_ITEM_COUNT +
                      (int)kept_as(&span->item)];
         if (*at && span->item.kind == AH_ITEM_PREFETCH)
@@ -494,7 +496,7 @@ void check_timeline(const struct ah_timeline *timeline, const struct ah_sched_co
         check_iteration(&c, k);
     for (size_t i = 0; i < c.voided_count; i++)
         check_voided(&c, c.voided[i]);
-    check_slots(&c);
+    check_buffers(&c);
     check_stages(&c);
     free(c.voided);
     free(c.found);

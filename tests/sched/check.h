@@ -1,4 +1,4 @@
-/* An independent check of a recorded timeline: every data dependency kept, every slot held by one owner at a time.
+/* An independent check of a recorded timeline: every data dependency kept, every buffer held by one owner at a time.
  * Shared by the tests of the scheduler on the simulated device and of real runs. */
 #ifndef AH_TESTS_SCHED_CHECK_H
 #define AH_TESTS_SCHED_CHECK_H

@@ -29,12 +29,12 @@ void random_costs(struct ah_costs *costs, int layers)
 static int64_t complete_before;
 
 /* Nothing completes of an iteration that was complete. Also clips a third of the iterations. */
-static int count_slots(const struct ah_span *span, void *context)
+static int count_buffers(const struct ah_span *span, void *context)
 {
     struct ah_drive *drive = context;
     assert_true(span->item.iteration >= complete_before);
     complete_before = ah__sched_iterations(drive->sched);
-    assert_true(ah__sched_slots_used(drive->sched) >= 0);
+    assert_true(ah__sched_buffers_used(drive->sched) >= 0);
     if (span->item.kind == AH_ITEM_RESULT && span->item.partition == 0 && draw(0, 2) == 0)
         ah__sched_clipped(drive->sched, span->item.iteration);
     return AH_OK;
@@ -44,11 +44,11 @@ void drive_ok(const struct ah_drive *drive, const struct ah_sched_config *config
 {
     const struct ah_switches *s = &config->switches;
     if (ah__drive(drive) != AH_OK)
-        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, slots %d, spares %d, streamed %d, a %d, tiles %d, ranks %d, "
+        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, buffers %d, shadows %d, staged %d, a %d, chunks %d, ranks %d, "
                  "whole %d, ends %d%d%d, casts %d, clips %d",
                  ah_error(), config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer,
-                 s->slots, s->spares, s->streamed, s->offload_activations, s->tiles, s->ranks, s->whole,
-                 s->embedding_on_host, s->head_on_host, s->share_ends, config->casts, config->clips);
+                 s->buffers, s->shadows, s->staged, s->offload_activations, s->chunks, s->world_size, s->unsharded,
+                 s->embedding_on_host, s->head_on_host, s->share_embedding_head, config->casts, config->clips);
 }
 
 struct ah_drive drive_of(struct ah_costs *costs)
@@ -62,7 +62,7 @@ void simulate(const struct ah_sched_config *config, struct ah_costs *costs, stru
               int iterations, bool forward_only)
 {
     struct ah_drive drive = drive_of(costs);
-    drive.completed = count_slots;
+    drive.completed = count_buffers;
     drive.completed_context = &drive;
     drive.observe = ah__timeline_observe;
     drive.observe_context = timeline;
@@ -71,9 +71,9 @@ void simulate(const struct ah_sched_config *config, struct ah_costs *costs, stru
     complete_before = 0;
     drive_ok(&drive, config);
     assert_int_equal(ah__sched_iterations(drive.sched), iterations);
-    assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+    assert_int_equal(ah__sched_buffers_used(drive.sched), 0);
     for (size_t i = 0; i < timeline->sample_count; i++)
-        assert_in_range(timeline->samples[i].slots_used, 0, config->switches.slots);
+        assert_in_range(timeline->samples[i].buffers_used, 0, config->switches.buffers);
     drive.dev->ops->close(drive.dev);
     ah__sched_free(drive.sched);
 }

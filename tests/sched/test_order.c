@@ -7,22 +7,22 @@
 #include "sched/internal.h"
 #include "sched/simulate.h"
 
-/* A piece of parameters that is up to date, of a block whose first piece has its slot, has not been submitted although
+/* A piece of parameters that is up to date, of a block whose first piece has its buffer, has not been submitted although
  * the lane has room. */
 static bool a_piece_is_left(const struct ah_sched *sched)
 {
-    int tiles = sched->config.switches.tiles;
+    int chunks = sched->config.switches.chunks;
     for (int g = 1; g <= sched->config.switches.layers && sched->in_flight[AH_LANE_H2D] < H2D_DEPTH; g++) {
         const struct group *group = &sched->groups[g];
-        int updated = group->ready_for == group->param_iteration ? tiles : group->updated;
-        if (group->param_slot >= 0 && group->fetched > 0 && group->fetched < updated)
+        int updated = group->ready_for == group->param_iteration ? chunks : group->updated;
+        if (group->param_buffer >= 0 && group->fetched > 0 && group->fetched < updated)
             return true;
     }
     return false;
 }
 
 /* How often a piece of parameters was left when nothing could be submitted, and how often one overtook others; how
- * often a block took a slot before others that are needed earlier while a piece was there for a slot that is being
+ * often a block took a buffer before others that are needed earlier while a piece was there for a buffer that is being
  * filled; how often a gradient left while another block's had begun to; how often the host waited for the compute lane.
  * And the items, as they were submitted. */
 struct looks {
@@ -34,17 +34,17 @@ struct looks {
 static void look_at(struct looks *looks, const struct ah_sched *sched, const struct ah_next *given)
 {
     const struct ah_item *item = &given->item;
-    int next = ah__step_next(&sched->fetch)->partition, tiles = sched->config.switches.tiles;
+    int next = ah__step_next(&sched->fetch)->partition, chunks = sched->config.switches.chunks;
     if (looks->items) {
         assert_true(looks->count < looks->most_items);
         looks->items[looks->count++] = *item;
     }
     bool overtakes = item->kind == AH_ITEM_PREFETCH && item->partition > next;
-    looks->overtook += overtakes && item->tile > 0;
-    looks->began_another += overtakes && item->tile == 0 && a_piece_is_left(sched);
+    looks->overtook += overtakes && item->chunk > 0;
+    looks->began_another += overtakes && item->chunk == 0 && a_piece_is_left(sched);
     for (int g = 1; g <= sched->config.switches.layers && item->kind == AH_ITEM_OFFLOAD; g++)
         looks->passed_over +=
-            g != item->partition && sched->groups[g].offloaded > 0 && sched->groups[g].offloaded < tiles;
+            g != item->partition && sched->groups[g].offloaded > 0 && sched->groups[g].offloaded < chunks;
     for (int w = 0; w < given->waits && given->lane == AH_LANE_HOST; w++)
         looks->lingered += given->wait[w].lane == AH_LANE_COMPUTE;
 }
@@ -93,22 +93,22 @@ static struct looks look_at_pieces(bool finishing, int rounds)
     struct looks looks = {0};
     for (int round = 0; round < rounds; round++) {
         struct ah_sched_config config = {.switches = {.layers = LAYERS,
-                                                      .ranks = 1,
-                                                      .tiles = draw(2, 8),
+                                                      .world_size = 1,
+                                                      .chunks = draw(2, 8),
                                                       .offload_optimizer = LAYERS,
                                                       .offload_params = draw(0, LAYERS),
-                                                      .refetch_ahead = 1},
+                                                      .prefetch_distance = 1},
                                          .policy = &ah__policy_autohete};
         struct ah_costs costs;
         random_costs(&costs, LAYERS);
-        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 4);
-        config.switches.finishing = finishing ? config.switches.slots : 0;
+        config.switches.buffers = config.switches.out_of_order = ah__sched_min_buffers(&config) + draw(0, 4);
+        config.switches.finishing = finishing ? config.switches.buffers : 0;
         look_at_plan(&looks, &config, &costs);
     }
     return looks;
 }
 
-/* Of a block whose first piece has come the others come, too, whatever slots the blocks before it need, and before
+/* Of a block whose first piece has come the others come, too, whatever buffers the blocks before it need, and before
  * other blocks' that would take one. */
 static void pieces_come_as_soon_as_they_may(void **state)
 {
@@ -134,12 +134,12 @@ static uint64_t hash_of_items(const struct ah_sched_config *config, struct ah_co
     enum { ITERATIONS = 3 };
     struct ah_timeline *timeline;
     uint64_t hash = 0;
-    assert_ok(ah__timeline_new(&timeline, config->switches.layers, config->switches.tiles, ITERATIONS));
+    assert_ok(ah__timeline_new(&timeline, config->switches.layers, config->switches.chunks, ITERATIONS));
     simulate(config, costs, timeline, ITERATIONS, false);
     check_timeline(timeline, config);
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_item *item = &timeline->spans[i].item;
-        const int64_t what[] = {item->kind, item->partition, item->tile, item->iteration};
+        const int64_t what[] = {item->kind, item->partition, item->chunk, item->iteration};
         hash = ah__hash(what, sizeof what, hash);
     }
     ah_timeline_free(timeline);
@@ -155,14 +155,14 @@ static void a_drawn_order_is_one_of_many(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
         struct ah_sched_config config = {.switches = {.layers = LAYERS,
-                                                      .ranks = 1,
-                                                      .tiles = 3,
+                                                      .world_size = 1,
+                                                      .chunks = 3,
                                                       .offload_optimizer = LAYERS,
-                                                      .streamed = draw(0, LAYERS),
-                                                      .refetch_ahead = 1},
+                                                      .staged = draw(0, LAYERS),
+                                                      .prefetch_distance = 1},
                                          .policy = &ah__policy_autohete};
         random_costs(&costs, LAYERS);
-        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + 4;
+        config.switches.buffers = config.switches.out_of_order = ah__sched_min_buffers(&config) + 4;
         uint64_t own = hash_of_items(&config, &costs);
         for (config.switches.order = 1; config.switches.order <= ORDERS; config.switches.order++) {
             uint64_t drawn = hash_of_items(&config, &costs);
@@ -170,7 +170,7 @@ static void a_drawn_order_is_one_of_many(void **state)
             others += drawn != own;
         }
         config.policy = &ah__policy_autohete_paper;
-        config.switches.streamed = 0;
+        config.switches.staged = 0;
         uint64_t with = hash_of_items(&config, &costs);
         config.switches.order = 0;
         assert_true(with == hash_of_items(&config, &costs));
@@ -185,17 +185,17 @@ static bool is_fetch(const struct ah_item *item)
 
 static bool is_host_update(const struct ah_item *item)
 {
-    return item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_AHEAD;
+    return item->kind == AH_ITEM_UPDATE_HOST || item->kind == AH_ITEM_UPDATE_SPECULATIVE;
 }
 
 static bool same_item(const struct ah_item *a, const struct ah_item *b)
 {
-    return a->kind == b->kind && a->partition == b->partition && a->tile == b->tile && a->iteration == b->iteration;
+    return a->kind == b->kind && a->partition == b->partition && a->chunk == b->chunk && a->iteration == b->iteration;
 }
 
 /* By what a drawn order first differs: until then all is the same, so that it is one rule that made the difference. */
 struct differences {
-    int offloads, updates, fetches, states, streams, others;
+    int offloads, updates, fetches, states, staged, others;
 };
 
 static void differences_count(struct differences *differences, const struct looks *own, const struct looks *drawn)
@@ -211,7 +211,7 @@ static void differences_count(struct differences *differences, const struct look
     else if (is_host_update(before) && is_host_update(after))
         differences->updates++;
     else if (before->kind == AH_ITEM_STATES_IN && after->kind == AH_ITEM_STATES_IN)
-        differences->streams++;
+        differences->staged++;
     else if (is_fetch(before) && after->kind == AH_ITEM_STATES_IN)
         differences->states++;
     else if (is_fetch(before) && is_fetch(after))
@@ -230,11 +230,11 @@ static const struct ah_span *block_span(const struct ah_timeline *timeline, enum
     return &timeline->spans[i - 1];
 }
 
-/* Three slots for three blocks that give up their parameters, and gradients leave in two pieces. When block 1's
- * parameters are due for backward, one slot waits for block 2's gradient. Of the others one is left when block 2's
+/* Three buffers for three blocks that give up their parameters, and gradients leave in two pieces. When block 1's
+ * parameters are due for backward, one buffer waits for block 2's gradient. Of the others one is left when block 2's
  * backward is over, and one as soon as block 3's gradient has gone home, whose second piece is not on its lane yet. Who
- * queues behind a slot takes the former. */
-static void a_fetch_takes_the_slot_that_is_left_first(void **state)
+ * queues behind a buffer takes the former. */
+static void a_fetch_takes_the_buffer_that_is_left_first(void **state)
 {
     (void)state;
     enum { LAYERS = 3, BACKWARD_NS = 1000, LINK_NS = 100 };
@@ -242,12 +242,12 @@ static void a_fetch_takes_the_slot_that_is_left_first(void **state)
     queues.waits_off_lane = false;
     for (int off_lane = 0; off_lane < 2; off_lane++) {
         struct ah_sched_config config = {.switches = {.layers = LAYERS,
-                                                      .ranks = 1,
-                                                      .tiles = 2,
-                                                      .slots = 3,
+                                                      .world_size = 1,
+                                                      .chunks = 2,
+                                                      .buffers = 3,
                                                       .offload_optimizer = LAYERS,
                                                       .offload_params = LAYERS,
-                                                      .refetch_ahead = LAYERS},
+                                                      .prefetch_distance = LAYERS},
                                          .policy = off_lane ? &ah__policy_autohete : &queues};
         struct ah_costs costs = {.layers = LAYERS};
         struct ah_timeline *timeline;
@@ -257,7 +257,7 @@ static void a_fetch_takes_the_slot_that_is_left_first(void **state)
         for (int a = 0; a < AH_LANE_COUNT; a++)
             for (int b = 0; b < AH_LANE_COUNT; b++)
                 costs.lanes.slowdown[a][b] = 1;
-        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.tiles, 1));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, 1));
         simulate(&config, &costs, timeline, 1, false);
         check_timeline(timeline, &config);
         enum ah_item_kind left_by = off_lane ? AH_ITEM_OFFLOAD : AH_ITEM_BACKWARD;
@@ -283,7 +283,7 @@ static void slow_down(struct ah_costs *costs, enum ah_item_kind slow)
     costs->lanes.notify_ns = 0;
 }
 
-/* A drawn order is one of gradients that leave, of updates, on the host and of states that stream, of parameters that
+/* A drawn order is one of gradients that leave, of updates, on the host and of staged states, of parameters that
  * come, and of states among those. */
 static void a_drawn_order_is_of_four_kinds(void **state)
 {
@@ -296,16 +296,16 @@ static void a_drawn_order_is_of_four_kinds(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
         struct ah_sched_config config = {.switches = {.layers = LAYERS,
-                                                      .ranks = 1,
-                                                      .tiles = draw(1, 4),
+                                                      .world_size = 1,
+                                                      .chunks = draw(1, 4),
                                                       .offload_optimizer = LAYERS,
-                                                      .refetch_ahead = 1},
+                                                      .prefetch_distance = 1},
                                          .policy = &ah__policy_autohete};
         struct looks own = {.items = own_items, .most_items = ITEMS};
         random_costs(&costs, LAYERS);
         slow_down(&costs, slow[round % KINDS]);
-        config.switches.streamed = slow[round % KINDS] == AH_ITEM_STATES_IN ? draw(1, LAYERS) : 0;
-        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config) + draw(0, 8);
+        config.switches.staged = slow[round % KINDS] == AH_ITEM_STATES_IN ? draw(1, LAYERS) : 0;
+        config.switches.buffers = config.switches.out_of_order = ah__sched_min_buffers(&config) + draw(0, 8);
         look_at_plan(&own, &config, &costs);
         for (config.switches.order = 1; config.switches.order <= ORDERS; config.switches.order++) {
             struct looks drawn = {.items = drawn_items, .most_items = ITEMS};
@@ -314,7 +314,7 @@ static void a_drawn_order_is_of_four_kinds(void **state)
         }
     }
     assert_true(differences.offloads >= LEAST && differences.updates >= LEAST && differences.fetches >= LEAST);
-    assert_true(differences.states >= LEAST && differences.streams >= LEAST);
+    assert_true(differences.states >= LEAST && differences.staged >= LEAST);
     assert_int_equal(differences.others, 0);
 }
 
@@ -327,11 +327,14 @@ static void pieces_linger_where_they_are_drawn(void **state)
     int lingered[2] = {0};
     for (int round = 0; round < ROUNDS; round++) {
         struct ah_costs costs;
-        struct ah_sched_config config = {
-            .switches = {.layers = LAYERS, .ranks = 1, .tiles = 4, .offload_optimizer = LAYERS, .refetch_ahead = 1},
-            .policy = &ah__policy_autohete};
+        struct ah_sched_config config = {.switches = {.layers = LAYERS,
+                                                      .world_size = 1,
+                                                      .chunks = 4,
+                                                      .offload_optimizer = LAYERS,
+                                                      .prefetch_distance = 1},
+                                         .policy = &ah__policy_autohete};
         random_costs(&costs, LAYERS);
-        config.switches.slots = config.switches.overtaking = ah__sched_min_slots(&config);
+        config.switches.buffers = config.switches.out_of_order = ah__sched_min_buffers(&config);
         for (int few = 0; few < 2; few++) {
             struct looks looks = {0};
             config.switches.order = AH_ORDERS * ((few ? FEW : MANY) + WITHIN * round) + draw(0, AH_ORDERS - 1);
@@ -348,6 +351,6 @@ static void pieces_linger_where_they_are_drawn(void **state)
 
 AH_TEST_SUITE("sched/order", cmocka_unit_test(pieces_come_as_soon_as_they_may),
               cmocka_unit_test(gradients_that_have_begun_to_leave_are_finished),
-              cmocka_unit_test(a_fetch_takes_the_slot_that_is_left_first),
+              cmocka_unit_test(a_fetch_takes_the_buffer_that_is_left_first),
               cmocka_unit_test(a_drawn_order_is_one_of_many), cmocka_unit_test(a_drawn_order_is_of_four_kinds),
               cmocka_unit_test(pieces_linger_where_they_are_drawn))

@@ -11,14 +11,14 @@ static void random_config(struct ah_sched_config *config)
     int layers = draw(1, 9), o = draw(0, layers);
     *config = (struct ah_sched_config){
         .switches = {.layers = layers,
-                     .ranks = draw(0, 2) ? 1 : 4,
+                     .world_size = draw(0, 2) ? 1 : 4,
                      .checkpoint = draw(0, layers),
                      .offload_params = draw(0, o),
                      .offload_optimizer = o,
                      .embedding_on_host = draw(0, 1),
                      .head_on_host = draw(0, 1),
-                     .tiles = draw(0, 1) ? 1 : draw(2, 5),
-                     .refetch_ahead = draw(1, layers)},
+                     .chunks = draw(0, 1) ? 1 : draw(2, 5),
+                     .prefetch_distance = draw(1, layers)},
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
         .clips = draw(0, 1),
@@ -26,21 +26,21 @@ static void random_config(struct ah_sched_config *config)
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
-    config->switches.spares = draw(0, 1) * draw(0, o);
-    config->switches.streamed = draw(0, 1) * draw(0, o);
+    config->switches.shadows = draw(0, 1) * draw(0, o);
+    config->switches.staged = draw(0, 1) * draw(0, o);
     config->switches.selective = draw(0, 1) * draw(0, layers - config->switches.checkpoint);
-    if (layers > AH_ACTIVATION_STAGES)
-        config->switches.offload_activations = draw(0, 1) * draw(1, layers - AH_ACTIVATION_STAGES);
+    if (layers > AH_ACTIVATION_BUFFERS)
+        config->switches.offload_activations = draw(0, 1) * draw(1, layers - AH_ACTIVATION_BUFFERS);
     if (draw(0, 3) == 0 && config->policy->shares_ends && !config->shared_embedding) {
-        if (config->switches.ranks == 1)
+        if (config->switches.world_size == 1)
             config->switches.embedding_on_host = config->switches.head_on_host = true;
-        config->switches.share_ends = true;
+        config->switches.share_embedding_head = true;
     }
-    if (config->casts || config->switches.ranks > 1)
-        config->switches.whole = draw(0, 1) * draw(0, layers - o);
-    config->switches.slots = ah__sched_min_slots(config) + (draw(0, 1) ? 0 : draw(0, 6));
-    config->switches.overtaking = draw(0, 3) ? config->switches.slots : draw(0, config->switches.slots);
-    config->switches.finishing = draw(0, 1) * draw(0, config->switches.slots);
+    if (config->casts || config->switches.world_size > 1)
+        config->switches.unsharded = draw(0, 1) * draw(0, layers - o);
+    config->switches.buffers = ah__sched_min_buffers(config) + (draw(0, 1) ? 0 : draw(0, 6));
+    config->switches.out_of_order = draw(0, 3) ? config->switches.buffers : draw(0, config->switches.buffers);
+    config->switches.finishing = draw(0, 1) * draw(0, config->switches.buffers);
     config->switches.order = draw(0, 1) * draw(1, AH_ORDERS - 1) + AH_ORDERS * draw(0, 1) * draw(1, AH_ORDERS - 1);
 }
 
@@ -57,19 +57,19 @@ static void random_baseline(struct ah_sched_config *config)
     while (config->policy->placement(&placement, config->switches.layers, count))
         count++;
     assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));
-    config->switches.tiles = 1;
-    config->switches.streamed = config->switches.selective = config->switches.offload_activations = 0;
-    config->switches.share_ends = false;
-    config->switches.whole = 0;
+    config->switches.chunks = 1;
+    config->switches.staged = config->switches.selective = config->switches.offload_activations = 0;
+    config->switches.share_embedding_head = false;
+    config->switches.unsharded = 0;
     config->switches.checkpoint = placement.checkpoint;
     config->switches.offload_params = placement.offload_params;
     config->switches.offload_optimizer = placement.offload_optimizer;
     config->switches.embedding_on_host = placement.embedding_on_host;
     config->switches.head_on_host = placement.head_on_host;
-    config->switches.refetch_ahead = placement.refetch_ahead;
-    int least = ah__sched_min_slots(config);
-    config->switches.slots = placement.slots > least ? placement.slots : least;
-    config->switches.overtaking = config->switches.slots;
+    config->switches.prefetch_distance = placement.prefetch_distance;
+    int least = ah__sched_min_buffers(config);
+    config->switches.buffers = placement.buffers > least ? placement.buffers : least;
+    config->switches.out_of_order = config->switches.buffers;
 }
 
 static void random_any(struct ah_sched_config *config)
@@ -89,7 +89,7 @@ static void no_plan_deadlocks_or_races(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, config.switches.layers);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.tiles, 4));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 4));
         simulate(&config, &costs, timeline, 4, false);
         check_timeline(timeline, &config);
         ah_timeline_free(timeline);
@@ -106,19 +106,19 @@ static const struct ah_span *norms_of(const struct ah_timeline *timeline, int64_
     return NULL;
 }
 
-/* What provisional updates have made is fetched before the norms are known, and again if it turns out not to count. */
+/* What speculative updates have made is fetched before the norms are known, and again if it turns out not to count. */
 static void parameters_are_fetched_ahead_of_the_norms(void **state)
 {
     (void)state;
     enum { LAYERS = 6, ITERATIONS = 4, ROUNDS = 40 };
     struct ah_sched_config config = {.switches = {.layers = LAYERS,
-                                                  .ranks = 1,
-                                                  .tiles = 2,
+                                                  .world_size = 1,
+                                                  .chunks = 2,
                                                   .offload_optimizer = LAYERS,
-                                                  .slots = 3 * LAYERS,
-                                                  .overtaking = 3 * LAYERS,
-                                                  .refetch_ahead = 1,
-                                                  .spares = LAYERS},
+                                                  .buffers = 3 * LAYERS,
+                                                  .out_of_order = 3 * LAYERS,
+                                                  .prefetch_distance = 1,
+                                                  .shadows = LAYERS},
                                      .clips = true,
                                      .policy = &ah__policy_autohete};
     int ahead = 0, prefetches = 0;
@@ -126,7 +126,7 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
         struct ah_costs costs;
         struct ah_timeline *timeline;
         random_costs(&costs, LAYERS);
-        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.tiles, ITERATIONS));
+        assert_ok(ah__timeline_new(&timeline, LAYERS, config.switches.chunks, ITERATIONS));
         simulate(&config, &costs, timeline, ITERATIONS, false);
         check_timeline(timeline, &config);
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -138,7 +138,7 @@ static void parameters_are_fetched_ahead_of_the_norms(void **state)
         ah_timeline_free(timeline);
     }
     assert_true(ahead > ROUNDS * LAYERS);
-    assert_true(prefetches > ROUNDS * ITERATIONS * LAYERS * config.switches.tiles); /* some of them again */
+    assert_true(prefetches > ROUNDS * ITERATIONS * LAYERS * config.switches.chunks); /* some of them again */
 }
 
 static void forward_only_runs_every_forward(void **state)
@@ -150,7 +150,7 @@ static void forward_only_runs_every_forward(void **state)
         struct ah_timeline *timeline;
         random_any(&config);
         random_costs(&costs, config.switches.layers);
-        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.tiles, 3));
+        assert_ok(ah__timeline_new(&timeline, config.switches.layers, config.switches.chunks, 3));
         simulate(&config, &costs, timeline, 3, true);
         int forwards = 0;
         for (size_t i = 0; i < timeline->span_count; i++) {
@@ -180,7 +180,7 @@ static void stretches_follow_each_other(void **state)
             assert_false(ah__sched_drained(drive.sched));
             drive_ok(&drive, &config);
             assert_true(ah__sched_drained(drive.sched));
-            assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+            assert_int_equal(ah__sched_buffers_used(drive.sched), 0);
         }
         drive.dev->ops->close(drive.dev);
         ah__sched_free(drive.sched);
@@ -212,23 +212,23 @@ static void stop_finishes_what_has_begun(void **state)
         ah__sched_limit(drive.sched, 100, false);
         drive_ok(&drive, &config);
         assert_true(ah__sched_drained(drive.sched));
-        assert_int_equal(ah__sched_slots_used(drive.sched), 0);
+        assert_int_equal(ah__sched_buffers_used(drive.sched), 0);
         drive.dev->ops->close(drive.dev);
         ah__sched_free(drive.sched);
     }
 }
 
-static void too_few_slots_are_refused(void **state)
+static void too_few_buffers_are_refused(void **state)
 {
     (void)state;
     struct ah_sched *sched;
     struct ah_sched_config config = {.switches = {.layers = 4,
-                                                  .ranks = 1,
-                                                  .tiles = 1,
+                                                  .world_size = 1,
+                                                  .chunks = 1,
                                                   .offload_params = 1,
                                                   .offload_optimizer = 4,
-                                                  .slots = 3,
-                                                  .refetch_ahead = 1},
+                                                  .buffers = 3,
+                                                  .prefetch_distance = 1},
                                      .policy = &ah__policy_autohete};
     assert_fails(ah__sched_new(&sched, &config), AH_EINPUT, "expected at least 4");
 }
@@ -236,4 +236,4 @@ static void too_few_slots_are_refused(void **state)
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
-              cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_slots_are_refused))
+              cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_buffers_are_refused))

@@ -126,7 +126,7 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     snprintf(timeline->title, sizeof timeline->title, "gpt2 <%d blocks>, c=%d p=%d o=%d", layers, layers / 2,
              layers / 3, layers - 1);
     timeline->fixed_bytes = 36 * SYNTHETIC_MIB;
-    timeline->slot_bytes = 7 * SYNTHETIC_MIB / layers + 2;
+    timeline->buffer_bytes = 7 * SYNTHETIC_MIB / layers + 2;
     for (int64_t k = 0; k < iterations; k++) {
         int64_t offloaded_ns[SYNTHETIC_MAX] = {0};
         /* tokens travel one iteration early */
@@ -141,13 +141,13 @@ static struct ah_timeline *synthetic_timeline(int layers, int iterations, bool p
     }
     qsort(timeline->spans, timeline->span_count, sizeof timeline->spans[0], synthetic_by_end);
     qsort(s->claims, s->claim_count, sizeof s->claims[0], synthetic_by_time);
-    int slots = layers, most = 0;
+    int buffers = layers, most = 0;
     for (size_t i = 0; i < s->claim_count; i++) {
-        slots += s->claims[i].delta;
-        most = slots > most ? slots : most;
-        ah__timeline_sample(timeline, s->claims[i].time_ns, slots);
+        buffers += s->claims[i].delta;
+        most = buffers > most ? buffers : most;
+        ah__timeline_sample(timeline, s->claims[i].time_ns, buffers);
     }
-    timeline->device_peak_bytes = timeline->fixed_bytes + most * timeline->slot_bytes;
+    timeline->device_peak_bytes = timeline->fixed_bytes + most * timeline->buffer_bytes;
     timeline->device_budget_bytes = 54 * SYNTHETIC_MIB;
     free(s);
     return timeline;

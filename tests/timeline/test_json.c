@@ -264,12 +264,12 @@ static void arrows_pass_through_every_hand(void **state)
                                                   AH_ITEM_CAST,     AH_ITEM_GATHER, AH_ITEM_FORWARD};
     expect_arrows(on_device, AH_LENGTH(on_device),
                   "backward>reduce-scatter, reduce-scatter>update, update>cast, cast>all-gather, all-gather>forward");
-    static const enum ah_item_kind kept[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, AH_ITEM_PREFETCH};
-    expect_arrows(kept, AH_LENGTH(kept), "offload>provisional update, provisional update>prefetch");
-    static const enum ah_item_kind clipped[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_AHEAD, AH_ITEM_UPDATE_HOST,
+    static const enum ah_item_kind kept[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_PREFETCH};
+    expect_arrows(kept, AH_LENGTH(kept), "offload>speculative update, speculative update>prefetch");
+    static const enum ah_item_kind clipped[] = {AH_ITEM_OFFLOAD, AH_ITEM_UPDATE_SPECULATIVE, AH_ITEM_UPDATE_HOST,
                                                 AH_ITEM_PREFETCH};
     expect_arrows(clipped, AH_LENGTH(clipped),
-                  "offload>provisional update, provisional update>host update, host update>prefetch");
+                  "offload>speculative update, speculative update>host update, host update>prefetch");
 }
 
 static void failing_allocations(void **state)

@@ -68,7 +68,7 @@ static void others_are_refused(void **state)
     (void)state;
     static const char about[] = "\"otherData\": {\"measured\": {\"pid\": 2, \"title\": \"\", \"caption\": \"\", "
                                 "\"layers\": 1, \"step_ns\": 1, \"median_of_steps\": 0, "
-                                "\"fixed_bytes\": 0, \"slot_bytes\": 0, "
+                                "\"fixed_bytes\": 0, \"buffer_bytes\": 0, "
                                 "\"device_peak_bytes\": 0, \"device_budget_bytes\": 0}}";
     static const struct {
         const char *events, *words;

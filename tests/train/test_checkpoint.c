@@ -42,8 +42,8 @@ static void fixture_init(struct fixture *f, int offload)
     struct ah_plan plan = {.switches = {.layers = LAYERS,
                                         .offload_optimizer = offload,
                                         .embedding_on_host = offload > 0,
-                                        .slots = 3,
-                                        .refetch_ahead = 1},
+                                        .buffers = 3,
+                                        .prefetch_distance = 1},
                            .policy = "autohete"};
     assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
     f->buffer = calloc(2 * (size_t)ah__partition_largest(f->partition), sizeof *f->buffer);

@@ -155,7 +155,7 @@ static void resume_under_any_plan_gives_the_same_bits(void **state)
         int64_t link;
     } rows[] = {
         {"resident", "resident", 1, 0},
-        {"c=3,p=2,o=3,slots=3", "autohete", 2, 100 << 20},
+        {"c=3,p=2,o=3,buffers=3", "autohete", 2, 100 << 20},
         {"c=1,p=0,o=2,embedding=host,head=host", "autohete-fifo", 1, 0},
         {"auto", NULL, 1, 0},
     };

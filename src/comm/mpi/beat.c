@@ -22,7 +22,7 @@ struct peer {
 
 static struct {
     MPI_Comm channel;
-    int rank, ranks;
+    int rank, world_size;
     struct peer *peers;
     pthread_t thread;
     bool running;
@@ -72,7 +72,7 @@ static void *beat_main(void *unused)
     double before = now_s();
     while (!atomic_load(&beat.stop)) {
         double now = now_s();
-        for (int i = 0; i < beat.ranks; i++) {
+        for (int i = 0; i < beat.world_size; i++) {
             if (now - before > own_silence_s)
                 beat.peers[i].heard_s = now;
             if (i != beat.rank)
@@ -88,7 +88,7 @@ bool ah__beat_start(int rank, int ranks)
 {
     double now = now_s();
     beat.rank = rank;
-    beat.ranks = ranks;
+    beat.world_size = ranks;
     beat.peers = calloc((size_t)ranks, sizeof *beat.peers);
     if (!beat.peers || MPI_Comm_dup(MPI_COMM_WORLD, &beat.channel) != MPI_SUCCESS)
         return false;
@@ -110,21 +110,21 @@ void ah__beat_stop(void)
     atomic_store(&beat.stop, true);
     pthread_join(beat.thread, NULL);
     beat.running = false;
-    for (int i = 0; i < beat.ranks; i++)
+    for (int i = 0; i < beat.world_size; i++)
         if (i != beat.rank) {
             MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
             beat.peers[i].sent = LAST;
             MPI_Isend(&beat.peers[i].sent, 1, MPI_BYTE, i, 0, beat.channel, &beat.peers[i].send);
         }
     double until_s = now_s() + last_s;
-    for (int taken = 0; taken < beat.ranks && now_s() < until_s; nanosleep(&pause, NULL)) {
+    for (int taken = 0; taken < beat.world_size && now_s() < until_s; nanosleep(&pause, NULL)) {
         taken = 0;
-        for (int i = 0; i < beat.ranks; i++) {
+        for (int i = 0; i < beat.world_size; i++) {
             peer_hear(&beat.peers[i], i);
             taken += beat.peers[i].receive == MPI_REQUEST_NULL;
         }
     }
-    for (int i = 0; i < beat.ranks; i++)
+    for (int i = 0; i < beat.world_size; i++)
         if (beat.peers[i].send != MPI_REQUEST_NULL)
             MPI_Wait(&beat.peers[i].send, MPI_STATUS_IGNORE);
 }

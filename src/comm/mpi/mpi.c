@@ -270,16 +270,16 @@ static bool find_shares(struct ah_transport *transport)
 
 static bool channels_open(const struct ah_transport *transport)
 {
-    int64_t far = FAR_BYTES / (transport->ranks > 1 ? transport->ranks - 1 : 1);
+    int64_t far = FAR_BYTES / (transport->world_size > 1 ? transport->world_size - 1 : 1);
     mpi.piece_bytes = far > FAR_LEAST_BYTES ? far : FAR_LEAST_BYTES;
-    if (transport->neighbours == transport->ranks)
+    if (transport->neighbours == transport->world_size)
         mpi.piece_bytes = PIECE_BYTES;
     for (int i = 0; i < AH_CHANNEL_COUNT; i++) {
         for (int set = 0; set < SETS; set++) {
-            mpi.requests[i][set] = calloc(2 * (size_t)transport->ranks, sizeof *mpi.requests[i][set]);
+            mpi.requests[i][set] = calloc(2 * (size_t)transport->world_size, sizeof *mpi.requests[i][set]);
             if (!mpi.requests[i][set])
                 return false;
-            for (int n = 0; n < 2 * transport->ranks; n++)
+            for (int n = 0; n < 2 * transport->world_size; n++)
                 mpi.requests[i][set][n] = MPI_REQUEST_NULL;
         }
         if (MPI_Comm_dup(MPI_COMM_WORLD, &mpi.channel[i]) != MPI_SUCCESS)
@@ -297,7 +297,7 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
     int level = MPI_THREAD_SINGLE, running = 0;
     *transport = (struct ah_transport){.abi = AH_TRANSPORT_ABI,
                                        .size = sizeof *transport,
-                                       .ranks = 1,
+                                       .world_size = 1,
                                        .neighbours = 1,
                                        .exchange = mpi_exchange,
                                        .look = mpi_look,
@@ -315,9 +315,10 @@ const struct ah_transport *autohete_transport(char why[AH_TRANSPORT_WHY])
         return NULL;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &transport->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &transport->ranks);
+    MPI_Comm_size(MPI_COMM_WORLD, &transport->world_size);
     if (!find_shares(transport) || !channels_open(transport) ||
-        (level == MPI_THREAD_MULTIPLE && transport->ranks > 1 && !ah__beat_start(transport->rank, transport->ranks))) {
+        (level == MPI_THREAD_MULTIPLE && transport->world_size > 1 &&
+         !ah__beat_start(transport->rank, transport->world_size))) {
         snprintf(why, AH_TRANSPORT_WHY, "MPI could not be readied on rank %d", transport->rank);
         return NULL;
     }

@@ -164,7 +164,7 @@ static int threads_start(struct ah_cpu *cpu, const struct ah_dev_options *option
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMPUTE], cpu->threads, pinned ? first : -1));
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_HOST], cpu->host_threads, pinned ? first + cpu->threads : -1));
     AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_D2H], 1, -1)); /* updates what streams through the device */
-    if (cpu->comm->ranks > 1) /* norms of this rank's parts are taken where they are summed */
+    if (cpu->comm->world_size > 1) /* norms of this rank's parts are taken where they are summed */
         AH_TRY(ah__pool_new(&cpu->pool[AH_LANE_COMM], 1, pinned ? first + cpu->threads : -1));
     return lanes_start(cpu, pinned ? first + cpu->threads : -1);
 }
@@ -194,7 +194,7 @@ int ah__dev_cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
     cpu->link_bytes_per_s = options->link_bytes_per_s;
     cpu->jitter_seed = options->jitter_seed;
     cpu->comm = ah__comm();
-    cpu->regions.ranks = cpu->comm->ranks;
+    cpu->regions.world_size = cpu->comm->world_size;
     int status = threads_start(cpu, options);
     if (status != AH_OK) {
         cpu_close(&cpu->dev);

@@ -119,7 +119,7 @@ static int exchange_post(struct ah_cuda *cuda, const char *send, int64_t step, i
 {
     const struct ah_cuda_library *library = &cuda->library;
     ncclResult_t result = ncclSuccess;
-    for (int peer = 0; peer < cuda->comm->ranks && is_posted(result); peer++) {
+    for (int peer = 0; peer < cuda->comm->world_size && is_posted(result); peer++) {
         char *place = cuda->group.scratch + (int64_t)peer * AH_CUDA_PIECE_BYTES;
         if (peer == cuda->comm->rank)
             continue;
@@ -162,7 +162,7 @@ static int reduce_scatter(struct ah_cuda *cuda, char *buffer, int64_t part_bytes
     struct ah_cuda_rank_sum sum = {.scratch = cuda->group.scratch,
                                    .step_bytes = AH_CUDA_PIECE_BYTES,
                                    .rank = cuda->comm->rank,
-                                   .ranks = cuda->comm->ranks};
+                                   .world_size = cuda->comm->world_size};
     for (int64_t first = 0; first < part_bytes; first += AH_CUDA_PIECE_BYTES) {
         int64_t bytes = piece_bytes(part_bytes, first);
         AH_TRY(exchange(cuda, buffer + first, part_bytes, bytes, stream));
@@ -184,7 +184,7 @@ static int sum_all(struct ah_cuda *cuda, enum ah_collective kind, char *buffer, 
                                        .scratch = scratch,
                                        .step_bytes = bytes,
                                        .rank = (int)rank,
-                                       .ranks = cuda->comm->ranks};
+                                       .world_size = cuda->comm->world_size};
         NCCL_TRY(ncclAllGather(buffer + first, scratch, (size_t)bytes, ncclUint8, cuda->group.nccl, stream));
         bool doubles = kind == AH_SUM_DOUBLES;
         sum.count = bytes / (int64_t)(doubles ? sizeof(double) : sizeof(float));
@@ -217,7 +217,7 @@ static int collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah
 int ah__cuda_collective(struct ah_cuda *cuda, cudaStream_t stream, const struct ah_task *task)
 {
     struct ah_comm *comm = cuda->comm;
-    if (comm->ranks > 1)
+    if (comm->world_size > 1)
         return collective(cuda, stream, task);
     return comm->ops->collective(comm, task->as.collective.kind, task->as.collective.buffer,
                                  task->as.collective.part_count, task->as.collective.dtype);
@@ -228,7 +228,7 @@ int ah__cuda_collective(struct ah_cuda *cuda, cudaStream_t stream, const struct 
 int ah__cuda_group_open(struct ah_cuda *cuda)
 {
     AH_TRY(ah__cuda_library_open_nccl(&cuda->library));
-    AH_CUDA_TRY(cudaMalloc((void **)&cuda->group.scratch, (size_t)cuda->comm->ranks * AH_CUDA_PIECE_BYTES));
+    AH_CUDA_TRY(cudaMalloc((void **)&cuda->group.scratch, (size_t)cuda->comm->world_size * AH_CUDA_PIECE_BYTES));
     return AH_OK;
 }
 
@@ -238,10 +238,10 @@ static int gpus_compare(struct ah_cuda *cuda)
     struct ah_comm *comm = cuda->comm;
     const int64_t floats = (int64_t)(sizeof(cudaUUID_t) / sizeof(float));
     cudaUUID_t *all;
-    AH_TRY(ah__new(&all, (size_t)comm->ranks, sizeof *all));
+    AH_TRY(ah__new(&all, (size_t)comm->world_size, sizeof *all));
     all[comm->rank] = cuda->properties.uuid;
     int status = comm->ops->collective(comm, AH_ALL_GATHER, all, floats, AH_F32);
-    for (int b = 1; b < comm->ranks; b++)
+    for (int b = 1; b < comm->world_size; b++)
         for (int a = 0; a < b && status == AH_OK; a++)
             if (memcmp(&all[a], &all[b], sizeof *all) == 0)
                 status = ah__fail(AH_EINPUT,
@@ -271,7 +271,7 @@ static int communicator_make(struct ah_cuda *cuda)
         return reason(cuda, ah__fail(AH_EDEVICE, "NCCL: rank 0 cannot start it"));
     AH_TRY(invitation.status);
     config.blocking = 0;
-    NCCL_TRY(ncclCommInitRankConfig(&cuda->group.nccl, comm->ranks, invitation.id, comm->rank, &config));
+    NCCL_TRY(ncclCommInitRankConfig(&cuda->group.nccl, comm->world_size, invitation.id, comm->rank, &config));
     return AH_OK;
 }
 
@@ -281,7 +281,7 @@ static int connect_all(struct ah_cuda *cuda)
 {
     cudaStream_t stream = cuda->stream[AH_LANE_COMM].work;
     char *scratch = cuda->group.scratch;
-    size_t bytes = (size_t)cuda->comm->ranks * AH_CUDA_PIECE_BYTES;
+    size_t bytes = (size_t)cuda->comm->world_size * AH_CUDA_PIECE_BYTES;
     AH_CUDA_TRY(cudaMemsetAsync(scratch, 0, bytes, stream));
     AH_TRY(all_gather(cuda, scratch, AH_CUDA_PIECE_BYTES, stream));
     AH_TRY(exchange(cuda, scratch + cuda->comm->rank * (int64_t)AH_CUDA_PIECE_BYTES, 0, AH_CUDA_PIECE_BYTES, stream));

@@ -326,7 +326,7 @@ static int gpu_open(struct ah_cuda *cuda)
     AH_TRY(signature_make(cuda));
     AH_TRY(ah__cuda_streams_open(cuda));
     AH_TRY(lanes_open(cuda));
-    if (cuda->comm->ranks > 1)
+    if (cuda->comm->world_size > 1)
         AH_TRY(ah__cuda_group_open(cuda));
     return room_measure(cuda);
 }
@@ -355,7 +355,7 @@ static int gpu_count(int *out)
 static int ordinal_find(int *out, const struct ah_dev_options *options, int count)
 {
     const struct ah_comm *comm = ah__comm();
-    *out = options->ordinal + (comm->ranks > 1 && count > 1 ? comm->local : 0);
+    *out = options->ordinal + (comm->world_size > 1 && count > 1 ? comm->local : 0);
     if (options->ordinal < 0 || options->ordinal >= count)
         return ah__fail(AH_EINPUT, "found GPU %d, expected 0 to %d", options->ordinal, count - 1);
     if (*out >= count)
@@ -403,7 +403,7 @@ int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
     cuda->host_threads = options->host_threads ? options->host_threads : cores > 1 ? cores - 1 : 1;
     cuda->jitter_seed = options->jitter_seed;
     cuda->comm = ah__comm();
-    cuda->regions.ranks = cuda->comm->ranks;
+    cuda->regions.world_size = cuda->comm->world_size;
     snprintf(cuda->name, sizeof cuda->name, "cuda:%d", cuda->ordinal);
     pthread_mutex_init(&cuda->mutex, NULL);
     int status = gpu_open(cuda);

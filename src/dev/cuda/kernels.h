@@ -30,7 +30,7 @@ struct ah_cuda_rank_sum {
     const void *own;
     const char *scratch;
     int64_t step_bytes, count;
-    int rank, ranks;
+    int rank, world_size;
 };
 cudaError_t ah__cuda_rank_sum_enqueue(cudaStream_t stream, enum ah_dtype dtype, const struct ah_cuda_rank_sum *sum);
 cudaError_t ah__cuda_rank_sum_doubles_enqueue(cudaStream_t stream, const struct ah_cuda_rank_sum *sum);

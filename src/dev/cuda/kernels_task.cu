@@ -412,7 +412,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS) rank_sum
     if (i >= given.count)
         return;
     float sum = value_of(brought<T>(given, 0)[i]);
-    for (int rank = 1; rank < given.ranks; rank++)
+    for (int rank = 1; rank < given.world_size; rank++)
         sum = __fadd_rn(sum, value_of(brought<T>(given, rank)[i]));
     sum_store(static_cast<T *>(given.to) + i, sum);
 }
@@ -423,7 +423,7 @@ static __global__ void __launch_bounds__(THREADS) rank_sum_doubles(struct ah_cud
     if (i >= given.count)
         return;
     double sum = 0;
-    for (int rank = 0; rank < given.ranks; rank++)
+    for (int rank = 0; rank < given.world_size; rank++)
         sum = __dadd_rn(sum, brought<double>(given, rank)[i]);
     static_cast<double *>(given.to)[i] = sum;
 }

@@ -382,7 +382,7 @@ static int stream_open(struct ah_cuda_stream *stream)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].start, cudaEventDefault));
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].end, cudaEventDefault));
     }
-    if (stream->lane == AH_LANE_COMPUTE || (stream->lane == AH_LANE_COMM && stream->cuda->comm->ranks > 1))
+    if (stream->lane == AH_LANE_COMPUTE || (stream->lane == AH_LANE_COMM && stream->cuda->comm->world_size > 1))
         AH_CUDA_TRY(cudaMalloc((void **)&stream->partials, AH_CUDA_PARTIALS * sizeof(double)));
     return AH_OK;
 }

@@ -246,7 +246,7 @@ static int collective_check(struct ah_regions *regions, enum side side, const st
 {
     enum ah_collective kind = task->as.collective.kind;
     AH_TRY(dtype_check("collective", task->as.collective.dtype));
-    int64_t element = ah__dtype_bytes(task->as.collective.dtype), parts = regions->ranks;
+    int64_t element = ah__dtype_bytes(task->as.collective.dtype), parts = regions->world_size;
     if (kind == AH_SUM_FLOATS || kind == AH_SUM_DOUBLES)
         parts = 1;
     if (kind == AH_SUM_DOUBLES)

@@ -17,7 +17,7 @@ struct ah_region {
 /* All zero is no memory. Changed by the driver's thread while no work is in flight that touches what changes; read by
  * any. */
 struct ah_regions {
-    int ranks; /* of collectives */
+    int world_size; /* of collectives */
     struct ah_region device;
     struct ah_region host[AH_REGIONS_HOST];
     atomic_int host_count;

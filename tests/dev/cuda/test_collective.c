@@ -42,7 +42,7 @@ static void ranks_run(int ranks, int devices, void (*work)(int rank, void *conte
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 struct sizes {
-    int ranks;
+    int world_size;
     int64_t part; /* elements */
 };
 
@@ -147,10 +147,10 @@ static void as_on_the_host(int rank, void *context)
     const struct sizes *sizes = context;
     struct scene scene;
     void *expected;
-    assert_ok(scene_open(&scene, sizes->ranks * sizes->part * (int64_t)sizeof(double), (uint64_t)rank));
+    assert_ok(scene_open(&scene, sizes->world_size * sizes->part * (int64_t)sizeof(double), (uint64_t)rank));
     assert_ok(ah__new(&expected, (size_t)scene.bytes, 1));
     for (size_t i = 0; i < AH_LENGTH(kinds); i++) {
-        int64_t count = kinds[i].parts ? sizes->ranks * sizes->part : sizes->part;
+        int64_t count = kinds[i].parts ? sizes->world_size * sizes->part : sizes->part;
         memset(expected, 0, (size_t)scene.bytes);
         fill(expected, kinds[i].form, rank, count);
         memcpy(scene.host, expected, (size_t)scene.bytes);
@@ -230,7 +230,7 @@ enum { STEPS = 3, COUNT = 2000 };
 
 /* What every rank says in the end. */
 struct team {
-    int ranks, status[DEVICES];
+    int world_size, status[DEVICES];
     char message[DEVICES][512];
 };
 
@@ -263,7 +263,7 @@ static void life_one(int rank, void *context)
 /* Whether the fault came. Then it is every rank's. */
 static bool life_fails(const char *function, long nth, int error, const char *words)
 {
-    struct team team = {.ranks = 2};
+    struct team team = {.world_size = 2};
     gpus_begin(DEVICES);
     emulation_fail(function, nth, error);
     threads_run(2, life_one, &team);
@@ -438,14 +438,14 @@ static void every_plan(struct joint joint, const char *policy, int of)
 static void two_ranks_equal_resident(void **state)
 {
     (void)state;
-    every_plan((struct joint){.config = tiny_tied, .ranks = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
+    every_plan((struct joint){.config = tiny_tied, .world_size = 2, .micro_batches = 1, .batch = 1, .clip = CLIP},
                "autohete", ah_test_rounds(75, 19, 2));
 }
 
 static void three_ranks_in_bf16_equal_resident(void **state)
 {
     (void)state;
-    every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .ranks = 3, .micro_batches = 2, .batch = 1},
+    every_plan((struct joint){.config = tiny_untied, .dtype = AH_BF16, .world_size = 3, .micro_batches = 2, .batch = 1},
                "autohete", ah_test_rounds(75, 40, 3));
 }
 
@@ -460,7 +460,7 @@ static void losses_are_nearly_those_of_cpu_ranks(void **state)
 {
     (void)state;
     struct joint joint = {.config = tiny_tied,
-                          .ranks = 2,
+                          .world_size = 2,
                           .micro_batches = 1,
                           .batch = 1,
                           .clip = CLIP,

@@ -8,7 +8,7 @@
 
 enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000 }; /* of cudnnStatus_t */
 
-/* Side by side and apart, as many heads and shared ones, several sequences, lengths that fill no tile. */
+/* Side by side and apart, as many heads and shared ones, several sequences, lengths that fill no chunk. */
 static const struct op_case sdpa_cases[] = {
     {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 3 * 3 * 16)}, {0}, 0},
     {"attention of 66, head 64", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 66, 3 * 2 * 64)}, {0}, 0},

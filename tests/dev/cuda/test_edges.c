@@ -24,7 +24,7 @@ static void file_write(const char *folder, const char *name, const char *text)
     fclose(file);
 }
 
-/* What the kernel says of the slot; without a file nothing is said. */
+/* What the kernel says of the buffer; without a file nothing is said. */
 static void the_link_is_what_the_kernel_says(void **state)
 {
     (void)state;

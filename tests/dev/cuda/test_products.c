@@ -19,7 +19,7 @@ static const struct op_case head_cases[] = {
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
 };
 
-/* Heads of 64, 80, 96, 128, 256 channels and odd ones; lengths of a tile, one more, one less, and one. */
+/* Heads of 64, 80, 96, 128, 256 channels and odd ones; lengths of a chunk, one more, one less, and one. */
 static const struct op_case attention_cases[] = {
     {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 60 * 3)}, {0}, 0},
     {"attention of 130, head 5", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 130, 10 * 3)}, {0}, 0},

@@ -192,13 +192,13 @@ static void training_on_a_loaded_device_is_the_same(void **state)
 {
     (void)state;
     const struct ah_plan plans[] = {
-        {.switches = {.layers = TINY_LAYERS, .slots = 1, .refetch_ahead = 1}, .policy = "resident"},
+        {.switches = {.layers = TINY_LAYERS, .buffers = 1, .prefetch_distance = 1}, .policy = "resident"},
         {.switches = {.layers = TINY_LAYERS,
                       .checkpoint = 2,
                       .offload_params = 2,
                       .offload_optimizer = 3,
-                      .slots = 2,
-                      .refetch_ahead = 2,
+                      .buffers = 2,
+                      .prefetch_distance = 2,
                       .embedding_on_host = true},
          .policy = "autohete"},
     };

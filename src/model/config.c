@@ -2,42 +2,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-
-/* Of every family. */
-static const char *const common_keys[] = {"_name_or_path",
-                                          "architectures",
-                                          "bos_token_id",
-                                          "chunk_size_feed_forward",
-                                          "dtype",
-                                          "eos_token_id",
-                                          "id2label",
-                                          "label2id",
-                                          "model_type",
-                                          "output_attentions",
-                                          "output_hidden_states",
-                                          "pad_token_id",
-                                          "problem_type",
-                                          "return_dict",
-                                          "task_specific_params",
-                                          "torch_dtype",
-                                          "transformers_version",
-                                          "use_cache"};
-
-int ah__config_only(const struct ah_json *json, const char *const *keys)
-{
-    const char **all;
-    size_t own = 0;
-    while (keys[own])
-        own++;
-    AH_TRY(ah__new(&all, own + AH_LENGTH(common_keys) + 1, sizeof *all));
-    memcpy(all, keys, own * sizeof *all);
-    memcpy(all + own, common_keys, sizeof common_keys);
-    int status = ah__json_only(json, all);
-    ah__free(all);
-    return status;
-}
-
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words)
 {
     char expected[256] = "";

@@ -22,9 +22,6 @@ struct ah_config_dropout {
 /* Functions between the two halves of a feed-forward network. */
 enum ah_activation { AH_ACTIVATION_GELU, AH_ACTIVATION_GELU_TANH, AH_ACTIVATION_RELU };
 
-/* AH_EINPUT names the first key that is neither in the null-terminated list nor among those that change nothing
- * whatever the family, as names, token ids and what a task on top of the model would use. AH_ENOMEM. */
-int ah__config_only(const struct ah_json *json, const char *const *keys);
 /* The text at `key`, one of `words` (the last is null); it belongs to json. */
 int ah__config_word(const char **out, const struct ah_json *json, const char *key, const char *const *words);
 /* Integers from 1 to max, every one required. */

@@ -8,9 +8,9 @@
 
 /* Every member is required. A configuration is the family's own; the model that was made from it owns it. */
 struct ah_family {
-    const char *model_type; /* as in config.json */
-    /* A new configuration from config keys. AH_EINPUT names file, key, found and expected; an unknown key is refused.
-     * AH_ENOMEM. */
+    const char *model_type;  /* as in config.json */
+    const char *const *keys; /* of config.json that parse() reads, null-terminated; of others model/keys.h decides */
+    /* A new configuration from config keys. AH_EINPUT names file, key, found and expected. AH_ENOMEM. */
     int (*parse)(void **config, const struct ah_json *json);
     /* Sets vocab_size, max_seq, layers and what it says of dropout. */
     void (*describe)(struct ah_model_def *def, const void *config);

@@ -21,13 +21,24 @@ static const char *const dropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop"
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 
-static const char *const known_keys[] = {
-    "vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner", "activation_function", "layer_norm_epsilon",
-    "tie_word_embeddings", "initializer_range", "scale_attn_weights", "resid_pdrop", "embd_pdrop", "attn_pdrop",
-    "reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "add_cross_attention",
-    /* without effect: tasks on top of the model */
-    "n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
-    "summary_use_proj", NULL};
+static const char *const keys[] = {"vocab_size",
+                                   "n_positions",
+                                   "n_embd",
+                                   "n_layer",
+                                   "n_head",
+                                   "n_inner",
+                                   "activation_function",
+                                   "layer_norm_epsilon",
+                                   "tie_word_embeddings",
+                                   "initializer_range",
+                                   "scale_attn_weights",
+                                   "resid_pdrop",
+                                   "embd_pdrop",
+                                   "attn_pdrop",
+                                   "reorder_and_upcast_attn",
+                                   "scale_attn_by_inverse_layer_idx",
+                                   "add_cross_attention",
+                                   NULL};
 
 static void sizes_of(struct ah_config_size sizes[SIZES], struct gpt2 *config)
 {
@@ -61,7 +72,6 @@ static int parse(void **out, const struct ah_json *json)
     };
     struct gpt2 config = {.layer_norm_epsilon = 1e-5, .initializer_range = 0.02, .tied = true}, *copy;
     config.activation = AH_ACTIVATION_GELU_TANH;
-    AH_TRY(ah__config_only(json, known_keys));
     AH_TRY(parse_sizes(&config, json));
     AH_TRY(ah__config_dropout(&config.dropout, json, dropouts));
     AH_TRY(ah__config_fixed(json, fixed, AH_LENGTH(fixed)));
@@ -165,6 +175,7 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *cont
 
 const struct ah_family ah__family_gpt2 = {
     .model_type = "gpt2",
+    .keys = keys,
     .parse = parse,
     .describe = describe,
     .text = text,

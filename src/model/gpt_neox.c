@@ -20,29 +20,27 @@ struct gpt_neox {
 
 static const struct ah_rope_keys rope_keys = {.theta = "rotary_emb_base", .part = "rotary_pct"};
 static const char *const dropouts[] = {"attention_dropout", "hidden_dropout", NULL};
-static const char *const known_keys[] = {"vocab_size",
-                                         "hidden_size",
-                                         "intermediate_size",
-                                         "num_hidden_layers",
-                                         "num_attention_heads",
-                                         "max_position_embeddings",
-                                         "hidden_act",
-                                         "layer_norm_eps",
-                                         "initializer_range",
-                                         "use_parallel_residual",
-                                         "attention_bias",
-                                         "tie_word_embeddings",
-                                         "rotary_emb_base",
-                                         "rotary_pct",
-                                         "rope_theta",
-                                         "partial_rotary_factor",
-                                         "rope_scaling",
-                                         "rope_parameters",
-                                         "attention_dropout",
-                                         "hidden_dropout",
-                                         "classifier_dropout",
-                                         "is_decoder",
-                                         NULL};
+static const char *const keys[] = {"vocab_size",
+                                   "hidden_size",
+                                   "intermediate_size",
+                                   "num_hidden_layers",
+                                   "num_attention_heads",
+                                   "max_position_embeddings",
+                                   "hidden_act",
+                                   "layer_norm_eps",
+                                   "initializer_range",
+                                   "use_parallel_residual",
+                                   "attention_bias",
+                                   "tie_word_embeddings",
+                                   "rotary_emb_base",
+                                   "rotary_pct",
+                                   "rope_theta",
+                                   "partial_rotary_factor",
+                                   "rope_scaling",
+                                   "rope_parameters",
+                                   "attention_dropout",
+                                   "hidden_dropout",
+                                   NULL};
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 
@@ -76,7 +74,6 @@ static int parse(void **out, const struct ah_json *json)
 {
     struct gpt_neox neox = {.eps = 1e-5, .std = 0.02, .activation = AH_ACTIVATION_GELU, .parallel = true, .bias = true};
     struct gpt_neox *copy;
-    AH_TRY(ah__config_only(json, known_keys));
     AH_TRY(parse_sizes(&neox, json));
     AH_TRY(ah__config_double(&neox.eps, json, "layer_norm_eps", 1e-12, 1));
     AH_TRY(ah__config_double(&neox.std, json, "initializer_range", 0, 10));
@@ -192,6 +189,7 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *conf
 
 const struct ah_family ah__family_gpt_neox = {
     .model_type = "gpt_neox",
+    .keys = keys,
     .parse = parse,
     .describe = describe,
     .text = text,

@@ -4,12 +4,11 @@
 #include "model/decoder.h"
 #include "model/family.h"
 
-static const char *const known_keys[] = {AH_DECODER_KEYS, "attention_bias", "mlp_bias", "pretraining_tp", NULL};
+static const char *const keys[] = {AH_DECODER_KEYS, "attention_bias", "mlp_bias", NULL};
 
 static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {0};
-    AH_TRY(ah__config_only(json, known_keys));
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__config_bool(&decoder.qkv_bias, json, "attention_bias"));
     AH_TRY(ah__config_bool(&decoder.mlp_bias, json, "mlp_bias"));
@@ -32,6 +31,7 @@ static int text(char **out, const void *config)
 
 const struct ah_family ah__family_llama = {
     .model_type = "llama",
+    .keys = keys,
     .parse = parse,
     .describe = ah__decoder_describe,
     .text = text,

@@ -3,12 +3,11 @@
 #include "model/decoder.h"
 #include "model/family.h"
 
-static const char *const known_keys[] = {AH_DECODER_KEYS, "sliding_window", NULL};
+static const char *const keys[] = {AH_DECODER_KEYS, "sliding_window", NULL};
 
 static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {0};
-    AH_TRY(ah__config_only(json, known_keys));
     AH_TRY(ah__decoder_parse(&decoder, json));
     AH_TRY(ah__decoder_parse_window(&decoder, json));
     return ah__decoder_new(out, &decoder);
@@ -30,6 +29,7 @@ static int text(char **out, const void *config)
 
 const struct ah_family ah__family_mistral = {
     .model_type = "mistral",
+    .keys = keys,
     .parse = parse,
     .describe = ah__decoder_describe,
     .text = text,

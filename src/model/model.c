@@ -8,12 +8,14 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "model/family.h"
+#include "model/keys.h"
 
 enum { CONFIG_BYTES = 1 << 20 };
 
 struct ah_model {
     struct ah_model_def def;
     char *name, *config;
+    char *note;                     /* keys of config.json that are not known; null: none */
     const struct ah_family *family; /* of a loaded model; null: the definition is the caller's */
     void *family_config;            /* the context of a loaded model, its own */
 };
@@ -58,6 +60,7 @@ void ah_model_free(struct ah_model *model)
         return;
     ah__free(model->name);
     ah__free(model->config);
+    ah__free(model->note);
     if (model->family)
         model->family->free(model->family_config);
     ah__free(model);
@@ -66,6 +69,11 @@ void ah_model_free(struct ah_model *model)
 const struct ah_model_def *ah_model_get(const struct ah_model *model)
 {
     return &model->def;
+}
+
+const char *ah_model_note(const struct ah_model *model)
+{
+    return model->note;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -86,15 +94,43 @@ static int model_take_config(struct ah_model **out, const struct ah_family *fami
     return AH_OK;
 }
 
+/* Adds what is wrong with the keys that the family reads to the message about those that it does not. */
+static int faults_join(const struct ah_family *family, const struct ah_json *json)
+{
+    char *first;
+    void *config;
+    size_t prefix = strlen(json->path) + strlen(": ");
+    AH_TRY(ah__strdup(&first, ah_error()));
+    int status = family->parse(&config, json);
+    if (status == AH_OK)
+        family->free(config);
+    if (status == AH_OK || status == AH_EINPUT)
+        status = ah__fail(AH_EINPUT, "%s%s%s", first, status == AH_OK ? "" : "; ",
+                          status == AH_OK ? "" : ah_error() + prefix);
+    ah__free(first);
+    return status;
+}
+
 static int model_from_json(struct ah_model **out, const struct ah_json *json)
 {
     const struct ah_family *family;
     void *config;
+    char *note;
     AH_TRY(ah__family_find(&family, json));
-    AH_TRY(family->parse(&config, json));
-    int status = model_take_config(out, family, config);
-    if (status != AH_OK)
-        family->free(config);
+    int status = ah__config_check(&note, json, family->keys);
+    if (status == AH_EINPUT)
+        status = faults_join(family, json);
+    AH_TRY(status);
+    status = family->parse(&config, json);
+    if (status == AH_OK) {
+        status = model_take_config(out, family, config);
+        if (status != AH_OK)
+            family->free(config);
+    }
+    if (status == AH_OK)
+        (*out)->note = note;
+    else
+        ah__free(note);
     return status;
 }
 

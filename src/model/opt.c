@@ -17,25 +17,24 @@ struct opt {
 };
 
 static const char *const dropouts[] = {"dropout", "attention_dropout", "layerdrop", NULL};
-static const char *const known_keys[] = {"vocab_size",
-                                         "hidden_size",
-                                         "ffn_dim",
-                                         "num_hidden_layers",
-                                         "num_attention_heads",
-                                         "max_position_embeddings",
-                                         "init_std",
-                                         "activation_function",
-                                         "enable_bias",
-                                         "tie_word_embeddings",
-                                         "do_layer_norm_before",
-                                         "_remove_final_layer_norm",
-                                         "layer_norm_elementwise_affine",
-                                         "word_embed_proj_dim",
-                                         "dropout",
-                                         "attention_dropout",
-                                         "layerdrop",
-                                         "prefix",
-                                         NULL};
+static const char *const keys[] = {"vocab_size",
+                                   "hidden_size",
+                                   "ffn_dim",
+                                   "num_hidden_layers",
+                                   "num_attention_heads",
+                                   "max_position_embeddings",
+                                   "init_std",
+                                   "activation_function",
+                                   "enable_bias",
+                                   "tie_word_embeddings",
+                                   "do_layer_norm_before",
+                                   "_remove_final_layer_norm",
+                                   "layer_norm_elementwise_affine",
+                                   "word_embed_proj_dim",
+                                   "dropout",
+                                   "attention_dropout",
+                                   "layerdrop",
+                                   NULL};
 
 /* ---- config.json -> configuration -------------------------------------------------------------------------------- */
 
@@ -70,7 +69,6 @@ static int parse(void **out, const struct ah_json *json)
     static const struct ah_config_fixed fixed[] = {
         {"do_layer_norm_before", true}, {"_remove_final_layer_norm", false}, {"layer_norm_elementwise_affine", true}};
     struct opt opt = {.std = 0.02, .activation = AH_ACTIVATION_RELU, .bias = true, .tied = true}, *copy;
-    AH_TRY(ah__config_only(json, known_keys));
     AH_TRY(parse_sizes(&opt, json));
     AH_TRY(ah__config_fixed(json, fixed, AH_LENGTH(fixed)));
     AH_TRY(ah__config_double(&opt.std, json, "init_std", 0, 10));
@@ -169,6 +167,7 @@ static int record(struct ah_graph *graph, int64_t batch, int64_t seq, void *conf
 
 const struct ah_family ah__family_opt = {
     .model_type = "opt",
+    .keys = keys,
     .parse = parse,
     .describe = describe,
     .text = text,

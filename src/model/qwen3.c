@@ -3,12 +3,11 @@
 #include "model/decoder.h"
 #include "model/family.h"
 
-static const char *const known_keys[] = {AH_DECODER_KEYS, AH_DECODER_LAYER_KEYS, "attention_bias", NULL};
+static const char *const keys[] = {AH_DECODER_KEYS, AH_DECODER_LAYER_KEYS, "attention_bias", NULL};
 
 static int parse(void **out, const struct ah_json *json)
 {
     struct ah_decoder decoder = {0};
-    AH_TRY(ah__config_only(json, known_keys));
     decoder.head_dim = 128; /* where the key is missing */
     decoder.qk_norm = true;
     AH_TRY(ah__decoder_parse(&decoder, json));
@@ -33,6 +32,7 @@ static int text(char **out, const void *config)
 
 const struct ah_family ah__family_qwen3 = {
     .model_type = "qwen3",
+    .keys = keys,
     .parse = parse,
     .describe = ah__decoder_describe,
     .text = text,

@@ -24,20 +24,10 @@ static int parse_scaling(struct ah_rope *rope, const struct ah_json *json, bool 
 static int parse_object(struct ah_rope *rope, const struct ah_json *json, const struct ah_rope_keys *keys,
                         int64_t positions)
 {
-    static const char *const known[] = {"rope_type",
-                                        "type",
-                                        "rope_theta",
-                                        "partial_rotary_factor",
-                                        "factor",
-                                        "low_freq_factor",
-                                        "high_freq_factor",
-                                        "original_max_position_embeddings",
-                                        NULL};
     static const char *const types[] = {"default", "linear", "llama3", NULL};
     const char *type = "default", *type_key = ah__json_has(json, "rope_type") ? "rope_type" : "type";
     if (ah__json_has(json, type_key))
         AH_TRY(ah__config_word(&type, json, type_key, types));
-    AH_TRY(ah__json_only(json, known));
     AH_TRY(ah__config_double(&rope->theta, json, "rope_theta", 1e-3, 1e12));
     AH_TRY(ah__config_double(&rope->part, json, "partial_rotary_factor", keys->part ? 0 : 1, 1));
     if (strcmp(type, "default") == 0)

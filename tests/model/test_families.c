@@ -30,20 +30,18 @@ static void wrong_configs(void **state)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {LLAMA ",\"heads\":3}", "m.json: key 'heads': found an unknown key"},
-        {LLAMA ",\"quantization_config\":{}}", "m.json: key 'quantization_config': found an unknown key"},
+        {LLAMA ",\"quantization_config\":{}}", "m.json: key 'quantization_config': found {}, expected null"},
         {LLAMA ",\"num_key_value_heads\":3}", "key 'num_key_value_heads': found 3, expected a divisor of"},
         {LLAMA ",\"head_dim\":7}", "key 'head_dim': 7 of 7 channels of a head rotate, expected an even number"},
         {LLAMA ",\"hidden_act\":\"gelu\"}", "key 'hidden_act': found 'gelu', expected 'silu' or 'swish'"},
         {LLAMA ",\"rms_norm_eps\":0}", "key 'rms_norm_eps': found 0"},
         {LLAMA ",\"attention_dropout\":2}", "key 'attention_dropout': found 2"},
-        {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found an unknown key"},
+        {LLAMA ",\"sliding_window\":4}", "key 'sliding_window': found 4, expected null"},
         {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}",
          "m.json: key 'rope_scaling.type': found 'dynamic', expected 'default' or 'linear' or 'llama3'"},
         {LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2}}",
          "key 'rope_parameters.rope_type': found 'yarn', expected 'default' or 'linear' or 'llama3'"},
         {LLAMA ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}", "found 'longrope'"},
-        {LLAMA ",\"rope_parameters\":{\"beta_fast\":2}}", "key 'rope_parameters.beta_fast': found an unknown key"},
         {LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
          "key 'rope_parameters.partial_rotary_factor': found 0.5"},
         {LLAMA ",\"rope_parameters\":{},\"rope_scaling\":{}}", "key 'rope_scaling': found beside 'rope_parameters'"},

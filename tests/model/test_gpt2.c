@@ -23,7 +23,6 @@ static void wrong_configs(void **state)
          "m.json: key 'model_type': found 'bert', expected 'gpt2' or 'gpt_neox' or 'llama' or "
          "'mistral' or 'opt' or 'qwen2' or 'qwen3'"},
         {"{\"model_type\":\"gpt2\"}", "key 'vocab_size': found nothing"},
-        {"{\"model_type\":\"gpt2\"," SIZES ",\"n_lair\":3}", "m.json: key 'n_lair': found an unknown key"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":2,\"n_head\":3}",
          "key 'n_head': found 3, expected a divisor of n_embd 32"},
         {"{\"model_type\":\"gpt2\",\"vocab_size\":61,\"n_positions\":16,\"n_embd\":32,\"n_layer\":0,\"n_head\":2}",

@@ -107,7 +107,7 @@ static int64_t step_on(const struct machine *machine, const struct ah_plan *plan
 /* What the search finds that knows a plan (null: none). step_ns 0: nothing fits. */
 static struct ah_plan planned(const struct machine *machine, const struct ah_plan *known)
 {
-    const struct ah_search_options options = {.known = known, .known_count = known != NULL};
+    const struct ah_search_options options = {.warm_start = known};
     struct ready ready;
     struct ah_search_report report;
     struct ah_plan plan = {.step_ns = 0};

@@ -43,9 +43,6 @@ enum ah_lane { AH_LANE_COMPUTE, AH_LANE_H2D, AH_LANE_D2H, AH_LANE_HOST, AH_LANE_
 /* "compute", "h2d", "d2h", "host", "comm". */
 AH_API const char *ah_lane_name(enum ah_lane lane);
 
-/* Device compute threads where the fastest number is to be found (ah_threads_choose); ah_dev_open takes a number. */
-enum { AH_THREADS_AUTO = -1 };
-
 struct ah_dev_options {
     int ordinal;              /* which one where there are several, counted from 0; "cuda:1" sets it */
     int threads;              /* device compute threads; 0: one per core. A GPU has none */
@@ -171,38 +168,14 @@ struct ah_budget {
 /* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
 AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
                           const struct ah_budget *budget, const char *policy);
-/* What a search is told. */
 struct ah_search_options {
-    /* Plans of this partition that were made before, or for another machine or budget; borrowed. Their switches and
-     * signatures are read, and step_ns, what they took where they were made (0: not known): where the search stays a
-     * little behind that, it goes further. What comes out is never slower, as predicted for this profile, than any of
-     * these that is within the budget and that the policy can make; a published system's policy makes none but its
-     * own. */
-    const struct ah_plan *known;
-    int known_count;
-    /* A folder that keeps plans between programs, made when needed; null: none. What it has of the same partition,
-     * policy and ranks, for whatever machine or budget, is known, too, and what comes out is kept; where the same was
-     * asked before, that is the answer, unless something faster was found since. What is damaged there is forgotten,
-     * what cannot be written is left out. */
-    const char *cache;
-    bool renew; /* what is kept is not looked at */
+    const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
+                                       * make it within the budget: then the result is no slower; null: none */
 };
-/* The same with options (null: none). AH_ESTALE also for a known plan of another partition. */
+/* The same with options (null: none). AH_ESTALE also for a warm start of another partition. */
 AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
                                const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                                const struct ah_search_options *options);
-/* Who is told what a user should know: one line, valid during the call. */
-struct ah_note {
-    void (*tell)(const char *line, void *context);
-    void *context;
-};
-/* Plans that ah_plan_save wrote, for a search to know: `paths` are files with commas between them, at most `most`, and
- * *count of them are read into `out`. What the budget or the policy does not allow is left out, and `note` (null:
- * nobody) is told why, in one line for each. AH_EINPUT, AH_EIO; AH_ESTALE names file and key of a plan of another
- * model, batch or version. */
-AH_API int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths,
-                         const struct ah_partition *partition, const struct ah_profile *profile,
-                         const struct ah_budget *budget, const char *policy, const struct ah_note *note);
 /* A plan given by hand ("resident", "c=8,p=2,o=8[,buffers=N,prefetch_distance=N,chunks=N,out_of_order=N,finishing=N,order=N,shadows=N,
  * selective=N,staged=N,a=N,unsharded=N,embedding=host|device,head=host|device,embedding_head=shared|separate]", or a JSON file):
  * completed, checked against the budget and predicted. */
@@ -252,35 +225,6 @@ AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_mic
  * within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not tell. */
 AH_API int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size);
 
-/* How the cores are shared by what the device computes with and the host's optimizer. */
-struct ah_threads_options {
-    const struct ah_partition *partition;
-    const char *device;        /* as for ah_dev_open; one that computes with threads */
-    struct ah_dev_options dev; /* host_threads 0: chosen, too; threads is not read */
-    struct ah_budget budget;   /* device_bytes 0: what the device has, where it has a memory of its own */
-    const char *plan;          /* "auto", or as for ah_plan_parse */
-    const char *policy;
-    struct ah_profile_options profile;
-};
-
-/* A split and everything made for it. */
-struct ah_threads {
-    int threads, host_threads;
-    int tried; /* splits, this one included */
-    struct ah_dev *dev;
-    struct ah_profile *profile;
-    int64_t profile_kept_s; /* as for ah_profile_measure_with */
-    struct ah_plan plan;
-};
-
-/* The split with the shortest predicted step within the budget. Tries 1, 2, 4, ... host threads, up to the cores and as
- * long as that helps, beside as many compute threads as there are cores; then, beside the best number of them (half of
- * it where that is all cores), as many compute threads as that leaves cores. Each is profiled, of a further number of
- * host threads only what these do, or its profile was kept: the same profiles give the same split. AH_EBUDGET: none has
- * a plan within the budget; then only threads and host_threads are set, those of the last one tried. AH_EINPUT also for
- * a device without compute threads. Several ranks all call it; they are profiled together, and what rank 0 chooses is
- * everybody's. The caller closes the device and frees the profile. */
-AH_API int ah_threads_choose(struct ah_threads *out, const struct ah_threads_options *options);
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);
 

@@ -47,10 +47,8 @@ struct ah_train_options {
                                   * other; else documents follow one another and an example is a sequence */
     const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
     const char *device;           /* as for ah_dev_open; default "auto" */
-    struct ah_dev_options dev;    /* threads may be AH_THREADS_AUTO: ah_threads_choose finds how the cores are shared,
-                                  * and a training that is resumed, or like this one, begins with what was chosen. Not
-                                  * with AH_MICRO_BATCH_AUTO or a profile_path */
-    struct ah_budget budget;      /* * device_bytes 0: what the device has, where it has a memory of its own;
+    struct ah_dev_options dev;
+    struct ah_budget budget; /* * device_bytes 0: what the device has, where it has a memory of its own;
                                   * AH_NO_LIMIT: the same, also where the resumed training had a limit */
     int64_t batch, seq;      /* * sequences a step, default 8; tokens in each, default 256 or the model's longest */
     const char *dtype;       /* * "fp32" (default) or "bf16": of parameters as they are used, activations and
@@ -69,12 +67,11 @@ struct ah_train_options {
     const char *log;         /* * beside metrics.jsonl: "csv", "tensorboard", "csv,tensorboard"; default "none" */
     const char *nonfinite;   /* * norms: "stop" (default), or "skip" that step's updates, with a clip above 0 */
     double beta1, beta2, eps, weight_decay; /* * AdamW; default 0.9, 0.95, 1e-8, 0.1 */
-    const char *plan;                       /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file */
-    const char *no_slower_than; /* plan files with commas between them, to which a plan of "auto" is not slower, as
-                                  * ah_plans_load reads them; null: none. Resumed, it is not slower than the plan there
-                                  * was, where budget and policy still allow that */
-    const char *policy;         /* one of ah_policy_names(); default "autohete" */
-    const char *profile_path;   /* a saved profile, or null: measure */
+    /* "auto" (default), "resident", "c=..,p=..,o=.." or a plan file. Resumed, "auto" starts from the plan there was and
+     * is no slower, as predicted, where budget and policy still allow that one. */
+    const char *plan;
+    const char *policy;                /* one of ah_policy_names(); default "autohete" */
+    const char *profile_path;          /* a saved profile, or null: measure */
     struct ah_profile_options profile; /* where profiles are kept; its `stop` is not read */
     const char *out_dir;    /* a folder that holds no training yet, or the one that is resumed. Null: the folder of
                                   * the training that is resumed, else nothing is written */
@@ -96,8 +93,6 @@ struct ah_train_options {
     /* First of all; and just before on_plan: the size of micro-batches and how many a step has, nonzero ends it too. */
     void (*on_device)(const struct ah_device *device, void *context);
     int (*on_micro_batch)(int64_t size, int64_t count, void *context);
-    /* With AH_THREADS_AUTO, when both are chosen, right after on_device: of so many splits, predicted fastest. */
-    void (*on_threads)(int threads, int host_threads, int tried, void *context);
     /* Before the profile (with AH_MICRO_BATCH_AUTO after it), and with its age as from ah_profile_measure_with. */
     void (*on_facts)(const struct ah_train_facts *facts, void *context);
     void (*on_profile)(int64_t kept_s, void *context);

@@ -141,11 +141,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_WORDS:
         *(const char **)to = text;
         return true;
-    case AH_ARG_INT_AUTO:
     case AH_ARG_INT:
-        if (option->kind == AH_ARG_INT_AUTO && strcmp(text, "auto") == 0)
-            whole = AH_ARG_IS_AUTO;
-        else if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
+        if (!parse_int(&whole, option, text) || whole < INT32_MIN || whole > INT32_MAX)
             return false;
         *(int *)to = (int)whole;
         return true;
@@ -184,7 +181,6 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
         [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",
         [AH_ARG_AUTO] = "auto or a whole number",
-        [AH_ARG_INT_AUTO] = "auto or a whole number",
         [AH_ARG_SEED] = "a whole number",
         [AH_ARG_REAL] = "a number",
         [AH_ARG_LIMIT] = "a size like 64MiB, or none",

@@ -8,18 +8,17 @@
 enum { AH_ARG_IS_AUTO = -1 }; /* what the word "auto" is where a number may stand */
 
 enum ah_arg_kind {
-    AH_ARG_FLAG,     /* bool; takes no value */
-    AH_ARG_TEXT,     /* const char *, not empty */
-    AH_ARG_WORDS,    /* const char *, may be empty */
-    AH_ARG_INT,      /* int, in [min, max] */
-    AH_ARG_COUNT,    /* int64_t, in [min, max] */
-    AH_ARG_INT_AUTO, /* int, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
-    AH_ARG_AUTO,     /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
-    AH_ARG_SEED,     /* uint64_t */
-    AH_ARG_REAL,     /* double, in [min, max] */
-    AH_ARG_SIZE,     /* int64_t, bytes, above zero */
-    AH_ARG_LIMIT,    /* the same, or "none", which is AH_NO_LIMIT */
-    AH_ARG_RATE,     /* int64_t, bytes per second, above zero and at least min */
+    AH_ARG_FLAG,  /* bool; takes no value */
+    AH_ARG_TEXT,  /* const char *, not empty */
+    AH_ARG_WORDS, /* const char *, may be empty */
+    AH_ARG_INT,   /* int, in [min, max] */
+    AH_ARG_COUNT, /* int64_t, in [min, max] */
+    AH_ARG_AUTO,  /* int64_t, in [min, max] from 0 on, or "auto", which is AH_ARG_IS_AUTO */
+    AH_ARG_SEED,  /* uint64_t */
+    AH_ARG_REAL,  /* double, in [min, max] */
+    AH_ARG_SIZE,  /* int64_t, bytes, above zero */
+    AH_ARG_LIMIT, /* the same, or "none", which is AH_NO_LIMIT */
+    AH_ARG_RATE,  /* int64_t, bytes per second, above zero and at least min */
 };
 
 struct ah_arg {

@@ -31,12 +31,6 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen)
                 size == 1 ? "" : "s", chosen ? ", the fastest" : "");
 }
 
-void ah__threads_print(FILE *to, int threads, int host_threads, int tried)
-{
-    fprintf(to, "threads: %d compute, %d host, ", threads, host_threads);
-    fprintf(to, tried == 1 ? "the only split\n" : "predicted fastest of %d splits\n", tried);
-}
-
 void ah__device_print(FILE *to, const struct ah_device *device)
 {
     char memory[32];
@@ -257,43 +251,14 @@ static int choose(struct ah_artefacts *artefacts, const struct ah_artefact_input
     return AH_OK;
 }
 
-static void note(const char *line, void *context)
-{
-    fprintf(context, "note: %s\n", line);
-}
-
-int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
-                   const struct ah_budget *budget, const struct ah_artefact_inputs *inputs, const char *policy,
-                   FILE *text)
-{
-    const struct ah_note noted = {note, text};
-    const char *files = inputs->no_slower_than;
-    /* Several ranks all plan here, and what one keeps another may read or not. */
-    *out = (struct ah_search_options){
-        .known = known, .cache = artefacts->ranks.world_size > 1 ? NULL : ah__cache_folder(), .renew = inputs->renew};
-    return files ? ah_plans_load(known, &out->known_count, AH_KNOWN_PLANS, files, artefacts->partition,
-                                 artefacts->profile, budget, policy, text ? &noted : NULL)
-                 : AH_OK;
-}
-
-static int search(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
-{
-    struct ah_plan known[AH_KNOWN_PLANS];
-    struct ah_search_options options;
-    int status =
-        ah__known_load(&options, known, artefacts, &artefacts->budget, inputs, inputs->policy, artefacts->text);
-    return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
-                                                 &artefacts->budget, inputs->policy, &options)
-                           : status;
-}
-
 static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = ah__artefacts_profile(artefacts, inputs);
     if (status != AH_OK)
         return status;
     if (strcmp(inputs->plan, "auto") == 0)
-        status = search(artefacts, inputs);
+        status = ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &artefacts->budget,
+                                inputs->policy);
     else
         status = ah_plan_parse(&artefacts->plan, inputs->plan, artefacts->partition, artefacts->profile,
                                &artefacts->budget, inputs->policy);
@@ -303,85 +268,12 @@ static int plan_given_size(struct ah_artefacts *artefacts, const struct ah_artef
     return ah_micro_batch_advise(&options, artefacts->micro_batch);
 }
 
-static int check_threads(const struct ah_artefact_inputs *inputs)
-{
-    if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
-        return ah__out_fault("--threads: found auto beside --micro-batch auto, expected a number for one of them");
-    if (inputs->profile || inputs->hardware)
-        return ah__out_fault("--threads: found auto beside --%s, expected a number",
-                             inputs->profile ? "profile" : "hardware");
-    return AH_OK;
-}
-
-/* What a device with the threads that were tried last has room for. */
-static int advise_threads(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs,
-                          const struct ah_threads *tried)
-{
-    struct ah_artefact_inputs last = *inputs;
-    last.dev.threads = tried->threads;
-    last.dev.host_threads = tried->host_threads;
-    int status = open_device(artefacts, &last);
-    if (status != AH_OK)
-        return status;
-    struct ah_micro_batch_options options = micro_batch_options(artefacts, &last);
-    return ah_micro_batch_advise(&options, artefacts->micro_batch);
-}
-
-static int choose_threads(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
-{
-    struct ah_threads chosen;
-    int status = check_threads(inputs);
-    if (status == AH_OK)
-        status = ah__artefacts_partition(artefacts, inputs);
-    if (status != AH_OK)
-        return status;
-    const struct ah_threads_options options = {
-        .partition = artefacts->partition,
-        .device = inputs->device,
-        .dev = inputs->dev,
-        .budget = artefacts->budget,
-        .plan = inputs->plan,
-        .policy = inputs->policy,
-        .profile = {.cache = ah__cache_folder(), .renew = inputs->renew},
-    };
-    status = ah_threads_choose(&chosen, &options);
-    if (status == AH_EBUDGET)
-        return advise_threads(artefacts, inputs, &chosen);
-    if (status != AH_OK)
-        return status;
-    artefacts->dev = chosen.dev;
-    artefacts->profile = chosen.profile;
-    artefacts->plan = chosen.plan;
-    take_device(artefacts);
-    if (artefacts->text) {
-        ah__threads_print(artefacts->text, chosen.threads, chosen.host_threads, chosen.tried);
-        ah__profile_age_print(artefacts->text, chosen.profile_kept_s);
-    }
-    return AH_OK;
-}
-
-int ah__known_check(const struct ah_artefact_inputs *inputs)
-{
-    bool by_hand = strcmp(inputs->plan, "auto") != 0, sizes = inputs->micro_batch == AH_MICRO_BATCH_AUTO;
-    bool splits = inputs->dev.threads == AH_THREADS_AUTO;
-    if (inputs->no_slower_than && (by_hand || sizes || splits))
-        return ah__out_fault("--no-slower-than: found it beside --%s, expected one of them", by_hand ? "plan"
-                                                                                             : sizes
-                                                                                                 ? "micro-batch auto"
-                                                                                                 : "threads auto");
-    return AH_OK;
-}
-
 int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs)
 {
     int status = check_policy(inputs->policy);
     artefacts->budget = inputs->budget;
-    if (status == AH_OK)
-        status = ah__known_check(inputs);
     if (status != AH_OK)
         return status;
-    if (inputs->dev.threads == AH_THREADS_AUTO)
-        return choose_threads(artefacts, inputs);
     return inputs->micro_batch == AH_MICRO_BATCH_AUTO ? choose(artefacts, inputs) : plan_given_size(artefacts, inputs);
 }
 

@@ -6,8 +6,7 @@
 
 struct ah_artefact_inputs {
     const char *model, *device, *profile, *plan, *policy;
-    const char *no_slower_than; /* plan files with commas between them; null: none */
-    const char *hardware;       /* a machine that is described, instead of the device; null: none */
+    const char *hardware; /* a machine that is described, instead of the device; null: none */
     struct ah_dev_options dev;
     struct ah_budget budget;
     int64_t batch, seq;  /* seq 0: the model's longest, at most 256 */
@@ -37,22 +36,12 @@ struct ah_artefacts {
 int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
 /* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
 int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
-/* What a search is told: plans of --no-slower-than, or none, and where plans are kept. Says on `text` (null: nowhere)
- * which of those plans are left out. `known` is borrowed and has room for AH_KNOWN_PLANS. */
-enum { AH_KNOWN_PLANS = 16 };
-int ah__known_load(struct ah_search_options *out, struct ah_plan *known, const struct ah_artefacts *artefacts,
-                   const struct ah_budget *budget, const struct ah_artefact_inputs *inputs, const char *policy,
-                   FILE *text);
-/* AH_EINPUT where --no-slower-than stands beside what it cannot go with. */
-int ah__known_check(const struct ah_artefact_inputs *inputs);
 /* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
 void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
 void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
-/* "threads: 2 compute, 1 host, predicted fastest of 3 splits" */
-void ah__threads_print(FILE *to, int threads, int host_threads, int tried);
 
-/* The folder that keeps profiles and plans between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
+/* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
  * none. */
 const char *ah__cache_folder(void);
 /* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
@@ -69,16 +58,14 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; a command that
  * must know whether an option was given has no `initial` and tells the default as a `hint`. */
 #define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
-/* `kind` and `choice` of --threads: AH_ARG_INT_AUTO and this; AH_ARG_INT and "" where nothing can be chosen. */
-#define AH_ARG_THREADS_CHOICE "; auto: these and the host optimizer's, as predicted fastest"
-#define AH_ARGS_DEVICE(at_device, at_dev, initial, hint, kind, choice)                                                 \
+#define AH_ARGS_DEVICE(at_device, at_dev, initial, hint)                                                               \
     {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
         {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s),                            \
          "RATE", NULL,        "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)",   \
          1e6,    0,           false},                                                                                  \
-        {"threads", kind, (at_dev) + offsetof(struct ah_dev_options, threads),                                         \
-         "N",       NULL, "threads of the cpu device" choice " (default: one per core)",                               \
-         1,         4096, false},                                                                                      \
+        {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads),                                   \
+         "N",       NULL,       "threads of the cpu device (default: one per core)",                                   \
+         1,         4096,       false},                                                                                \
     {                                                                                                                  \
         "host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,               \
             "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false                \
@@ -102,7 +89,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      0,         0,           false},                                                                                   \
     {                                                                                                                  \
         "no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                 \
-            "measure and plan anew even where a profile, or plans, of the same are kept from before", 0, 0, false      \
+            "measure anew even where a profile of the same is kept from before", 0, 0, false                           \
     }
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
     {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan,       \
@@ -117,11 +104,6 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
          0,                                                                                                            \
          false},                                                                                                       \
         AH_ARGS_PROFILE(at_profile, at_renew)
-#define AH_ARG_NO_SLOWER_THAN(at_files)                                                                                \
-    {                                                                                                                  \
-        "no-slower-than", AH_ARG_TEXT, at_files, "FILE,...", NULL,                                                     \
-            "saved plans that the one chosen may not be slower than, as predicted", 0, 0, false                        \
-    }
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {                                                                                                                  \
         "model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true      \
@@ -138,8 +120,7 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {                                                                                                                  \
         "pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false   \
     }
-_Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO && (int)AH_ARG_IS_AUTO == (int)AH_THREADS_AUTO,
-               "the command line's auto is the library's");
+_Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO, "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */
 #define AH_ARGS_MICRO_BATCH(at_micro_batch, kind, help)                                                                \
     {                                                                                                                  \

@@ -36,7 +36,7 @@ static const char *words_of(const struct ah_arg *option)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].option, option->name) == 0)
             return known[i].words;
-    if (option->kind == AH_ARG_AUTO || option->kind == AH_ARG_INT_AUTO)
+    if (option->kind == AH_ARG_AUTO)
         return "auto";
     return strcmp(option->name, "policy") == 0 ? policies() : NULL;
 }

@@ -19,7 +19,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", "", AH_ARG_INT, ""),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
     {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL, "where to save it as a machine for --hardware", 0, 0,
      false},

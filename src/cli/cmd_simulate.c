@@ -34,9 +34,8 @@ static const struct ah_arg options[] = {
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
      "device-memory=8GiB:40GiB:4GiB, or of host-memory, batch=4:32:4 or seq", 0, 0, false},
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
-    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", "", AH_ARG_INT_AUTO, AH_ARG_THREADS_CHOICE),
+    AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
-    AH_ARG_NO_SLOWER_THAN(AT(inputs.no_slower_than)),
     AH_ARGS_PROFILE(AT(inputs.profile), AT(inputs.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "where to draw two iterations", 0, 0, false},
@@ -132,8 +131,6 @@ static int compare_policies(const struct simulate_args *args)
     int status = ah__compare_init(&compare, &args->inputs, &args->compare);
     if (status == AH_OK)
         status = check_single(args, &compare);
-    if (status == AH_OK)
-        status = ah__known_check(&args->inputs);
     bool by_hand = strcmp(args->inputs.plan, "auto") != 0;
     if (status == AH_OK && by_hand)
         status = compare_plan(&compare, args);

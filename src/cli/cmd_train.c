@@ -33,11 +33,10 @@ static const struct ah_arg options[] = {
     {"pack", AH_ARG_FLAG, AT_OPTION(pack), NULL, NULL,
      "several documents or examples in each sequence, none of which sees another", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
-    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)", AH_ARG_INT_AUTO, AH_ARG_THREADS_CHOICE),
+    AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)"),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
     AH_ARGS_PLAN(AT_OPTION(plan), AT_OPTION(policy), AT_OPTION(profile_path), AT_OPTION(profile.renew), NULL, NULL,
                  " (default auto)", " (default autohete)"),
-    AH_ARG_NO_SLOWER_THAN(AT_OPTION(no_slower_than)),
     {"batch", AH_ARG_COUNT, AT_OPTION(batch), "B", NULL, "sequences in a step, of all ranks together (default 8)", 1,
      1048576, false},
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
@@ -162,13 +161,6 @@ static void on_profile(int64_t kept_s, void *context)
         ah__profile_age_print(watch->progress.to, kept_s);
 }
 
-static void on_threads(int threads, int host_threads, int tried, void *context)
-{
-    const struct watch *watch = context;
-    if (!watch->progress.quiet)
-        ah__threads_print(watch->progress.to, threads, host_threads, tried);
-}
-
 static int on_micro_batch(int64_t size, int64_t count, void *context)
 {
     struct watch *watch = context;
@@ -264,7 +256,6 @@ static int run(const void *given)
     train.profile.cache = ah__cache_folder();
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
     train.on_device = on_device;
-    train.on_threads = on_threads;
     train.on_facts = on_facts;
     train.on_profile = on_profile;
     train.on_plan = on_plan;

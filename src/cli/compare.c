@@ -108,8 +108,6 @@ static int check_batches(const struct ah_compare *compare)
     const struct ah_artefact_inputs *inputs = compare->inputs;
     if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
         return ah__out_fault("--micro-batch: found auto, expected a size where policies or machines are compared");
-    if (inputs->dev.threads == AH_THREADS_AUTO)
-        return ah__out_fault("--threads: found auto, expected a number where policies or machines are compared");
     for (int i = 0; i < compare->sweep.count; i++) {
         struct ah_point point = point_given(compare);
         ah__sweep_set(&point, &compare->sweep, i);
@@ -261,41 +259,24 @@ int ah__compare_point(struct ah_compare *compare, int index)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-/* What the user named. With one policy it is said what that leaves out. */
-static int known_load(struct ah_search_options *options, struct ah_plan *known, const struct ah_compare *compare,
-                      const char *policy, FILE *text)
-{
-    bool one = compare->policies[1] == NULL;
-    return ah__known_load(options, known, &compare->artefacts, &compare->budget, compare->inputs, policy,
-                          one ? text : NULL);
-}
-
 int ah__compare_search(struct ah_compare *compare)
 {
     struct ah_artefacts *artefacts = &compare->artefacts;
-    struct ah_plan known[AH_KNOWN_PLANS];
-    struct ah_search_options options;
-    int status = known_load(&options, known, compare, compare->policies[0], NULL);
-    return status == AH_OK ? ah_plan_search_with(&artefacts->plan, artefacts->partition, artefacts->profile,
-                                                 &compare->budget, compare->policies[0], &options)
-                           : status;
+    return ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &compare->budget,
+                          compare->policies[0]);
 }
 
 /* A sweep goes upwards: with more memory no policy that searches is slower than before. */
-static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compare, FILE *text)
+static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compare)
 {
     int status = AH_OK;
     for (int i = 0; compare->policies[i] && status == AH_OK; i++) {
-        struct ah_plan known[AH_KNOWN_PLANS + 1];
-        struct ah_search_options options;
-        status = known_load(&options, known, compare, compare->policies[i], text);
-        if (status == AH_OK && compare->before[i].switches.layers)
-            known[options.known_count++] = compare->before[i];
-        if (status == AH_OK)
-            status = ah_plan_evaluate_with(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
-                                           &compare->budget, compare->policies[i], &options);
+        struct ah_plan *before = &compare->before[i];
+        const struct ah_search_options options = {.warm_start = before->switches.layers ? before : NULL};
+        status = ah_plan_evaluate_with(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
+                                       &compare->budget, compare->policies[i], &options);
         if (status == AH_OK && evaluations[i].fits)
-            compare->before[i] = evaluations[i].plan;
+            *before = evaluations[i].plan;
     }
     return status;
 }
@@ -364,7 +345,7 @@ static int show_point(struct ah_compare *compare, int index, FILE *text, FILE *j
     struct ah_evaluation evaluations[AH_COMPARE_POLICIES];
     char label[80] = "", value[32];
     int count = ah__evaluation_count(compare->policies);
-    int status = evaluate(evaluations, compare, text);
+    int status = evaluate(evaluations, compare);
     if (status != AH_OK)
         return status;
     if (compare->sweep.name)

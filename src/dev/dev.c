@@ -28,11 +28,6 @@ static const struct device_row {
 static int options_check(const struct ah_dev_options *options)
 {
     enum { MOST_THREADS = 1024 };
-    if (options->threads == AH_THREADS_AUTO)
-        return ah__fail(AH_EINPUT,
-                        "device threads: found auto, expected 0 (one per core) to %d: the fastest number is "
-                        "for ah_threads_choose to find",
-                        MOST_THREADS);
     if (options->threads < 0 || options->threads > MOST_THREADS)
         return ah__fail(AH_EINPUT, "device threads: found %d, expected 0 (one per core) to %d", options->threads,
                         MOST_THREADS);

@@ -45,9 +45,8 @@ static bool searches(const struct ah_micro_batch_options *options)
 
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
-    const struct ah_search_options kept = {.cache = options->profile.cache, .renew = options->profile.renew};
     return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
-                         options->policy, &kept);
+                         options->policy, NULL);
 }
 
 /* Rank 0's, for all of them. */

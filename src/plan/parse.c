@@ -2,10 +2,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/format.h"
 #include "plan/config.h"
 #include "plan/fit.h"
-#include "plan/known.h"
 #include "plan/search.h"
 
 /* Decides what a spec left open: places on the host where blocks are on the host, the most buffers that fit. */
@@ -105,52 +103,6 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
     AH_TRY(ah__plan_predict(plan, predictor));
     AH_TRY(ah__plan_bound_contention(plan, predictor));
     return ah__plan_within(plan, budget) ? AH_OK : ah__plan_over_budget(plan, budget);
-}
-
-static int load_known(struct ah_plan *out, int *count, int most, const char *paths,
-                      const struct ah_predictor *predictor, const struct ah_budget *budget, const struct ah_note *note)
-{
-    char path[4096], line[1024];
-    for (const char *at = paths, *end; *at; at = *end ? end + 1 : end) {
-        end = at + strcspn(at, ",");
-        size_t length = (size_t)(end - at);
-        if (length == 0 || length >= sizeof path)
-            return ah__fail(AH_EINPUT,
-                            "--no-slower-than: found '%.200s', expected files of plans with commas between "
-                            "them",
-                            paths);
-        if (*count == most)
-            return ah__fail(AH_EINPUT, "--no-slower-than: found more files in '%.200s', expected at most %d", paths,
-                            most);
-        memcpy(path, at, length);
-        path[length] = 0;
-        struct ah_plan plan;
-        AH_TRY(ah__plan_read(&plan, path));
-        int status = ah__plan_check(&plan, predictor->partition);
-        if (status != AH_OK)
-            return ah__fail_prefix(status, "%s", path);
-        status = ah__known_check(&plan, predictor, budget);
-        if (status == AH_OK)
-            out[(*count)++] = plan;
-        else if (note) {
-            ah__snprintf(line, sizeof line, "%s is left out: %s", path, ah_error());
-            note->tell(line, note->context);
-        }
-    }
-    return AH_OK;
-}
-
-int ah_plans_load(struct ah_plan *out, int *count, int most, const char *paths, const struct ah_partition *partition,
-                  const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
-                  const struct ah_note *note)
-{
-    struct ah_predictor predictor;
-    *count = 0;
-    AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
-    predictor.rule = budget->rule;
-    int status = load_known(out, count, most, paths, &predictor, budget, note);
-    ah__predictor_fini(&predictor);
-    return status;
 }
 
 int ah_plan_check(const char *text, int layers)

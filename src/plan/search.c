@@ -3,8 +3,8 @@
  * Candidates (candidates.c) are visited (visit.c) in the order of their lower bounds: some of each kind first, then
  * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not
  * have won, or until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models'
- * candidates are thinned, so better plans may lie between them: from the best plans of several kinds, and from known
- * ones (known.c), those first that lie apart, the search goes some way downhill over all switches (improve.c, on all
+ * candidates are thinned, so better plans may lie between them: from the best plans of several kinds, and from a warm
+ * start, those first that lie apart, the search goes some way downhill over all switches (improve.c, on all
  * cores by descents.c), and from the best few of those to the end, with leaps. All of that happens first without states
  * that stream, activations that leave and a place that embedding and head share, then with the second of these, then
  * also with the first, then with all three. Limits count simulated items, not time, so that the same input gives the
@@ -16,9 +16,8 @@
 
 #include "base/alloc.h"
 #include "plan/fit.h"
-#include "plan/kept.h"
-#include "plan/known.h"
 #include "plan/visit.h"
+#include "plan/warm_start.h"
 #include "sched/switches.h"
 
 /* Items of candidates that are simulated at most. */
@@ -140,7 +139,7 @@ static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_
 
 /* The policy's own order, the fewest buffers, the least out_of_order and finishing and the shortest refetch distance that
  * keep the best time, and the fewest shadow states without which the step would be longer by one part of so many, or than
- * known_ns, which `best` is not: memory that buys nothing is not taken. */
+ * known_ns, the warm start: memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };
@@ -240,14 +239,13 @@ static void fastest_first(struct ah_plan *plans, int count)
 }
 
 /* From where and with what the search goes downhill. */
-enum { PLANS_MOST = AH_KINDS + AH_KNOWN_MOST + 1 };
+enum { PLANS_MOST = AH_KINDS + 2 };
 struct ways {
     const struct ah_starts *starts;
-    const struct ah_known *known;
+    const struct ah_plan *warm; /* layers 0: none */
     struct ah_trials *trials;
     struct ah_descents *descents;
     int64_t floor_ns; /* a plan that takes so much is good enough */
-    int times;        /* as much is tried as by one who knows nothing */
 };
 
 /* Blocks that are elsewhere. The embedding is worth several, and no small step of theirs makes up for it. */
@@ -311,15 +309,13 @@ static int improve(struct ah_plan *best, const struct ways *ways, const struct a
         if (start->switches.layers && has_turn(&start->switches, predictor))
             plans[count++] = *start;
     }
-    for (int i = 0; i < ways->known->count; i++)
-        if (has_turn(&ways->known->plans[i].switches, predictor))
-            plans[count++] = ways->known->plans[i];
+    if (ways->warm->switches.layers && has_turn(&ways->warm->switches, predictor))
+        plans[count++] = *ways->warm;
     for (int i = 0; i < ROUNDS; i++) {
         const struct round *round = &rounds_of(predictor)[i];
         count = choose(plans, count, round->plans);
         struct ah_effort effort = round->effort;
-        effort.items = ways->times * items_of(predictor, effort.items);
-        effort.leaps *= ways->times;
+        effort.items = items_of(predictor, effort.items);
         AH_TRY(ah__descents_run(ways->descents, plans, count, ways->trials, predictor, ways->floor_ns, &effort));
     }
     fastest_first(plans, count);
@@ -348,60 +344,31 @@ static int improve_turns(struct ah_plan *best, const struct ways *ways)
     return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
 }
 
-/* From the fastest known plan to the end, though others be faster: with a faster part a schedule may have an anomaly
- * that a small step mends. */
-static int improve_known(struct ah_plan *best, const struct ways *ways)
+/* From the warm start to the end, though others be faster: with a faster part a schedule may have an anomaly that a
+ * small step mends. */
+static int improve_warm(struct ah_plan *best, const struct ways *ways)
 {
-    if (ways->known->count == 0)
+    if (!ways->warm->switches.layers)
         return AH_OK;
-    struct ah_plan plan = ways->known->plans[0];
+    struct ah_plan plan = *ways->warm;
     const struct ah_predictor *predictor = ways->trials->predictor;
     struct ah_effort effort = rounds_of(predictor)[ROUNDS - 1].effort;
-    effort.items = ways->times * items_of(predictor, effort.items);
-    effort.leaps *= ways->times;
+    effort.items = items_of(predictor, effort.items);
     AH_TRY(ah__descents_run(ways->descents, &plan, 1, ways->trials, predictor, ways->floor_ns, &effort));
     if (!best->switches.layers || ah__trial_score_ns(&plan) < ah__trial_score_ns(best))
         *best = plan;
     return AH_OK;
 }
 
-/* A known plan took a little less time where it was made. If this machine is the better one, it can do as well. */
-static bool is_behind(const struct ah_plan *best, const struct ah_known *known)
-{
-    enum { BEHIND_PARTS = 1000, LITTLE_PARTS = 20 };
-    for (int i = 0; i < known->count; i++) {
-        int64_t promised_ns = known->promised_ns[i], more_ns = best->step_ns - promised_ns;
-        if (promised_ns && more_ns > promised_ns / BEHIND_PARTS && more_ns < promised_ns / LITTLE_PARTS)
-            return true;
-    }
-    return false;
-}
-
-/* The same ways again, further, where so little is missing that an anomaly may be all. */
-static int improve_behind(struct ah_plan *best, struct ways *ways)
-{
-    enum { TIMES = 4 };
-    struct ah_plan further = {.step_ns = 0};
-    bool shallow = ways->trials->predictor->partition->layers <= SHALLOW;
-    if (!shallow || !best->switches.layers || !is_behind(best, ways->known))
-        return AH_OK;
-    ways->times = TIMES;
-    AH_TRY(improve_turns(&further, ways));
-    AH_TRY(improve_known(&further, ways));
-    if (ah__trial_score_ns(&further) < ah__trial_score_ns(best))
-        *best = further;
-    return AH_OK;
-}
-
-/* The fastest of the candidates, which a published system brings, or what the search finds below them and below what is
- * known: at worst that. */
+/* The fastest of the candidates, which a published system brings, or what the search finds below them and below the
+ * warm start: at worst that. */
 static int find(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
-                struct ah_trials *trials, const struct ah_known *known, struct ah_descents *descents)
+                struct ah_trials *trials, const struct ah_plan *warm, struct ah_descents *descents)
 {
     struct ah_starts starts = {.visited = {0}};
     const struct ah_predictor *predictor = trials->predictor;
     AH_TRY(ah__candidates_find(candidates, trials, descents));
-    if (candidates->count == 0 && known->count == 0) {
+    if (candidates->count == 0 && !warm->switches.layers) {
         report_least(report, candidates, trials->budget);
         return too_small(candidates, predictor, trials->budget);
     }
@@ -414,83 +381,53 @@ static int find(struct ah_plan *best, struct ah_search_report *report, struct ah
         return AH_OK;
     }
     struct ways ways = {.starts = &starts,
-                        .known = known,
+                        .warm = warm,
                         .trials = trials,
                         .descents = descents,
-                        .floor_ns = compute_floor_ns(predictor),
-                        .times = 1};
+                        .floor_ns = compute_floor_ns(predictor)};
     if (candidates->count && candidates->list[0].bound_ns < ways.floor_ns)
         ways.floor_ns = candidates->list[0].bound_ns;
     AH_TRY(improve_turns(best, &ways));
-    AH_TRY(improve_known(best, &ways));
-    AH_TRY(improve_behind(best, &ways));
-    if (known->count && (!best->switches.layers || known->plans[0].step_ns < best->step_ns))
-        *best = known->plans[0];
+    AH_TRY(improve_warm(best, &ways));
+    if (warm->switches.layers && (!best->switches.layers || warm->step_ns < best->step_ns))
+        *best = *warm;
     report->simulated = trials->simulated;
-    return trim(best, trials, known->count ? known->plans[0].step_ns : INT64_MAX);
+    return trim(best, trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
 }
 
 static int search(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
-                  struct ah_trials *trials, const struct ah_known *known)
+                  struct ah_trials *trials, const struct ah_plan *warm)
 {
     struct ah_descents *descents;
     AH_TRY(ah__descents_new(&descents, trials->predictor));
-    int status = find(best, report, candidates, trials, known, descents);
+    int status = find(best, report, candidates, trials, warm, descents);
     ah__descents_free(descents);
     return status;
 }
 
-/* The plans of the options, then those that are kept, unless what is kept is to be renewed. */
-static int tell(struct ah_known *known, struct ah_trials *trials, const struct ah_search_options *options,
-                const struct ah_kept *kept)
-{
-    struct ah_plan *plans;
-    int given = options ? options->known_count : 0, count = given + (options && !options->renew ? kept->count : 0);
-    AH_TRY(ah__new(&plans, (size_t)count, sizeof *plans));
-    for (int i = 0; i < count; i++)
-        plans[i] = i < given ? options->known[i] : kept->plans[i - given].plan;
-    int status = ah__known_find(known, trials, &(struct ah_search_options){.known = plans, .known_count = count});
-    ah__free(plans);
-    return status;
-}
-
-/* Whether the question was asked before and nothing that was found since is faster than the answer. */
-static bool is_answered(const struct ah_known *known, const struct ah_search_options *options,
-                        const struct ah_kept *kept)
-{
-    return options && !options->renew && ah__kept_answers(kept) && known->count > 0 &&
-           known->fastest == options->known_count;
-}
-
-/* What was found before, or finds it. */
+/* From a warm start, if there is one. */
 static int answer(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
-                  const struct ah_search_options *options, const struct ah_kept *kept)
+                  const struct ah_search_options *options)
 {
     struct ah_candidates candidates = {0};
-    struct ah_known known;
-    AH_TRY(tell(&known, trials, options, kept));
-    bool answered = is_answered(&known, options, kept);
-    *best = answered ? known.plans[0] : (struct ah_plan){.step_ns = 0};
-    int status = answered ? AH_OK : search(best, report, &candidates, trials, &known);
+    struct ah_plan warm;
+    bool below;
+    AH_TRY(ah__warm_start_find(&warm, options ? options->warm_start : NULL, trials->predictor, trials->budget));
+    if (warm.switches.layers)
+        AH_TRY(ah__trial(&below, &warm.step_ns, trials, &warm, INT64_MAX));
+    *best = (struct ah_plan){.step_ns = 0};
+    int status = search(best, report, &candidates, trials, &warm);
     ah__free(candidates.list);
-    AH_TRY(status);
-    AH_TRY(ah__plan_predict(best, trials->predictor));
-    if (!answered)
-        ah__kept_add(kept, best);
-    return AH_OK;
+    return status == AH_OK ? ah__plan_predict(best, trials->predictor) : status;
 }
 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options)
 {
     struct ah_trials trials = {.predictor = predictor, .budget = budget};
-    struct ah_kept kept;
     struct ah_plan best;
     *report = (struct ah_search_report){0};
-    int status = ah__kept_load(&kept, predictor, budget, options);
-    if (status == AH_OK)
-        status = answer(&best, report, &trials, options, &kept);
-    ah__kept_fini(&kept);
+    int status = answer(&best, report, &trials, options);
     ah__trials_fini(&trials);
     if (status == AH_OK)
         *out = best;

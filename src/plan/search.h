@@ -15,7 +15,7 @@ struct ah_search_report {
 /* The best plan under `budget` by simulated step time. AH_EBUDGET: the smallest budget that works and its speed. */
 int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                     const struct ah_budget *budget);
-/* The same, and no slower than what is known. */
+/* The same with options (null: none), and no slower than a warm start that can run. */
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options);
 

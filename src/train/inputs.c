@@ -175,18 +175,6 @@ static int check_policy(const char *policy)
     return AH_OK;
 }
 
-/* A profile is of one split of the cores, and they are split for one size of micro-batches. */
-static int check_threads(const struct ah_session *session)
-{
-    const struct ah_train_options *options = session->options;
-    bool chosen = options->dev.threads == AH_THREADS_AUTO;
-    if (chosen && options->profile_path)
-        return ah__fail(AH_EINPUT, "threads: found auto beside a saved profile, expected a number: it is of one");
-    if (chosen && session->settings.micro_batch == AH_MICRO_BATCH_AUTO)
-        return ah__fail(AH_EINPUT, "threads: found auto beside micro_batch auto, expected a number for one of them");
-    return AH_OK;
-}
-
 /* ---- what it goes on from, or is like ---------------------------------------------------------------------------- */
 
 static int take_recipe(struct ah_session *session, const char *dir, bool again)
@@ -261,7 +249,6 @@ int ah__session_open_inputs(struct ah_session *session)
     AH_TRY(find_weights(session));
     AH_TRY(resolve_settings(session));
     AH_TRY(resolve_ranks(session));
-    AH_TRY(check_threads(session));
     AH_TRY(open_data(session));
     if (session->comm->rank == 0) /* which writes for all */
         AH_TRY(ah__out_folder_choose(&session->out, session->options->out_dir, session->resumed.run_folder));
@@ -341,8 +328,6 @@ int ah__session_profile(struct ah_session *session)
     return AH_OK;
 }
 
-enum { KNOWN_MOST = 16 }; /* plans */
-
 static const char *policy_of(const struct ah_session *session)
 {
     return session->options->policy ? session->options->policy : "autohete";
@@ -382,52 +367,25 @@ static int advise(const struct ah_session *session)
     return fixed ? AH_EBUDGET : ah_micro_batch_advise(&smaller, session->micro_batch);
 }
 
-/* A fault before anything is profiled. */
-int ah__session_check_known(const struct ah_session *session)
-{
-    const struct ah_train_options *options = session->options;
-    if (!options->no_slower_than)
-        return AH_OK;
-    if (options->plan && strcmp(options->plan, "auto") != 0)
-        return ah__fail(AH_EINPUT, "no_slower_than: found it beside plan %s, expected plan auto", options->plan);
-    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO)
-        return ah__fail(AH_EINPUT, "micro_batch: found auto beside no_slower_than, expected a size: a plan is of one");
-    if (options->dev.threads == AH_THREADS_AUTO)
-        return ah__fail(AH_EINPUT, "threads: found auto beside no_slower_than, expected a number");
-    return AH_OK;
-}
-
-static void note(const char *line, void *context)
-{
-    ah__session_note(context, "%s", line);
-}
-
-/* What the user named, and the plan of the training that is resumed, if it is of the same step. */
-static int known_find(struct ah_plan *known, int *count, int most, const struct ah_session *session)
+/* The plan of the training that is resumed, if it is of the same step. layers 0: none. */
+static int plan_before(struct ah_plan *before, const struct ah_session *session)
 {
     char *path;
-    const struct ah_train_options *options = session->options;
-    const struct ah_note noted = {note, (void *)session};
-    *count = 0;
-    if (options->no_slower_than)
-        AH_TRY(ah_plans_load(known, count, most - 1, options->no_slower_than, session->partition, session->profile,
-                             &session->budget, policy_of(session), &noted));
+    before->switches.layers = 0;
     if (!session->resumed.folder)
         return AH_OK;
     AH_TRY(ah__sprintf(&path, "%s/plan.json", session->resumed.run_folder));
-    struct ah_plan *before = &known[*count];
-    if (ah__plan_read(before, path) == AH_OK && ah__plan_check(before, session->partition) == AH_OK)
-        ++*count;
+    if (ah__plan_read(before, path) != AH_OK || ah__plan_check(before, session->partition) != AH_OK)
+        before->switches.layers = 0;
     ah__free(path);
     return AH_OK;
 }
 
 static int plan_make(struct ah_session *session)
 {
-    struct ah_plan known[KNOWN_MOST];
-    const struct ah_profile_options kept = profile_options(session);
-    struct ah_search_options search = {.known = known, .cache = kept.cache, .renew = kept.renew};
-    AH_TRY(known_find(known, &search.known_count, KNOWN_MOST, session));
+    struct ah_plan before;
+    AH_TRY(plan_before(&before, session));
+    const struct ah_search_options search = {.warm_start = before.switches.layers ? &before : NULL};
     int status = ah__plan_make(&session->plan, session->options->plan, session->partition, session->profile,
                                &session->budget, policy_of(session), &search);
     return status == AH_EBUDGET ? advise(session) : status;
@@ -455,44 +413,6 @@ int ah__session_choose(struct ah_session *session)
     session->profile = chosen.profile;
     session->profile_kept_s = chosen.profile_kept_s;
     session->plan = chosen.plan;
-    return AH_OK;
-}
-
-/* The session has numbers of its own from here on, in run.json, too. */
-static void take_threads(struct ah_session *session, const struct ah_threads *chosen)
-{
-    session->asked.dev.threads = chosen->threads;
-    session->asked.dev.host_threads = chosen->host_threads;
-    session->dev = chosen->dev;
-    session->profile = chosen->profile;
-    session->profile_kept_s = chosen->profile_kept_s;
-    session->plan = chosen->plan;
-}
-
-int ah__session_choose_threads(struct ah_session *session)
-{
-    const struct ah_train_options *asked = session->options;
-    const struct ah_threads_options options = {
-        .partition = session->partition,
-        .device = device_of(session),
-        .dev = asked->dev,
-        .budget = budget_of(session),
-        .plan = asked->plan,
-        .policy = policy_of(session),
-        .profile = profile_options(session),
-    };
-    struct ah_threads chosen;
-    int status = ah_threads_choose(&chosen, &options);
-    if (status != AH_OK && status != AH_EBUDGET)
-        return status;
-    take_threads(session, &chosen);
-    if (status == AH_EBUDGET) {
-        AH_TRY(ah__session_open_device(session));
-        return advise(session);
-    }
-    take_device(session);
-    if (asked->on_threads)
-        asked->on_threads(chosen.threads, chosen.host_threads, chosen.tried, asked->context);
     return AH_OK;
 }
 

@@ -35,11 +35,9 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *sessi
     hash[1] = text_hash(ah_model_get(session->model)->config, 1);
     hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
     hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
-    hash[3] = text_hash(options->no_slower_than, hash[3]);
     hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
-    hash[3] = ah__hash_int(options->dev.threads == AH_THREADS_AUTO, hash[3]); /* those that choose do so together */
     return settings_hash(&hash[3], &session->settings);
 }
 

@@ -56,8 +56,6 @@ int ah__session_open_inputs(struct ah_session *session);
 int ah__session_same_inputs(const struct ah_session *session);
 /* The device, and with it the budget. Tells on_device. */
 int ah__session_open_device(struct ah_session *session);
-/* AH_EINPUT where no_slower_than stands beside what it cannot go with. */
-int ah__session_check_known(const struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
 /* Searched for, or given; of several ranks all take rank 0's. A refused budget names the micro-batch that would do. */
@@ -65,9 +63,6 @@ int ah__session_plan(struct ah_session *session);
 /* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. Of several ranks all
  * take rank 0's. */
 int ah__session_choose(struct ah_session *session);
-/* Instead of opening a device and these two: the fastest split of the cores, its device, profile and plan. Tells
- * on_device and on_threads. Of several ranks all take rank 0's. */
-int ah__session_choose_threads(struct ah_session *session);
 /* Tells on_facts; the partition stands. */
 void ah__session_facts(const struct ah_session *session);
 /* What a step is apart from its model, under the settings. */

@@ -37,10 +37,6 @@ static int partition_make(struct ah_session *session)
 /* Device, graph, partition, profile and plan, in the order in which one needs the other. */
 static int device_to_plan(struct ah_session *session)
 {
-    if (session->options->dev.threads == AH_THREADS_AUTO) {
-        AH_TRY(partition_make(session));
-        return all(session, ah__session_choose_threads(session));
-    }
     AH_TRY(all(session, ah__session_open_device(session)));
     if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO) {
         AH_TRY(all(session, ah__session_choose(session)));
@@ -59,7 +55,6 @@ static int session_run(struct ah_session *session)
     AH_TRY(all(session, ah__session_same_inputs(session)));
     if (session->options->plan)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
-    AH_TRY(ah__session_check_known(session));
     AH_TRY(device_to_plan(session));
     AH_TRY(ah__session_predict(session));
     AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));

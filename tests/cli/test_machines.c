@@ -1,5 +1,5 @@
-/* Machines of paper on the command line: one that was measured here, memory as published systems need it, and plans
- * that are known. */
+/* Machines of paper on the command line: one that was measured here, memory as published systems need it, and
+ * sweeps. */
 #include <math.h>
 #include <string.h>
 
@@ -85,29 +85,6 @@ static void memory_as_published(void **state)
     assert_refused("--memory: found 'theirs', expected autohete or published");
 }
 
-/* One in more pieces than the search tries. */
-static void plans_that_are_no_slower(void **state)
-{
-    (void)state;
-    const char *at = folder();
-    char machine[4400], plan[400];
-    snprintf(machine, sizeof machine, "--hardware %s --device-memory 2MiB", a100());
-    snprintf(plan, sizeof plan, "c=3,p=2,o=3,chunks=16 --out %s/known.json", at);
-    double known_ns = planned_ns(machine, plan);
-    snprintf(plan, sizeof plan, "auto --no-slower-than %s/known.json,%s/known.json", at, at);
-    assert_true(planned_ns(machine, plan) <= known_ns);
-    snprintf(plan, sizeof plan, "--no-slower-than %s/known.json --dtype fp32 --seq 32", at);
-    run("plan --model %s/model.json %s %s --batch 4", at, machine, plan);
-    assert_refused("known.json: signature: found");
-    run("plan --model %s/model.json %s %s --batch 2 --plan resident", at, machine, plan);
-    assert_refused("--no-slower-than: found it beside --plan");
-    run("simulate --model %s/model.json --hardware %s %s --batch 2 --policy zero-offload", at, a100(), plan);
-    assert_ran(0);
-    assert_says(ran.out, "known.json is left out: policy: found zero-offload");
-    run("simulate --model %s/model.json --hardware %s --no-slower-than %s/none.json", at, a100(), at);
-    assert_refused("none.json: cannot open");
-}
-
 /* With more memory nothing is slower. */
 static void sweeps_of_memory_only_get_faster(void **state)
 {
@@ -133,4 +110,4 @@ static void sweeps_of_memory_only_get_faster(void **state)
 }
 
 AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(memory_as_published),
-              cmocka_unit_test(plans_that_are_no_slower), cmocka_unit_test(sweeps_of_memory_only_get_faster))
+              cmocka_unit_test(sweeps_of_memory_only_get_faster))

@@ -33,8 +33,6 @@ static void opens_by_name(void **state)
                  AH_EINPUT, "expected a shorter name");
     struct ah_dev_options wrong = {.threads = -2};
     assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found -2");
-    wrong = (struct ah_dev_options){.threads = AH_THREADS_AUTO};
-    assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "threads: found auto");
     wrong = (struct ah_dev_options){.link_bytes_per_s = -5};
     assert_fails(ah_dev_open(&dev, "cpu", &wrong), AH_EINPUT, "link speed: found -5");
     assert_null(dev);

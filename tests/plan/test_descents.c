@@ -50,7 +50,7 @@ static void threads_change_no_plan(void **state)
         struct ah_budget budget = budget_of(&world);
         struct ah_plan known;
         struct ah_budget less = {.device_bytes = budget.device_bytes - budget.device_bytes / 10};
-        const struct ah_search_options told = {.known = &known, .known_count = 1}, *options = seed % 2 ? &told : NULL;
+        const struct ah_search_options told = {.warm_start = &known}, *options = seed % 2 ? &told : NULL;
         assert_ok(ah__plan_search(&known, &report[0], &world.predictor, &less));
         assert_ok(ah__plan_search_with(&plan[0], &report[0], &world.predictor, &budget, options));
         cores_set(&before, 1);

@@ -71,10 +71,6 @@ def _rate(rate):
     return out.value
 
 
-def _threads(count):
-    return _c.AH_THREADS_AUTO if count == "auto" else count
-
-
 def _dtype(word):
     out = ctypes.c_int()
     _check(c.ah_dtype_parse(ctypes.byref(out), word.encode()))
@@ -139,14 +135,14 @@ class _Calls:
 def train(model=None, data=None, *, device_memory=None, host_memory=None, threads=0, host_threads=0, link=None,
           on_step=None, on_val=None, on_note=None, **options):
     """ah_train(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4, out_dir="out",
-    resume_dir="out", ...). threads="auto": the split of the cores that is predicted fastest. on_step(step) is given a
+    resume_dir="out", ...). on_step(step) is given a
     dictionary, and ends the training with a checkpoint by returning something true or by raising, as Ctrl-C does;
     on_val(step, loss); on_note(line). Returns struct ah_train_result as a dictionary."""
     train_options, result, calls = _c.ah_train_options(), _c.ah_train_result(), _Calls()
     c.ah_train_options_init(ctypes.byref(train_options))
     _fill(train_options, dict(options, model_path=model, data_path=data))
     train_options.budget = _c.ah_budget(_bytes(device_memory), _bytes(host_memory))
-    train_options.dev.threads, train_options.dev.host_threads = _threads(threads), host_threads
+    train_options.dev.threads, train_options.dev.host_threads = threads, host_threads
     train_options.dev.link_bytes_per_s = _rate(link)
     calls.add(train_options, "on_step", on_step or (lambda step: False), lambda step: (_plain(step.contents),))
     calls.add(train_options, "on_val", on_val, lambda step, loss: (step, loss))
@@ -188,14 +184,6 @@ class _Artefacts:
         step = _c.ah_step_options(clips=clip > 0, micro_batches=batch // size)
         return self.new(c.ah_partition_new, c.ah_partition_free, graph, ctypes.byref(step))
 
-    def threads(self, partition, device, options, budget, plan, policy):
-        """The plan for the split of the cores that is predicted fastest."""
-        chosen, asked = _c.ah_threads(), _c.ah_threads_options(partition=partition, device=device.encode(), dev=options,
-                                                              budget=budget, plan=_text(plan), policy=policy.encode())
-        _check(c.ah_threads_choose(ctypes.byref(chosen), ctypes.byref(asked)))
-        self.made += [(c.ah_profile_free, chosen.profile), (c.ah_dev_close, chosen.dev)]
-        return chosen.plan
-
 
 def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory=None, host_memory=None, threads=0,
          host_threads=0, link=None, policy="autohete", plan="auto", clip=1.0, micro_batch=None, profile=None):
@@ -203,11 +191,7 @@ def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory
     out, budget = _c.ah_plan(), _c.ah_budget(_bytes(device_memory), _bytes(host_memory))
     with _Artefacts() as made:
         partition = made.partition(model, batch, seq, dtype, clip, micro_batch)
-        options = _c.ah_dev_options(threads=_threads(threads), host_threads=host_threads, link_bytes_per_s=_rate(link))
-        if threads == "auto" and profile is not None:
-            raise Error("AH_EINPUT", "threads: found auto beside a saved profile, expected a number")
-        if threads == "auto":
-            return _plain(made.threads(partition, device, options, budget, plan, policy))
+        options = _c.ah_dev_options(threads=threads, host_threads=host_threads, link_bytes_per_s=_rate(link))
         if profile is not None:
             measured = made.new(c.ah_profile_load, c.ah_profile_free, _text(profile))
         else:

@@ -32,7 +32,6 @@ AH_LANE_D2H = 2
 AH_LANE_HOST = 3
 AH_LANE_COMM = 4
 AH_LANE_COUNT = 5
-AH_THREADS_AUTO = -1
 AH_ORDERS = 1000
 AH_ORDER_MOST = 999999
 AH_MEMORY_LAYOUT = 0
@@ -259,17 +258,7 @@ class ah_budget(Structure):
 
 class ah_search_options(Structure):
     _fields_ = [
-        ("known", POINTER(ah_plan)),
-        ("known_count", c_int),
-        ("cache", c_char_p),
-        ("renew", c_bool),
-    ]
-
-
-class ah_note(Structure):
-    _fields_ = [
-        ("tell", CFUNCTYPE(None, c_char_p, c_void_p)),
-        ("context", c_void_p),
+        ("warm_start", POINTER(ah_plan)),
     ]
 
 
@@ -294,30 +283,6 @@ class ah_micro_batch(Structure):
         ("size", c_int64),
         ("graph", c_void_p),
         ("partition", c_void_p),
-        ("profile", c_void_p),
-        ("profile_kept_s", c_int64),
-        ("plan", ah_plan),
-    ]
-
-
-class ah_threads_options(Structure):
-    _fields_ = [
-        ("partition", c_void_p),
-        ("device", c_char_p),
-        ("dev", ah_dev_options),
-        ("budget", ah_budget),
-        ("plan", c_char_p),
-        ("policy", c_char_p),
-        ("profile", ah_profile_options),
-    ]
-
-
-class ah_threads(Structure):
-    _fields_ = [
-        ("threads", c_int),
-        ("host_threads", c_int),
-        ("tried", c_int),
-        ("dev", c_void_p),
         ("profile", c_void_p),
         ("profile_kept_s", c_int64),
         ("plan", ah_plan),
@@ -439,7 +404,6 @@ class ah_train_options(Structure):
         ("eps", c_double),
         ("weight_decay", c_double),
         ("plan", c_char_p),
-        ("no_slower_than", c_char_p),
         ("policy", c_char_p),
         ("profile_path", c_char_p),
         ("profile", ah_profile_options),
@@ -455,7 +419,6 @@ class ah_train_options(Structure):
         ("on_plan", CFUNCTYPE(c_int, POINTER(ah_plan), POINTER(ah_budget), c_void_p)),
         ("on_device", CFUNCTYPE(None, POINTER(ah_device), c_void_p)),
         ("on_micro_batch", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
-        ("on_threads", CFUNCTYPE(None, c_int, c_int, c_int, c_void_p)),
         ("on_facts", CFUNCTYPE(None, POINTER(ah_train_facts), c_void_p)),
         ("on_profile", CFUNCTYPE(None, c_int64, c_void_p)),
         ("on_step", CFUNCTYPE(c_int, POINTER(ah_step), c_void_p)),
@@ -570,7 +533,6 @@ FUNCTIONS = {
     "ah_profile_free": (None, [c_void_p]),
     "ah_plan_search": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
     "ah_plan_search_with": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_search_options)]),
-    "ah_plans_load": (c_int, [POINTER(ah_plan), POINTER(c_int), c_int, c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p, POINTER(ah_note)]),
     "ah_plan_parse": (c_int, [POINTER(ah_plan), c_char_p, c_void_p, c_void_p, POINTER(ah_budget), c_char_p]),
     "ah_plan_check": (c_int, [c_char_p, c_int]),
     "ah_plan_save": (c_int, [POINTER(ah_plan), c_char_p]),
@@ -578,7 +540,6 @@ FUNCTIONS = {
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
     "ah_micro_batch_advise": (c_int, [POINTER(ah_micro_batch_options), c_int64]),
-    "ah_threads_choose": (c_int, [POINTER(ah_threads), POINTER(ah_threads_options)]),
     "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
     "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
     "ah_timeline_free": (None, [c_void_p]),

@@ -16,9 +16,9 @@
 
 #define MOVING_QUOTA_NAME "patrickstar-moving" /* beside the names of policies; it is none */
 
-/* A plan with more buffers than there is memory for, its step, and how it goes: blocks 1 to `early` come back after their
- * update although they are evicted, gradients leave as if `hidden` buffers were not there. Its peaks are those of the
- * plan it was made from: at the peak nothing has changed. */
+/* A plan with more buffers than there is memory for, its step, and how it goes: blocks 1 to `early` come back after
+ * their update although they are evicted, gradients leave as if `hidden` buffers were not there. Its peaks are those of
+ * the plan it was made from: at the peak nothing has changed. */
 struct moving_quota {
     struct ah_plan plan; /* step_ns 0: none yet */
     int early, hidden;

@@ -3,8 +3,8 @@
  * the best plan without it, everything else alike. Simulated for the paper's models (which tie their embeddings; for
  * the shared place for those of models/ that do not) or another one of models/ on a machine of public figures within
  * several budgets of device memory:
- *     switches [--without staged|activations|sharing|finishing|order|unsharded] [--hardware NAME] [--ranks N] [--batch N]
- *              [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
+ *     switches [--without staged|activations|sharing|finishing|order|unsharded] [--hardware NAME] [--ranks N] [--batch
+ *              N] [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
  *     switches --trained [--without staged|activations|finishing|order|unsharded] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
@@ -29,12 +29,9 @@ static const struct {
     const char *name;
     size_t member; /* of the policy */
 } known[] = {
-    {"selective", offsetof(struct ah_policy, selective)},
-    {"staged", offsetof(struct ah_policy, staged)},
-    {"activations", offsetof(struct ah_policy, activations)},
-    {"sharing", offsetof(struct ah_policy, shares_ends)},
-    {"finishing", offsetof(struct ah_policy, finishes)},
-    {"order", offsetof(struct ah_policy, reorders)},
+    {"selective", offsetof(struct ah_policy, selective)},     {"staged", offsetof(struct ah_policy, staged)},
+    {"activations", offsetof(struct ah_policy, activations)}, {"sharing", offsetof(struct ah_policy, shares_ends)},
+    {"finishing", offsetof(struct ah_policy, finishes)},      {"order", offsetof(struct ah_policy, reorders)},
     {"unsharded", offsetof(struct ah_policy, unsharded)},
 };
 
@@ -174,9 +171,9 @@ static int simulated(const struct settings *s)
         printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
                "c+selective-a,p,o/staged,buffers!finishing, *: order%s\n",
                s->hardware, s->batch, s->seq, optimizers[i], s->without,
-               strcmp(s->without, "sharing") == 0 ? ", s: shared"
+               strcmp(s->without, "sharing") == 0     ? ", s: shared"
                : strcmp(s->without, "unsharded") == 0 ? ", w: unsharded"
-                                                  : "");
+                                                      : "");
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
             model_rows(&gains, models[m], s, hardware, optimizers[i]);

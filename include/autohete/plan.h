@@ -132,9 +132,8 @@ struct ah_switches {
     int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
     int unsharded;           /* the last so many of the blocks optimized on the device keep parameters there as they are
                              * used (all ranks' parts, half precision), which the others are given twice in a step */
-    bool
-        share_embedding_head; /* embedding and head have one place on the device for what each needs there, one after the
-                             * other; where nothing of theirs stays there, and the head has parameters of its own */
+    bool share_embedding_head; /* embedding and head have one place on the device for what each needs there, one after
+                             * the other; where nothing of theirs stays there, and the head has parameters of its own */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
@@ -176,9 +175,10 @@ struct ah_search_options {
 AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
                                const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                                const struct ah_search_options *options);
-/* A plan given by hand ("resident", "c=8,p=2,o=8[,buffers=N,prefetch_distance=N,chunks=N,out_of_order=N,finishing=N,order=N,shadows=N,
- * selective=N,staged=N,a=N,unsharded=N,embedding=host|device,head=host|device,embedding_head=shared|separate]", or a JSON file):
- * completed, checked against the budget and predicted. */
+/* A plan given by hand ("resident",
+ * "c=8,p=2,o=8[,buffers=N,prefetch_distance=N,chunks=N,out_of_order=N,finishing=N,order=N,shadows=N,
+ * selective=N,staged=N,a=N,unsharded=N,embedding=host|device,head=host|device,embedding_head=shared|separate]", or a
+ * JSON file): completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 /* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */
@@ -192,7 +192,8 @@ AH_API int ah_plan_explain(const struct ah_plan *plan, const struct ah_partition
 /* Special sizes of micro-batches where one is asked for: the batch as a whole, and the fastest within the budget. */
 enum { AH_MICRO_BATCH_WHOLE = 0, AH_MICRO_BATCH_AUTO = -1 };
 
-/* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.world_size) each has so many. */
+/* A step of `batch` sequences that may be run in micro-batches; with several ranks (step.world_size) each has so
+ * many. */
 struct ah_micro_batch_options {
     const struct ah_model *model;
     int64_t batch, seq;

@@ -179,8 +179,8 @@ static int next_of(int at, int most, int many)
     return at == most || stride < 1 ? most + 1 : at + stride < most ? at + stride : most;
 }
 
-/* All (c, selective) that matter of one (p, o, a, embedding, head): in unsharded blocks, unless all of those are known; in
- * many pieces, which may be far faster where the embedding is on the host, with none or parts of those o blocks
+/* All (c, selective) that matter of one (p, o, a, embedding, head): in unsharded blocks, unless all of those are known;
+ * in many pieces, which may be far faster where the embedding is on the host, with none or parts of those o blocks
  * streaming; and where activations leave, for which the link is needed, too, parts that stream also in few. */
 static int candidates_cut(struct ah_candidates *candidates, struct ah_plan plan, const struct ah_predictor *predictor,
                           const struct ah_budget *budget, bool known)

@@ -1,12 +1,12 @@
 /* Plans that a search looks at first: of every placement that matters those that fit a budget, with what no schedule of
  * them can beat. Simulates nothing.
  *
- * Of models of few layers all (c, selective, p, o, staged, a, buffers, refetch distance) in unsharded blocks. Of these and
- * of deeper ones (p, o), evenly spread where there are many, in unsharded blocks and in many pieces, of which nothing,
- * parts, or all streams in many pieces; of deeper ones fewer (p, o) also with activations of parts of the blocks on the
- * host, and then in few pieces, too; of equal switches only the most buffers that fit and the longest refetch distance,
- * of equal (p, o, buffers) only the least that is recomputed: nothing, then selectively one block after the other, then
- * more and more blocks whole. */
+ * Of models of few layers all (c, selective, p, o, staged, a, buffers, refetch distance) in unsharded blocks. Of these
+ * and of deeper ones (p, o), evenly spread where there are many, in unsharded blocks and in many pieces, of which
+ * nothing, parts, or all streams in many pieces; of deeper ones fewer (p, o) also with activations of parts of the
+ * blocks on the host, and then in few pieces, too; of equal switches only the most buffers that fit and the longest
+ * refetch distance, of equal (p, o, buffers) only the least that is recomputed: nothing, then selectively one block
+ * after the other, then more and more blocks whole. */
 #ifndef AH_PLAN_CANDIDATES_H
 #define AH_PLAN_CANDIDATES_H
 
@@ -42,8 +42,8 @@ int ah__candidates_find(struct ah_candidates *candidates, struct ah_trials *tria
 int ah__candidates_list(struct ah_candidates *candidates, const struct ah_predictor *predictor,
                         const struct ah_budget *budget);
 
-/* A published system's index-th placement with all its switches but out_of_order and both peaks, be it within a budget or
- * not; false: there are fewer. */
+/* A published system's index-th placement with all its switches but out_of_order and both peaks, be it within a budget
+ * or not; false: there are fewer. */
 bool ah__candidate_placed(struct ah_plan *out, const struct ah_predictor *predictor, int index);
 
 #endif

@@ -17,8 +17,8 @@ bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 /* Fails with AH_EBUDGET: which of the plan's peaks is beyond which budget. */
 int ah__plan_over_budget(const struct ah_plan *plan, const struct ah_budget *budget);
 
-/* Gives plan (its switches set) the most useful buffers that fit, then unsharded blocks, and both peaks; false, with the
- * peaks at the fewest buffers, when not even those fit. */
+/* Gives plan (its switches set) the most useful buffers that fit, then unsharded blocks, and both peaks; false, with
+ * the peaks at the fewest buffers, when not even those fit. */
 bool ah__plan_fit(struct ah_plan *plan, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
 /* The most blocks whose activations the policy lets wait on the host. */

@@ -270,8 +270,8 @@ static int try_streams(struct descent *descent, const struct ah_plan *from)
     return AH_OK;
 }
 
-/* Activations of a part of the blocks wait on the host, and so much less is recomputed; with some more buffers, whole or
- * in pieces. */
+/* Activations of a part of the blocks wait on the host, and so much less is recomputed; with some more buffers, whole
+ * or in pieces. */
 static int try_activations(struct descent *descent, const struct ah_plan *from)
 {
     enum { PARTS = 8, WAYS = 8, MORE_SLOTS = 2 };
@@ -409,9 +409,9 @@ static int other_order(struct descent *descent, int order)
     return draw(descent, 0, 1) ? order - order % AH_ORDERS + other : order % AH_ORDERS + AH_ORDERS * other;
 }
 
-/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), buffers, out_of_order,
- * finishing, refetches and shadow states depend on each other, so that several of them at once may be faster where none
- * alone is. */
+/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), buffers,
+ * out_of_order, finishing, refetches and shadow states depend on each other, so that several of them at once may be
+ * faster where none alone is. */
 static int try_reordered(struct descent *descent)
 {
     enum { MORE_SLOTS = 2, MORE_SPARES = 2 };

@@ -34,11 +34,11 @@ enum {
     AH_PLAN_GIVEN_WHOLE = 8192,      /* open: as many as there is room for */
 };
 
-/* "resident" (everything on the device, no recomputation; buffers and ahead open) or "c=8,p=2,o=8" with any of buffers=N,
- * ahead=N, chunks=N, out_of_order=N, finishing=N, order=N, shadows=N, selective=N, staged=N, a=N, whole=N,
- * embedding=host|device, head=host|device, embedding_head=shared|separate, in any order, for a model of `layers` blocks. Fills all
- * switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT: "--plan: KEY: found X,
- * expected Y". */
+/* "resident" (everything on the device, no recomputation; buffers and ahead open) or "c=8,p=2,o=8" with any of
+ * buffers=N, ahead=N, chunks=N, out_of_order=N, finishing=N, order=N, shadows=N, selective=N, staged=N, a=N, whole=N,
+ * embedding=host|device, head=host|device, embedding_head=shared|separate, in any order, for a model of `layers`
+ * blocks. Fills all switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT:
+ * "--plan: KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.
@@ -56,7 +56,8 @@ static inline bool ah__plan_has_ends(const struct ah_partition *partition)
     return partition->shared_group < 0 && !partition->code[AH_CLASS_EMBEDDING].backward_needs_params;
 }
 
-/* Whether they may where a plan says so. AH_EINPUT: "embedding_head=shared: found X, expected Y"; the caller prefixes. */
+/* Whether they may where a plan says so. AH_EINPUT: "embedding_head=shared: found X, expected Y"; the caller
+ * prefixes. */
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition);
 
 /* Whether a read plan was made for this partition: layers and signature (ah_partition.signature) equal, switches

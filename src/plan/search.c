@@ -137,9 +137,9 @@ static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_
     return trim_switch(best, trials, tried, &tried->unsharded, 0, best->step_ns);
 }
 
-/* The policy's own order, the fewest buffers, the least out_of_order and finishing and the shortest refetch distance that
- * keep the best time, and the fewest shadow states without which the step would be longer by one part of so many, or than
- * known_ns, the warm start: memory that buys nothing is not taken. */
+/* The policy's own order, the fewest buffers, the least out_of_order and finishing and the shortest refetch distance
+ * that keep the best time, and the fewest shadow states without which the step would be longer by one part of so many,
+ * or than known_ns, the warm start: memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };

@@ -92,8 +92,8 @@ static void fetch_list_back(struct step_list *list, int index, int64_t iteration
     list->at = at;
 }
 
-/* What was fetched of a group for the next iteration does not count: all of it comes again, into the buffer that it has.
- * Nothing has read it. */
+/* What was fetched of a group for the next iteration does not count: all of it comes again, into the buffer that it
+ * has. Nothing has read it. */
 static void fetch_again(struct ah_sched *sched, int index)
 {
     struct group *group = &sched->groups[index];

@@ -1,7 +1,7 @@
 #include "sched/fetches.h"
 
-/* Buffers beyond those that a backward must have, for another gradient and another fetch under way, which are left to it
- * by fetches of what speculative updates have made: those hold theirs until the norm is known. */
+/* Buffers beyond those that a backward must have, for another gradient and another fetch under way, which are left to
+ * it by fetches of what speculative updates have made: those hold theirs until the norm is known. */
 enum { LEFT_TO_BACKWARD = 2 };
 
 /* The head's parameters may come to the place that the embedding's have had until its forward. */
@@ -96,8 +96,8 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
     int others = next->waits;
     if (sched->free_buffers - 1 < kept || !buffer_take(sched, next, &next->item.param_buffer))
         return false;
-    /* With no buffer free it comes again when something has completed, rather than go to the lane and wait there for one
-     * that others may be left before. */
+    /* With no buffer free it comes again when something has completed, rather than go to the lane and wait there for
+     * one that others may be left before. */
     return next->waits == others || !sched->config.policy->waits_off_lane;
 }
 
@@ -120,8 +120,9 @@ static bool param_claimed(const struct group *group, int64_t iteration)
     return ah__holds_buffer(group, iteration) || (group->fetch.submitted && group->fetch.iteration == iteration);
 }
 
-/* Whether `*kept` buffers are enough for the blocks that are needed before `partition` and have none yet: each that stays
- * until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended last. */
+/* Whether `*kept` buffers are enough for the blocks that are needed before `partition` and have none yet: each that
+ * stays until backward one, those that pass one between them. Goes on from `*from`, with `*passing`, where it ended
+ * last. */
 static bool enough_for_earlier(const struct ah_sched *sched, int *from, int partition, int64_t iteration, int *kept,
                                int *passing)
 {
@@ -148,8 +149,8 @@ static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int
 }
 
 /* The prefetch next in order cannot go, or the plan's order puts others first: another of that iteration whose
- * parameters are up to date, first one whose buffer is being filled. It may take a buffer if what is left, once all that
- * this iteration's backward holds has come back, is enough for those needed earlier. */
+ * parameters are up to date, first one whose buffer is being filled. It may take a buffer if what is left, once all
+ * that this iteration's backward holds has come back, is enough for those needed earlier. */
 static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;

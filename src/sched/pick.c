@@ -351,7 +351,8 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* ---- between ranks ----------------------------------------------------------------------------------------------- */
 
-/* What a gather reads: this rank's part, fetched, cast, or (unsharded blocks; embedding and head on the device) updated. */
+/* What a gather reads: this rank's part, fetched, cast, or (unsharded blocks; embedding and head on the device)
+ * updated. */
 static const struct mark *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts || group->casts_once)

@@ -3,9 +3,9 @@
  * It is told what was submitted and what has completed, and answers with the next item, its lane, the buffers it holds
  * and the events it must wait for. The same code drives the simulated and the real devices (drive.h).
  *
- * Deadlock-freedom. Buffers are claimed in the order of need of the compute lane: forward fetches, then for each backward
- * step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more buffer stays
- * free for it; every claimed buffer is released by work that claims nothing further. */
+ * Deadlock-freedom. Buffers are claimed in the order of need of the compute lane: forward fetches, then for each
+ * backward step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more
+ * buffer stays free for it; every claimed buffer is released by work that claims nothing further. */
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
@@ -16,8 +16,8 @@
 /* What the scheduler needs to know of a plan and its model. */
 struct ah_sched_config {
     /* Several ranks: only this rank's part stays on the device, a CAST (of what stays) or a fetch (of what does not)
-     * puts it into a buffer around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this rank's
-     * part of the summed gradient before it goes home or is used. */
+     * puts it into a buffer around forward and around backward, a GATHER fills the rest, and a REDUCE leaves this
+     * rank's part of the summed gradient before it goes home or is used. */
     struct ah_switches switches;
     bool shared_embedding; /* the head reads group 0 as well */
     /* The compute dtype is not the master's: a block optimized on the device has its parameters in a buffer only around
@@ -67,9 +67,9 @@ struct ah_policy {
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
     /* The index-th placement this system would consider (where it puts things: the switches but ranks, chunks and
-     * out_of_order; buffers below what cannot deadlock are raised to that), false after the last. Always false: the planner
-     * searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by its own
-     * rule `suffices`, else the last that fits; else the fastest is taken for it. */
+     * out_of_order; buffers below what cannot deadlock are raised to that), false after the last. Always false: the
+     * planner searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by
+     * its own rule `suffices`, else the last that fits; else the fastest is taken for it. */
     bool first_fit;
     /* Of all plans only those of the paper's switches: blocks to recompute, to give back and to offload; embedding and
      * head stay on the device, and groups travel whole. */

@@ -192,8 +192,8 @@ static void count_in_pieces(int *whole, int *streaming, const struct world *worl
     ah__free(candidates.list);
 }
 
-/* An embedding on the host is slow in one piece, and unsharded blocks on their way through the device take room, so that
- * what is looked at first must come in pieces, too, of models of any depth. */
+/* An embedding on the host is slow in one piece, and unsharded blocks on their way through the device take room, so
+ * that what is looked at first must come in pieces, too, of models of any depth. */
 static void candidates_come_in_pieces_too(void **state)
 {
     (void)state;

@@ -413,7 +413,7 @@ static void check_iteration(const struct checker *c, int64_t k)
                 after(c, k, 0, AH_ITEM_FORWARD, update_of(c, k - 1, g, 0), "the barrier");
 }
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 struct hold {
     int buffer;

@@ -7,8 +7,8 @@
 #include "sched/internal.h"
 #include "sched/simulate.h"
 
-/* A piece of parameters that is up to date, of a block whose first piece has its buffer, has not been submitted although
- * the lane has room. */
+/* A piece of parameters that is up to date, of a block whose first piece has its buffer, has not been submitted
+ * although the lane has room. */
 static bool a_piece_is_left(const struct ah_sched *sched)
 {
     int chunks = sched->config.switches.chunks;

@@ -310,20 +310,31 @@ enum ah_args_result ah__args_parse(const struct ah_command *command, int argc, c
     return AH_ARGS_RUN;
 }
 
+/* "--model FILE"; returns its length. */
+static int option_print(char *text, size_t size, const struct ah_arg *option)
+{
+    return snprintf(text, size, "--%s%s%s", option->name, option->meta ? " " : "", option->meta ? option->meta : "");
+}
+
 void ah__args_help(const struct ah_command *command, FILE *to)
 {
+    char left[64];
+    int width = 0;
+    for (size_t i = 0; i < command->count; i++) {
+        int length = option_print(left, sizeof left, &command->options[i]);
+        width = command->options[i].help && length > width ? length : width;
+    }
     fprintf(to, "usage: autohete %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
     for (size_t i = 0; i < command->count; i++) {
         const struct ah_arg *option = &command->options[i];
-        char left[64];
         if (!option->help)
             continue;
-        snprintf(left, sizeof left, "--%s%s%s", option->name, option->meta ? " " : "",
-                 option->meta ? option->meta : "");
-        fprintf(to, "  %-22s %s", left, option->help);
+        option_print(left, sizeof left, option);
+        fprintf(to, "  %-*s  %s", width, left, option->help);
         if (option->initial)
             fprintf(to, " (default %s)", option->initial);
         fprintf(to, "%s\n", option->required ? " (required)" : "");
     }
-    fprintf(to, "  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version", "the version");
+    fprintf(to, "  %-*s  %s\n  %-*s  %s\n", width, "--help", "print this text", width, "--version",
+            "print the version");
 }

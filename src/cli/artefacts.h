@@ -11,7 +11,7 @@ struct ah_artefact_inputs {
     struct ah_budget budget;
     int64_t batch, seq;  /* seq 0: the model's longest, at most 256 */
     int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
-    double clip;         /* limit of the global gradient norm; 0: none */
+    double clip;         /* limit of the norm of all gradients; 0: no limit */
     const char *dtype;   /* "bf16" or "fp32"; null: fp32 */
     bool pack;           /* sequences hold several documents: times and plans for a training with --pack */
     bool renew;          /* measure even where a profile is kept */
@@ -57,18 +57,18 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; a command that
  * must know whether an option was given has no `initial` and tells the default as a `hint`. */
-#define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: a GPU where there is one (see `autohete devices`)"
+#define AH_ARG_DEVICE_HELP "auto, cpu, cuda or cuda:1; auto: the first GPU, if there is one"
 #define AH_ARGS_DEVICE(at_device, at_dev, initial, hint)                                                               \
     {"device", AH_ARG_TEXT, at_device, "NAME", initial, AH_ARG_DEVICE_HELP hint, 0, 0, false},                         \
         {"link", AH_ARG_RATE, (at_dev) + offsetof(struct ah_dev_options, link_bytes_per_s),                            \
-         "RATE", NULL,        "speed of each direction of the cpu device's link, like 4GB/s (default: unthrottled)",   \
+         "RATE", NULL,        "speed of the cpu device's link in each direction, like 4GB/s (default: unthrottled)",   \
          1e6,    0,           false},                                                                                  \
         {"threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, threads),                                   \
          "N",       NULL,       "threads of the cpu device (default: one per core)",                                   \
          1,         4096,       false},                                                                                \
     {                                                                                                                  \
         "host-threads", AH_ARG_INT, (at_dev) + offsetof(struct ah_dev_options, host_threads), "N", NULL,               \
-            "threads of the host optimizer (default 1; beside a GPU all cores but one)", 1, 4096, false                \
+            "threads of the host optimizer (default: 1; beside a GPU all cores but one)", 1, 4096, false               \
     }
 #define AH_ARGS_BUDGET(at_budget, kind)                                                                                \
     {"device-memory",                                                                                                  \
@@ -76,37 +76,44 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
      (at_budget) + offsetof(struct ah_budget, device_bytes),                                                           \
      "SIZE",                                                                                                           \
      NULL,                                                                                                             \
-     "device memory that may be used, like 64MiB (default: no limit)",                                                 \
+     "device memory that the plan may use, like 64MiB (default: a GPU's free memory; cpu: no limit)",                  \
      0,                                                                                                                \
      0,                                                                                                                \
      false},                                                                                                           \
     {                                                                                                                  \
         "host-memory", kind, (at_budget) + offsetof(struct ah_budget, host_bytes), "SIZE", NULL,                       \
-            "host memory that may be used, like 8GiB (default: no limit)", 0, 0, false                                 \
+            "host memory that the plan may use, like 8GiB (default: no limit)", 0, 0, false                            \
     }
 #define AH_ARGS_PROFILE(at_profile, at_renew)                                                                          \
-    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "a saved profile (default: measure, or what is kept)",          \
+    {"profile", AH_ARG_TEXT, at_profile, "FILE", NULL, "use a saved profile (default: the cached one, else measure)",  \
      0,         0,           false},                                                                                   \
     {                                                                                                                  \
-        "no-cache", AH_ARG_FLAG, at_renew, NULL, NULL,                                                                 \
-            "measure anew even where a profile of the same is kept from before", 0, 0, false                           \
+        "no-cache", AH_ARG_FLAG, at_renew, NULL, NULL, "measure even if a profile is cached", 0, 0, false              \
     }
 #define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
-    {"plan", AH_ARG_TEXT, at_plan, "PLAN", initial_plan, "auto, resident, c=8,p=2,o=8 or a plan file" hint_plan,       \
-     0,      0,           false},                                                                                      \
+    {"plan",                                                                                                           \
+     AH_ARG_TEXT,                                                                                                      \
+     at_plan,                                                                                                          \
+     "PLAN",                                                                                                           \
+     initial_plan,                                                                                                     \
+     "auto, resident, switches like c=8,p=2,o=8, or a plan file" hint_plan,                                            \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     false},                                                                                                           \
         {"policy",                                                                                                     \
          AH_ARG_TEXT,                                                                                                  \
          at_policy,                                                                                                    \
          "NAME",                                                                                                       \
          initial_policy,                                                                                               \
-         "the policy; `autohete simulate --policy all` lists them" hint_policy,                                        \
+         "order of work: autohete, resident, zero-offload, ... (see the manual)" hint_policy,                          \
          0,                                                                                                            \
          0,                                                                                                            \
          false},                                                                                                       \
         AH_ARGS_PROFILE(at_profile, at_renew)
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {                                                                                                                  \
-        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0, true      \
+        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, or a folder that contains one", 0, 0,     \
+            true                                                                                                       \
     }
 #define AH_ARG_DTYPE(at_dtype, help)                                                                                   \
     {                                                                                                                  \
@@ -116,9 +123,10 @@ void ah__artefacts_free(struct ah_artefacts *artefacts);
     {"batch", AH_ARG_COUNT, at_batch, "B", "8", "sequences in a step", 1, 1048576, false},                             \
         {"seq", AH_ARG_COUNT, at_seq, "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",   \
          1,     16777216,     false},                                                                                  \
-        {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the global gradient norm; 0: none", 0, 1e30, false},        \
+        {"clip", AH_ARG_REAL, at_clip, "X", "1", "limit of the norm of all gradients; 0: no limit", 0, 1e30, false},   \
     {                                                                                                                  \
-        "pack", AH_ARG_FLAG, at_pack, NULL, NULL, "as train --pack: several documents in each sequence", 0, 0, false   \
+        "pack", AH_ARG_FLAG, at_pack, NULL, NULL, "plan for train --pack: several documents in each sequence", 0, 0,   \
+            false                                                                                                      \
     }
 _Static_assert((int)AH_ARG_IS_AUTO == (int)AH_MICRO_BATCH_AUTO, "the command line's auto is the library's");
 /* `kind`: AH_ARG_AUTO, or AH_ARG_COUNT where nothing can be chosen. */

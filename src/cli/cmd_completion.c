@@ -261,7 +261,7 @@ static struct completion_args args;
 const struct ah_command ah__command_completion = {
     .name = "completion",
     .usage = "bash | zsh | fish",
-    .summary = "Print what a shell needs to complete commands and options.",
+    .summary = "Print a shell's completion of commands and options.",
     .args = &args,
     .word = offsetof(struct completion_args, shell),
     .word_meta = "SHELL",

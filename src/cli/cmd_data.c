@@ -15,18 +15,18 @@ struct data_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_path), "FILE", NULL,
-     "whose tokenizer and vocabulary: JSON, or a folder with config.json", 0, 0, true},
-    {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "the token file to write", 0, 0, true},
-    {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL, "of the inputs: auto (default), text or jsonl", 0, 0,
-     false},
-    {"seed", AH_ARG_SEED, AT(options.seed), "S", NULL, "of the documents' order (default 1)", 0, 0, false},
-    {"val-share", AH_ARG_REAL, AT(options.val_share), "X", NULL, "of the tokens, for validation (default 0.1)", 0, 0.5,
-     false},
-    {"steps", AH_ARG_COUNT, AT(steps), "N", NULL, "say how many epochs so many steps are", 1, 1e12, false},
-    {"batch", AH_ARG_COUNT, AT(batch), "B", "8", "sequences in such a step", 1, 1048576, false},
+     "model whose tokenizer is used: a config.json, or a folder that contains one", 0, 0, true},
+    {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
+    {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL,
+     "format of the inputs: auto, text or jsonl (default auto)", 0, 0, false},
+    {"seed", AH_ARG_SEED, AT(options.seed), "S", NULL, "seed of the order of documents (default 1)", 0, 0, false},
+    {"val-share", AH_ARG_REAL, AT(options.val_share), "X", NULL,
+     "share of the tokens for validation, from 0 to 0.5 (default 0.1)", 0, 0.5, false},
+    {"steps", AH_ARG_COUNT, AT(steps), "N", NULL, "print how many epochs a training of N steps is", 1, 1e12, false},
+    {"batch", AH_ARG_COUNT, AT(batch), "B", "8", "sequences in a step of that training", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT(seq), "T", "256", "tokens in a sequence", 1, 16777216, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+     "print the result as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 static void init(void *given)
@@ -111,7 +111,7 @@ static struct data_args args;
 const struct ah_command ah__command_data = {
     .name = "data",
     .usage = "--model FILE --out FILE INPUT ... [option ...]",
-    .summary = "Make text, JSON lines or folders of them a token file to train on.",
+    .summary = "Turn text, JSON lines or folders of them into a token file.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -11,7 +11,7 @@ struct devices_args {
 
 static const struct ah_arg options[] = {
     {"json", AH_ARG_FLAG, offsetof(struct devices_args, json), NULL, NULL,
-     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+     "print the devices as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 /* A column as wide as its longest text. */
@@ -97,7 +97,7 @@ static struct devices_args args;
 const struct ah_command ah__command_devices = {
     .name = "devices",
     .usage = "[--json]",
-    .summary = "List the devices there are, and why others cannot be used.",
+    .summary = "List the devices, and why others cannot be used.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -17,19 +17,19 @@ struct eval_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
-     "a folder written by 'autohete train', or one with config.json and weights", 0, 0, true},
-    {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "what to predict: as for train", 0, 0, false},
+     "folder of a training, or one with config.json and weights", 0, 0, true},
+    {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "data to predict, as for train", 0, 0, false},
     {"batch", AH_ARG_COUNT, AT(options.batch), "B", NULL, "windows at a time (default 8)", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT(options.seq), "T", NULL,
-     "tokens in a window (default: of the training, or the model's longest up to 1024)", 1, 16777216, false},
+     "tokens in a window (default: the training's --seq, else the model's longest up to 1024)", 1, 16777216, false},
     {"ids", AH_ARG_TEXT, AT(ids), "LIST", NULL, "token ids like 1,5,9, instead of data", 0, 0, false},
-    {"logits", AH_ARG_TEXT, AT(logits), "FILE", NULL, "where to write what the model says behind each of them", 0, 0,
+    {"logits", AH_ARG_TEXT, AT(logits), "FILE", NULL, "safetensors file to write the logits after each id into", 0, 0,
      false},
     {"device", AH_ARG_TEXT, AT(options.device), "NAME", "auto", AH_ARG_DEVICE_HELP, 0, 0, false},
     {"threads", AH_ARG_INT, AT(options.threads), "N", NULL, "threads of the cpu device (default: one per core)", 1,
      4096, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+     "print the result as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 /* Numbers with commas between them, into *out, which the caller frees. */
@@ -119,7 +119,7 @@ static struct eval_args args;
 const struct ah_command ah__command_eval = {
     .name = "eval",
     .usage = "--model DIR (--data FILE | --ids LIST --logits FILE) [option ...]",
-    .summary = "Tell how well a model predicts a text, or write its logits.",
+    .summary = "Measure how well a model predicts a text, or write its logits.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

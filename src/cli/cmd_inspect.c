@@ -11,17 +11,16 @@ struct inspect_args {
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0,
+    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL, "model: a config.json, or a folder that contains one", 0, 0,
      false},
-    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "instead of --model: a folder written by 'autohete train'",
-     0, 0, false},
+    {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "folder of a training, instead of --model", 0, 0, false},
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
+    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
-    {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "only the recorded operators", 0, 0, false},
-    {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "only the partitions and their sizes", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is one JSON object: config and partition", 0,
-     0, false},
+    {"graph", AH_ARG_FLAG, AT(graph), NULL, NULL, "print only the recorded operators", 0, 0, false},
+    {"partition", AH_ARG_FLAG, AT(partition), NULL, NULL, "print only the partitions and their sizes", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "print configuration and partitions as one JSON object in the last line", 0, 0, false},
 };
 
 static int save(const void *partition, const char *path)
@@ -85,7 +84,7 @@ static struct inspect_args args;
 const struct ah_command ah__command_inspect = {
     .name = "inspect",
     .usage = "--model FILE | --checkpoint DIR [option ...]",
-    .summary = "Show what a model records, its partitions and their sizes.",
+    .summary = "Show a model's operators, partitions and their sizes.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -13,17 +13,19 @@ struct plan_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
+    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     AH_ARGS_PLAN(AT(inputs.plan), AT(inputs.policy), AT(inputs.profile), AT(inputs.renew), "auto", "autohete", "", ""),
     {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
-     "plan for a machine described in hardware/ or a file, instead of this one (dtype then: bf16)", 0, 0, false},
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the plan", 0, 0, false},
+     "plan for this machine: a100-40g, h200, ... or a file; its memories are the budget, bf16 the default type", 0, 0,
+     false},
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "JSON file to save the plan into", 0, 0, false},
     {"explain", AH_ARG_FLAG, AT(explain), NULL, NULL,
-     "say why this plan beats the integer program's and its neighbours", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the plan as one JSON object", 0, 0, false},
+     "compare it with the integer program's plan and with plans that differ in one switch", 0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "print the plan as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 static int show(const struct ah_artefacts *artefacts, const struct plan_args *args)
@@ -66,7 +68,7 @@ static struct plan_args args;
 const struct ah_command ah__command_plan = {
     .name = "plan",
     .usage = "--model FILE --device-memory SIZE [option ...]",
-    .summary = "Decide what is recomputed and what lives where, and predict it.",
+    .summary = "Choose what is recomputed and what is offloaded, and predict time and memory.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -17,14 +17,14 @@ struct profile_args {
 static const struct ah_arg options[] = {
     AH_ARGS_MODEL(AT(inputs.model)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
-    AH_ARG_DTYPE(AT(inputs.dtype), "bf16 or fp32 (default fp32)"),
+    AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to save the profile", 0, 0, false},
-    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL, "where to save it as a machine for --hardware", 0, 0,
-     false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "the last line of output is the profile as one JSON object", 0, 0,
-     false},
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "JSON file to save the profile into", 0, 0, false},
+    {"as-hardware", AH_ARG_TEXT, AT(as_hardware), "FILE", NULL, "JSON file to save it into as a machine for --hardware",
+     0, 0, false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
+     "print the profile as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 static int save(const void *profile, const char *path)
@@ -91,7 +91,7 @@ static struct profile_args args;
 const struct ah_command ah__command_profile = {
     .name = "profile",
     .usage = "--model FILE [option ...]",
-    .summary = "Time one block, embedding, head, optimizer and copies on the device.",
+    .summary = "Time one block, embedding, head, optimizers and copies on the device.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

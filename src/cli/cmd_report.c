@@ -12,10 +12,9 @@ struct report_args {
 #define AT(field) offsetof(struct report_args, field)
 
 static const struct ah_arg options[] = {
-    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "where to write the page (default: report.html in the folder)", 0, 0,
-     false},
+    {"out", AH_ARG_TEXT, AT(out), "FILE", NULL, "HTML file to write (default: report.html in the folder)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
+     "print the file's name as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
 static int save(const struct report_args *args, const char *path)
@@ -54,7 +53,7 @@ static struct report_args args;
 const struct ah_command ah__command_report = {
     .name = "report",
     .usage = "DIR [--out FILE]",
-    .summary = "Put a training's curves, plan, timeline and memory on one HTML page.",
+    .summary = "Write curves, plan, timeline and memory of a training as one HTML page.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

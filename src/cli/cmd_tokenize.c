@@ -14,14 +14,13 @@ struct tokenize_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(model), "DIR", NULL,
-     "a model's folder; its tokenizer.json, or vocab.json and merges.txt; without them tokens are bytes", 0, 0, true},
-    {"decode", AH_ARG_FLAG, AT(decode), NULL, NULL, "the reverse: ids on standard input, text on standard output", 0, 0,
-     false},
+     "model's folder, with tokenizer.json, or vocab.json and merges.txt; without them tokens are bytes", 0, 0, true},
+    {"decode", AH_ARG_FLAG, AT(decode), NULL, NULL, "read ids and write their text", 0, 0, false},
     {"document", AH_ARG_FLAG, AT(document), NULL, NULL,
-     "as data for training: without the tokens that are put around a prompt", 0, 0, false},
+     "tokenize as training data, without the tokens that are put around a prompt", 0, 0, false},
     {"special", AH_ARG_FLAG, AT(special), NULL, NULL, "with --decode: show special tokens too", 0, 0, false},
-    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object: the ids and their tokens, or the text", 0, 0,
-     false},
+    {"json", AH_ARG_FLAG, AT(json), NULL, NULL, "print one JSON object: ids and tokens, or with --decode the text", 0,
+     0, false},
 };
 
 /* ---- input ------------------------------------------------------------------------------------------------------- */
@@ -192,7 +191,7 @@ static struct tokenize_args args;
 const struct ah_command ah__command_tokenize = {
     .name = "tokenize",
     .usage = "--model DIR [--decode] [option ...]",
-    .summary = "Turn a text on standard input into token ids, or ids into text.",
+    .summary = "Turn text on standard input into token ids, or ids into text.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -20,18 +20,18 @@ struct train_args {
 #define AT_OPTION(field) offsetof(struct train_args, options.field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "the model: JSON, or a folder with config.json", 0, 0,
-     false},
-    {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
-     "start from the model folder's weights, or random (default: weights where there are any)", 0, 0, false},
-    {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
-     "train without the dropout that the model's config.json asks for", 0, 0, false},
-    {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
-     "text, JSON lines, a folder of them, gz and zst too, or a token file of 'autohete data' or llm.c", 0, 0, false},
-    {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL, "auto (default), text, jsonl, llmc or nanogpt",
+    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "model: a config.json, or a folder that contains one",
      0, 0, false},
+    {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
+     "weights or random: how parameters start (default: weights, if the model's folder has any)", 0, 0, false},
+    {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,
+     "train without the dropout that config.json asks for (default: such a model is refused)", 0, 0, false},
+    {"data", AH_ARG_TEXT, AT_OPTION(data_path), "FILE", NULL,
+     "training data: text, JSON lines, a folder of them, .gz or .zst of them, or a token file", 0, 0, false},
+    {"data-format", AH_ARG_TEXT, AT_OPTION(data_format), "NAME", NULL,
+     "format of the data: auto, text, jsonl, llmc or nanogpt (default auto)", 0, 0, false},
     {"pack", AH_ARG_FLAG, AT_OPTION(pack), NULL, NULL,
-     "several documents or examples in each sequence, none of which sees another", 0, 0, false},
+     "put several documents or examples into each sequence; none attends to another", 0, 0, false},
     AH_ARGS_BUDGET(AT_OPTION(budget), AH_ARG_LIMIT),
     AH_ARGS_DEVICE(AT_OPTION(device), AT_OPTION(dev), NULL, " (default auto)"),
     {"jitter-seed", AH_ARG_SEED, AT_OPTION(dev.jitter_seed), "S", NULL, NULL, 0, 0, false},
@@ -42,49 +42,52 @@ static const struct ah_arg options[] = {
     AH_ARGS_MICRO_BATCH(AT_OPTION(micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
     {"seq", AH_ARG_COUNT, AT_OPTION(seq), "T", NULL, "tokens in a sequence (default: the model's longest, at most 256)",
      1, 16777216, false},
-    AH_ARG_DTYPE(AT_OPTION(dtype), "of arithmetic: bf16 or fp32 (default fp32)"),
+    AH_ARG_DTYPE(AT_OPTION(dtype), "compute type: bf16 or fp32 (default fp32)"),
     {"save-dtype", AH_ARG_TEXT, AT_OPTION(save_dtype), "TYPE", NULL,
-     "of the saved model: bf16 or fp32 (default: that of the arithmetic)", 0, 0, false},
-    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, from the first ever (default 200)", 1, 1e12,
-     false},
+     "type of the saved model: bf16 or fp32 (default: that of --dtype)", 0, 0, false},
+    {"steps", AH_ARG_COUNT, AT_OPTION(steps), "N", NULL, "steps in all, counted from the first step ever (default 200)",
+     1, 1e12, false},
     {"lr-steps", AH_ARG_COUNT, AT_OPTION(lr_steps), "N", NULL,
-     "where the learning rate's decay ends (default: with the last step)", 0, 1e12, false},
-    {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "of parameters and data order (default 1)", 0, 0, false},
-    {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate (default 3e-4)", 0, 1000, false},
+     "step at which the decay of the learning rate ends (default: the last step)", 0, 1e12, false},
+    {"seed", AH_ARG_SEED, AT_OPTION(seed), "S", NULL, "seed of parameters and data order (default 1)", 0, 0, false},
+    {"lr", AH_ARG_REAL, AT_OPTION(lr), "X", NULL, "highest learning rate, after the warm-up (default 3e-4)", 0, 1000,
+     false},
     {"min-lr-ratio", AH_ARG_REAL, AT_OPTION(min_lr_ratio), "X", NULL,
-     "the decay ends at this share of it (default 0.1)", 0, 1, false},
-    {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL, "steps of linear warm-up (default: a twentieth)", 0,
-     1e12, false},
-    {"schedule", AH_ARG_TEXT, AT_OPTION(schedule), "NAME", NULL, "cosine (default), linear or constant", 0, 0, false},
-    {"clip", AH_ARG_REAL, AT_OPTION(clip), "X", NULL, "limit of the global gradient norm (default 1; 0: none)", 0, 1e30,
-     false},
+     "the decay ends at this share of the highest rate (default 0.1)", 0, 1, false},
+    {"warmup", AH_ARG_COUNT, AT_OPTION(warmup_steps), "N", NULL,
+     "steps of linear warm-up (default: a twentieth of all steps)", 0, 1e12, false},
+    {"schedule", AH_ARG_TEXT, AT_OPTION(schedule), "NAME", NULL,
+     "decay after the warm-up: cosine, linear or constant (default cosine)", 0, 0, false},
+    {"clip", AH_ARG_REAL, AT_OPTION(clip), "X", NULL, "limit of the norm of all gradients; 0: no limit (default 1)", 0,
+     1e30, false},
     {"nonfinite", AH_ARG_TEXT, AT_OPTION(nonfinite), "WHAT", NULL,
-     "when a norm is not finite: stop (default), or skip the step's updates", 0, 0, false},
-    {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "AdamW (default 0.9)", 0, 0.999999999, false},
-    {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "AdamW (default 0.95)", 0, 0.999999999, false},
-    {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW (default 1e-8)", 1e-30, 1, false},
-    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL, "AdamW, matrices only (default 0.1)", 0, 1000,
+     "if a norm is not finite: stop, or skip the updates of that step (default stop)", 0, 0, false},
+    {"beta1", AH_ARG_REAL, AT_OPTION(beta1), "X", NULL, "first AdamW decay rate (default 0.9)", 0, 0.999999999, false},
+    {"beta2", AH_ARG_REAL, AT_OPTION(beta2), "X", NULL, "second AdamW decay rate (default 0.95)", 0, 0.999999999,
      false},
-    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL, "where to write checkpoint, metrics and timelines", 0, 0,
-     false},
+    {"eps", AH_ARG_REAL, AT_OPTION(eps), "X", NULL, "AdamW epsilon (default 1e-8)", 1e-30, 1, false},
+    {"weight-decay", AH_ARG_REAL, AT_OPTION(weight_decay), "X", NULL,
+     "decoupled weight decay of matrices (default 0.1)", 0, 1000, false},
+    {"out", AH_ARG_TEXT, AT_OPTION(out_dir), "DIR", NULL,
+     "folder for checkpoints, metrics and timelines (default: nothing is saved)", 0, 0, false},
     {"resume", AH_ARG_TEXT, AT_OPTION(resume_dir), "DIR", NULL,
-     "go on from a checkpoint; what is not given is as it was there", 0, 0, false},
+     "continue from a checkpoint; options that are not given are as they were", 0, 0, false},
     {"like", AH_ARG_TEXT, AT_OPTION(like_dir), "DIR", NULL,
-     "a new training; what is not given is as that one was started", 0, 0, false},
+     "new training; options that are not given are as that one's were", 0, 0, false},
     {"save-every", AH_ARG_TEXT, AT(save_every), "N", NULL,
-     "steps between checkpoints, or a time like 30s, 10min or 2h (default 10min)", 0, 0, false},
-    {"keep", AH_ARG_COUNT, AT_OPTION(keep), "N", NULL, "checkpoints to keep (default 2)", 1, 1048576, false},
+     "between checkpoints: steps, or a time like 30s, 10min or 2h (default 10min)", 0, 0, false},
+    {"keep", AH_ARG_COUNT, AT_OPTION(keep), "N", NULL, "newest checkpoints to keep (default 2)", 1, 1048576, false},
     {"shard-size", AH_ARG_SIZE, AT_OPTION(shard_bytes), "SIZE", NULL,
-     "a larger saved model lies in several files (default 5 GB)", 0, 0, false},
+     "largest file of a saved model; a larger model has several (default 5GB)", 0, 0, false},
     {"val-every", AH_ARG_COUNT, AT_OPTION(val_every), "N", NULL, "steps between validations (default: only at the end)",
      0, 1e12, false},
-    {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL, "batches in a validation (default 8; 0: never)", 0,
-     1e12, false},
+    {"val-batches", AH_ARG_COUNT, AT_OPTION(val_batches), "N", NULL,
+     "batches in a validation; 0: no validation (default 8)", 0, 1e12, false},
     {"log", AH_ARG_TEXT, AT_OPTION(log), "WHAT", NULL,
-     "beside metrics.jsonl: csv, tensorboard, csv,tensorboard (default none)", 0, 0, false},
+     "metrics besides metrics.jsonl: csv, tensorboard or csv,tensorboard (default none)", 0, 0, false},
     {"json", AH_ARG_FLAG, AT(json), NULL, NULL,
-     "the last line of output is one JSON object; text goes to standard error", 0, 0, false},
-    {"quiet", AH_ARG_FLAG, AT(quiet), NULL, NULL, "say nothing but errors", 0, 0, false},
+     "print the result as one JSON object in the last line; text goes to standard error", 0, 0, false},
+    {"quiet", AH_ARG_FLAG, AT(quiet), NULL, NULL, "print errors only", 0, 0, false},
 };
 
 static void init(void *given)
@@ -104,7 +107,7 @@ static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 /* The second of any kind ends the program at once. */
 static void on_signal(int number)
 {
-    static const char words[] = "\nautohete: stopping after this step and saving; once more to quit at once\n";
+    static const char words[] = "\nautohete: stopping after this step, then saving; a second signal quits at once\n";
     (void)number;
     stop = 1;
     for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++)
@@ -205,7 +208,7 @@ static const char *token_unit(const char *model_path)
 
 static int stopped_unsaved(void)
 {
-    fprintf(stderr, "autohete: stopped before the first step: nothing was trained, nothing is saved\n");
+    fprintf(stderr, "autohete: stopped before the first step: nothing was trained or saved\n");
     return 1;
 }
 
@@ -282,7 +285,7 @@ static struct train_args args;
 const struct ah_command ah__command_train = {
     .name = "train",
     .usage = "--model FILE --data FILE [--device-memory SIZE] [--out DIR] [option ...]",
-    .summary = "Profile, plan, train within the memory budget, and save a checkpoint.",
+    .summary = "Profile, plan, train within the memory budget, and save checkpoints.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -76,14 +76,14 @@ void ah__evaluation_rows(FILE *to, const struct ah_evaluation *evaluations, int 
 
 void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int count)
 {
-    fprintf(to, "\n%-17s %5s %11s %9s  %s", "policy", "buffers", "bound", "hardware", "busy:");
+    fprintf(to, "\n%-17s %7s %11s %9s  %s", "policy", "buffers", "bound", "hardware", "busy:");
     for (int lane = 0; lane < LANES; lane++)
         fprintf(to, " %7s", lane_keys[lane]);
     fputc('\n', to);
     for (int i = 0; i < count; i++) {
         if (!evaluations[i].fits)
             continue;
-        fprintf(to, "%-17s %5d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
+        fprintf(to, "%-17s %7d %8.1f ms %9.2f       ", evaluations[i].policy, evaluations[i].plan.switches.buffers,
                 (double)evaluations[i].plan.bound_ns / 1e6, evaluations[i].tflops_hardware);
         for (int lane = 0; lane < LANES; lane++)
             fprintf(to, " %5.0f %%", 100 * evaluations[i].lane_busy[lane]);
@@ -94,18 +94,16 @@ void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int
 void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
-          "c,p,o     blocks that recompute, that give their parameters back after forward and fetch them again,\n"
-          "          and whose optimizer is on the host; c+n: n more recompute all but products and attention;\n"
-          "          -n: what n keep for backward waits on the host\n"
-          "ratio     step / bound. Bound: no schedule of this plan is faster, be it for the busiest lane's\n"
-          "          total or for the longest dependency cycle from a step to the next\n"
-          "TFLOPS    flops of forward and backward of one rank / step time / 1e12;\n"
-          "          hardware: with those of what is recomputed\n"
-          "device    peak of one device; host: peak of one rank's part of host memory\n"
-          "buffers     room on the device for one block's parameters or gradient each\n"
-          "busy      of a steady step: compute, copies from host to device (h2d) and back (d2h), host\n"
-          "          optimizer, between ranks (comm)\n"
-          "speed     tokens/s of this policy / tokens/s of autohete\n",
+          "c,p,o     blocks that are recomputed, that offload their parameters, that offload their optimizer states\n"
+          "c+n       n more blocks use selective recomputation; -n: n blocks offload their activations\n"
+          "ratio     step / bound; no schedule of this plan is faster than the bound\n"
+          "TFLOPS    model flops of one rank per second; hardware: recomputation included\n"
+          "device    peak memory of one device; host: peak host memory of one rank\n"
+          "buffers   device buffers for one block's parameters or gradient each\n"
+          "bound     the busiest lane's work, or the longest dependency cycle from one step to the next\n"
+          "busy      share of a step: compute, copies to the device (h2d) and back (d2h), host optimizer,\n"
+          "          collectives (comm)\n"
+          "speed     tokens/s relative to autohete\n",
           to);
     if (!policies[0] || !policies[1])
         return;

@@ -35,7 +35,7 @@ static int version(void)
 static int help(FILE *to)
 {
     fprintf(to, "usage: autohete COMMAND [option ...]\n\n"
-                "Trains language models that do not fit on the device at hand.\n\n");
+                "Trains language models that do not fit into the memory of the accelerator.\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", ah__commands[i]->name, ah__commands[i]->summary);
     fprintf(to, "\n'autohete COMMAND --help' lists the options of a command; --version prints the version.\n");
@@ -61,8 +61,8 @@ static struct ah_ranks ranks;
 
 static int alone(const struct ah_command *command)
 {
-    fprintf(stderr, "autohete: %s: found %d ranks, expected one: train, plan and profile know several\n", command->name,
-            ranks.world_size);
+    fprintf(stderr, "autohete: %s: found %d ranks, expected one: only train, plan and profile run on several\n",
+            command->name, ranks.world_size);
     return 2;
 }
 

@@ -1,5 +1,5 @@
 /* The paper's evaluation under the simulator: throughput over models, batch sizes and memory budgets, as CSV and SVG,
- * and summary.md with the paper's figures beside ours. Run in the repository's root; deterministic.
+ * and summary.md and appendix.md with the paper's figures beside ours. Run in the repository's root; deterministic.
  *     paper [--out DIR]            default: bench/results/paper */
 #include <math.h>
 #include <string.h>
@@ -197,7 +197,6 @@ static void save_variants(const char *folder)
 int main(int argc, char **argv)
 {
     const char *folder = "bench/results/paper";
-    char path[512];
     const struct bench_option options[] = {{"out", BENCH_TEXT, &folder, "the folder it is written to"}};
     BENCH_OPTIONS(argc, argv, "The paper's evaluation under the simulator; run it in the repository's root.", options);
     BENCH(ah__folder_make(folder));
@@ -216,8 +215,7 @@ int main(int argc, char **argv)
         }
     }
     save_variants(folder);
-    snprintf(path, sizeof path, "%s/summary.md", folder);
-    BENCH(paper_summary_save(&results, path));
-    printf("%s\n", path);
+    BENCH(paper_summary_save(&results, folder));
+    printf("%s/summary.md\n", folder);
     return 0;
 }

@@ -31,6 +31,6 @@ struct paper_results {
 /* The appendix's example of memory over a step, three SVG files. */
 void paper_memory_save(const char *folder);
 /* summary.md. AH_EIO. */
-int paper_summary_save(const struct paper_results *results, const char *path);
+int paper_summary_save(const struct paper_results *results, const char *folder); /* summary.md and appendix.md */
 
 #endif

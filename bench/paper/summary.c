@@ -1,4 +1,4 @@
-/* summary.md: what the paper reports beside what the simulator gives. */
+/* summary.md and appendix.md: what the paper reports beside what the simulator gives. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -256,27 +256,69 @@ static void adam_rates(struct ah_buf *buf, const struct paper_results *results)
     ah__buf_printf(buf, "; the paper does not say how fast its own was.\n");
 }
 
-int paper_summary_save(const struct paper_results *results, const char *path)
+/* ---- the two pages ----------------------------------------------------------------------------------------------- */
+
+static void headline_cell(struct ah_buf *buf, double mean, double most)
 {
+    if (mean > 0)
+        ah__buf_printf(buf, " %.2f (%.2f) |", mean, most);
+    else
+        ah__buf_printf(buf, " |");
+}
+
+/* The table that summary.md opens with: our memory and rates. */
+static void headline(struct ah_buf *buf, const struct paper_results *results)
+{
+    ah__buf_printf(buf,
+                   "# The paper's evaluation, simulated\n\n"
+                   "| AutoHete over | the paper, one GPU | here, one GPU | the paper, four GPUs | here, four GPUs |");
+    rule(buf, 1 + 2 * PAPER_MACHINES);
+    for (enum paper_policy p = 0; p < PAPER_AUTOHETE; p++) {
+        ah__buf_printf(buf, "| %s |", paper_systems[p].over);
+        for (int machine = 0; machine < PAPER_MACHINES; machine++) {
+            struct paper_reported reported = paper_reported[machine][p];
+            struct paper_spread spread = paper_spread_of(results->models[0][machine][1], p);
+            headline_cell(buf, reported.mean, reported.most);
+            headline_cell(buf, spread.mean, spread.most);
+        }
+        ah__buf_printf(buf, "\n");
+    }
+    ah__buf_printf(buf, "\n%s", paper_notes_summary);
+}
+
+static void appendix(struct ah_buf *buf, const struct paper_results *results)
+{
+    ah__buf_printf(buf, "%s", paper_notes_appendix);
+    adam_rates(buf, results);
+    ratios(buf, results);
+    feasibility(buf, results);
+    ah__buf_printf(buf, "\n## The paper's claims beside ours\n\n"
+                        "Made from the results; two figures within a tenth of each other are called alike.\n");
+    paper_statements(buf, results);
+    ah__buf_printf(buf, "\n## Table 1\n\n");
+    table_1(buf, results->models[0][0][1]);
+    ah__buf_printf(buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it. "
+                        "PS: priority scheduling; without it: first come, first served.\n");
+    models(buf, results);
+    ah__buf_printf(buf, "\n## How much depends on the figures chosen\n\nMean and largest ratio over the models, one "
+                        "GPU, batch 8, when one rate changes and all plans are made anew.\n");
+    sensitivity(buf, results);
+}
+
+static int page_save(const struct paper_results *results, const char *folder, const char *name,
+                     void (*write)(struct ah_buf *buf, const struct paper_results *results))
+{
+    char path[512];
     struct ah_buf buf = {0};
-    ah__buf_printf(&buf, "%s", paper_notes_opening);
-    adam_rates(&buf, results);
-    ratios(&buf, results);
-    feasibility(&buf, results);
-    ah__buf_printf(&buf, "\n## What comes out and what does not\n\nMade from the results; two figures within a tenth "
-                         "of each other are called alike.\n");
-    paper_statements(&buf, results);
-    ah__buf_printf(&buf, "\n## Table 1\n\n");
-    table_1(&buf, results->models[0][0][1]);
-    ah__buf_printf(&buf, "\n## All models at batch 8\n\nModel TFLOPS per GPU; in brackets AutoHete's speed over it. "
-                         "PS: priority scheduling; without it: first come, first served.\n");
-    models(&buf, results);
-    ah__buf_printf(
-        &buf,
-        "\n## How much depends on the figures chosen\n\nMean and largest ratio over the models, one GPU, batch 8, "
-        "when one rate changes and all plans are made anew.\n");
-    sensitivity(&buf, results);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    write(&buf, results);
     int status = buf.status == AH_OK ? ah__file_write(path, buf.text, buf.length) : buf.status;
     ah__buf_free(&buf);
     return status;
+}
+
+int paper_summary_save(const struct paper_results *results, const char *folder)
+{
+    int status = page_save(results, folder, "summary.md", headline);
+    return status == AH_OK ? page_save(results, folder, "appendix.md", appendix) : status;
 }

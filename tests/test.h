@@ -1,4 +1,5 @@
-/* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_SUITE.
+/* One test binary: every tests/FOLDER/test_NAME.c registers its cases under "FOLDER/NAME" with AH_TEST_SUITE. Each case
+ * runs in a process of its own.
  *     static void adds(void **state) { (void)state; assert_int_equal(1 + 1, 2); }
  *     AH_TEST_SUITE("base/size", cmocka_unit_test(adds)) */
 #ifndef AH_TESTS_TEST_H
@@ -53,8 +54,10 @@ bool ah_test_soaks(void);
 /* How many rounds a loop is run: with AUTOHETE_SOAK all there are, else some, and under a sanitizer few. */
 int ah_test_rounds(int sampled, int usual, int whole);
 
-/* A fresh empty folder under the system's temporary folder; removed at the end of the process. */
+/* A fresh empty folder under the system's temporary folder; removed at the end of the case. */
 const char *ah_test_folder(void);
+/* A folder of the suite: what one case leaves there the next ones find, and a case that runs alone makes itself. */
+const char *ah_test_shared(void);
 /* A locale whose numbers have a decimal comma, which this process makes for itself; false: back to the C locale. */
 void ah_test_comma(bool on);
 /* The repository's tests/ folder (for golden files). */

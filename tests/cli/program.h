@@ -3,6 +3,7 @@
 #define AH_TESTS_CLI_PROGRAM_H
 
 #include "test.h"
+#include "test_paths.h"
 
 /* What one run of the program left. */
 struct program_ran {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test_paths.h"
+
 enum { DEVICE_CASE_BYTES = 48 << 20, DEVICE_CASE_ALIGN = 256, DEVICE_CASE_GUARD = 256 };
 
 /* A device with a region of DEVICE_CASE_BYTES and as much host memory beside it. */

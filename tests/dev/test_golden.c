@@ -3,6 +3,7 @@
 #include "autodiff/autodiff.h"
 #include "base/file.h"
 #include "dev/device_case.h"
+#include "test_paths.h"
 
 #include <math.h>
 #include <stdio.h>

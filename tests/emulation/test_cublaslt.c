@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "op/bf16.h"
+#include "test_paths.h"
 
 #define FUNCTIONS(X)                                                                                                   \
     X(cublasLtCreate)                                                                                                  \

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "test_paths.h"
+
 void emulated_begin(void)
 {
     if (getenv("AH_TEST_GPU"))

@@ -13,6 +13,7 @@
 #include "dev/cuda/collective.h"
 #include "op/bf16.h"
 #include "run/joint.h"
+#include "test_paths.h"
 
 enum { DEVICES = 4 };
 

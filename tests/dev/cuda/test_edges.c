@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dev/host/regions.h"
+#include "test_paths.h"
 
 static bool is_real(void)
 {

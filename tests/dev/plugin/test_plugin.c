@@ -10,6 +10,7 @@
 #include "comm/threads.h"
 #include "dev/plugin.h"
 #include "run/tiny.h"
+#include "test_paths.h"
 
 static int open_from(struct ah_dev **dev, const char *folder, const char *name)
 {

@@ -25,8 +25,8 @@ static const char usage[] =
     "  -v, --verbose  shows also what passing cases printed\n"
     "  --list         prints the names of the cases\n"
     "  --here         runs the cases in this process, without a time limit: for a debugger\n"
-    "AH_TEST_TIME_SCALE multiplies the 120 seconds that a case may take; AUTOHETE_FULL and AUTOHETE_SOAK run long\n"
-    "loops longer and whole.\n";
+    "AH_TEST_TIME_SCALE multiplies the 120 seconds that a case may take. Long loops take a sample; with AUTOHETE_FULL\n"
+    "they are longer, with AUTOHETE_SOAK whole.\n";
 
 static struct ah_suite *suites;
 
@@ -56,9 +56,14 @@ bool ah_test_soaks(void)
     return getenv("AUTOHETE_SOAK") != NULL;
 }
 
+bool ah_test_samples(void)
+{
+    return !ah_test_soaks() && (AH_TEST_SAMPLED || !getenv("AUTOHETE_FULL"));
+}
+
 int ah_test_rounds(int sampled, int usual, int whole)
 {
-    return ah_test_soaks() ? whole : AH_TEST_SAMPLED ? sampled : usual;
+    return ah_test_soaks() ? whole : ah_test_samples() ? sampled : usual;
 }
 
 const char *ah_test_source(void)

@@ -40,19 +40,19 @@ void ah_suite_add(struct ah_suite *suite);
 void ah_assert_fails(int status, int expected, const char *words, const char *call, const char *file, int line);
 #define assert_fails(call, expected, words) ah_assert_fails((call), (expected), (words), #call, __FILE__, __LINE__)
 
-/* Under a sanitizer, which slows everything many times, long loops of one kind take a sample; without one they are run
- * whole, the longest only where AUTOHETE_SOAK is set (ah_test_rounds), unless the build is to show that the samples
- * pass (-DAH_SAMPLE_TESTS=ON). */
-#ifdef AH_TEST_TAKES_SAMPLES
+/* How much of a long loop is run. A sample: in ./check, and under sanitizers, which slow everything many times. What is
+ * usual: in ./check --full (the environment variable AUTOHETE_FULL). All there is: with AUTOHETE_SOAK. What is in a
+ * sample is also in the longer loops. */
+bool ah_test_samples(void); /* whether a sample is wanted */
+bool ah_test_soaks(void);   /* whether everything is */
+int ah_test_rounds(int sampled, int usual, int whole);
+
+/* Of the build, where a constant is needed: whether it is for a sanitizer. */
+#ifdef AH_TEST_SANITIZED
 enum { AH_TEST_SAMPLED = 1 };
 #else
 enum { AH_TEST_SAMPLED = 0 };
 #endif
-
-/* The environment variable AUTOHETE_SOAK asks for the longest loops whole; without it they take a sample everywhere. */
-bool ah_test_soaks(void);
-/* How many rounds a loop is run: with AUTOHETE_SOAK all there are, else some, and under a sanitizer few. */
-int ah_test_rounds(int sampled, int usual, int whole);
 
 /* A fresh empty folder under the system's temporary folder; removed at the end of the case. */
 const char *ah_test_folder(void);

@@ -93,7 +93,7 @@ static void sweeps_of_memory_only_get_faster(void **state)
     const cJSON *point;
     run("simulate --model %s/model.json --hardware %s --seq 32 --sweep device-memory=1MiB:4MiB:%s --json "
         "2>/dev/null",
-        folder(), a100(), AH_TEST_SAMPLED ? "1MiB" : "256KiB");
+        folder(), a100(), ah_test_samples() ? "1MiB" : "256KiB");
     assert_ran(0);
     cJSON *tree = printed();
     cJSON_ArrayForEach(point, cJSON_GetObjectItem(tree, "sweep"))

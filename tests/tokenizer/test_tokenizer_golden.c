@@ -103,7 +103,7 @@ static void golden_run(const char *kind, const char *folder)
     assert_ok(ah__file_read(&golden.data, &golden.length, path, 1 << 24));
     golden.full = (unsigned char *)golden.data + 4 * (AH_TEST_STRINGS + AH_TEST_ID_LISTS);
     assert_ok(ah__tokenizer_open(&tokenizer, folder));
-    uint64_t step = AH_TEST_SAMPLED ? 7 : 1;
+    uint64_t step = ah_test_samples() ? 7 : 1;
     for (uint64_t i = 0; i < AH_TEST_STRINGS; i += i < AH_TEST_FULL ? 1 : step) {
         test_string(&text, strings, i);
         string_check(&golden, kind, tokenizer, i, &text);

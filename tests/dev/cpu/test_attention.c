@@ -153,7 +153,7 @@ static void sizes_check(enum ah_dtype dtype)
         struct test_pool p = pool_begin(2);
         ah__host_isa_force(isas[isa]);
         for (size_t i = 0; i < AH_LENGTH(attention_sizes); i++)
-            if (!AH_TEST_SAMPLED || (i < 3 ? isa == 2 : i % 2 == isa))
+            if (!ah_test_samples() || (i < 3 ? isa == 2 : i % 2 == isa))
                 attention_check(p.pool, &attention_sizes[i], dtype);
         ah__host_isa_force(NULL);
         pool_end(&p);

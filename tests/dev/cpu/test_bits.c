@@ -15,7 +15,7 @@ static void assert_one_hash_of(size_t sets, const char *what,
     uint64_t first = 0;
     for (size_t isa = 0; isa < sets; isa++)
         for (int threads = 1; threads <= 3; threads++) {
-            if (AH_TEST_SAMPLED && threads != (int)isa + 1 && (isa || threads == 2))
+            if (ah_test_samples() && threads != (int)isa + 1 && (isa || threads == 2))
                 continue;
             struct test_pool p = pool_begin(threads);
             ah__host_isa_force(isas[isa]);
@@ -40,7 +40,7 @@ static void assert_one_call(const struct op_case *c, uint64_t (*run)(struct ah_p
 {
     enum ah_op_limit limit = ah__op_table[c->op]->limit;
     bool slow = limit == AH_OP_LIMIT_ATTENTION || limit == AH_OP_LIMIT_ATTENTION_BWD;
-    assert_one_hash_of(AH_LENGTH(isas) - (AH_TEST_SAMPLED && slow ? 1 : 0), c->name, run, c);
+    assert_one_hash_of(AH_LENGTH(isas) - (ah_test_samples() && slow ? 1 : 0), c->name, run, c);
 }
 
 /* Operands in place or added to start from other numbers than NaN. */

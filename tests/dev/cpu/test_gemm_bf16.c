@@ -124,7 +124,7 @@ static void bf16_products_match_definition(void **state)
         ah__cpu_amx_forbid(forbidden);
         for (size_t i = 0; i < AH_LENGTH(bf16_sizes); i++)
             for (int flags = 0; flags < FLAGS; flags++)
-                if ((bf16_sizes[i].m < 500 || flags % 5 == 0) && (!AH_TEST_SAMPLED || (flags + (int)i) % 4 == 0))
+                if ((bf16_sizes[i].m < 500 || flags % 5 == 0) && (!ah_test_samples() || (flags + (int)i) % 4 == 0))
                     bf16_product_check(p.pool, &bf16_sizes[i], flags);
     }
     ah__cpu_amx_forbid(false);

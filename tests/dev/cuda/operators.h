@@ -111,14 +111,14 @@ static inline void operator_check(struct device_pair *p, const struct op_case *c
     op_data_fini(&again);
 }
 
-/* In both dtypes, and with all outputs added to that can be; of the `number`-th case a sanitizer sees one dtype. */
+/* In both dtypes, and with all outputs added to that can be; of the `number`-th case a sample has one dtype. */
 static inline void operator_check_all(struct device_pair *p, const struct op_case *c, size_t number,
                                       struct bound (*bound)(enum ah_op))
 {
     struct op_case adding = *c;
     adding.attr.acc = op_adds(c->op);
     for (size_t dtype = 0; dtype < 2; dtype++) {
-        if (AH_TEST_SAMPLED && number % 2 != dtype)
+        if (ah_test_samples() && number % 2 != dtype)
             continue;
         operator_check(p, c, dtype ? AH_BF16 : AH_F32, bound(c->op), NULL);
         if (adding.attr.acc != c->attr.acc)

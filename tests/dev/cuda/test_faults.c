@@ -179,13 +179,13 @@ static bool life_fails(long n)
 static void any_call_may_fail(void **state)
 {
     (void)state;
-    long calls = 1 << 12, dense = AH_TEST_SAMPLED ? 5 : 30;
+    long calls = 1 << 12, dense = ah_test_samples() ? 5 : 30;
     assert_false(life_fails(calls));
     for (long step = calls / 2; step; step /= 2)
         if (!life_fails(calls - step))
             calls -= step;
     assert_true(calls > 100); /* the first that is never made */
-    for (long n = 1; n < calls; n += n < dense || n > calls - 3 * dense ? 1 : AH_TEST_SAMPLED ? 401 : 61)
+    for (long n = 1; n < calls; n += n < dense || n > calls - 3 * dense ? 1 : ah_test_samples() ? 401 : 61)
         assert_true(life_fails(n));
     emulation_reset();
 }

@@ -142,7 +142,7 @@ static void head_check(struct device_pair *p, const struct op_case *c)
 static void cases_check(const struct op_case *cases, size_t count)
 {
     struct device_pair p = device_pair_open();
-    for (size_t i = 0; i < count; i += AH_TEST_SAMPLED ? 3 : 1) {
+    for (size_t i = 0; i < count; i += ah_test_samples() ? 3 : 1) {
         enum ah_op_limit limit = ah__op_table[cases[i].op]->limit;
         if (cases[i].op == AH_OP_LINEAR_CROSS_ENTROPY)
             head_check(&p, &cases[i]);

@@ -139,7 +139,7 @@ static void adam_is_the_hosts(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
-    int step = AH_TEST_SAMPLED ? 7 : 1;
+    int step = ah_test_samples() ? 7 : 1;
     for (int n = 0; n <= 40; n += step) {
         uint64_t seed = (uint64_t)n + 100;
         struct adam_case c = {.count = n, .decayed = n / 2, .bf16 = n % 2, .half = n % 3 != 0, .odd = n % 4 == 1};
@@ -224,7 +224,7 @@ static void casts_are_the_hosts(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
-    int step = AH_TEST_SAMPLED ? 5 : 1;
+    int step = ah_test_samples() ? 5 : 1;
     for (int n = 0; n <= 33; n += step)
         for (int way = 0; way < 4; way++)
             cast_check(
@@ -266,7 +266,7 @@ static void norms_are_the_hosts(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
-    int step = AH_TEST_SAMPLED ? 11 : 1;
+    int step = ah_test_samples() ? 11 : 1;
     for (int n = 0; n <= 70; n += step) {
         sqnorm_check(&rig, n, n % 2, false, n % 4);
         sqnorm_check(&rig, 500 + n, n % 2 == 0, n % 5 == 0, 0);

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 enum { CASE_SECONDS = 120 };
 
 static const char usage[] =
@@ -64,6 +66,13 @@ bool ah_test_samples(void)
 int ah_test_rounds(int sampled, int usual, int whole)
 {
     return ah_test_soaks() ? whole : ah_test_samples() ? sampled : usual;
+}
+
+static uint64_t seed;
+
+uint64_t ah_test_seed(void)
+{
+    return seed;
 }
 
 const char *ah_test_source(void)
@@ -171,6 +180,7 @@ struct end {
 
 static int case_here(const struct CMUnitTest *test)
 {
+    seed = ah__hash(test->name, strlen(test->name), 0);
     return _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
 }
 

@@ -47,6 +47,9 @@ bool ah_test_samples(void); /* whether a sample is wanted */
 bool ah_test_soaks(void);   /* whether everything is */
 int ah_test_rounds(int sampled, int usual, int whole);
 
+/* A number of the case at hand, for the random numbers that it draws. */
+uint64_t ah_test_seed(void);
+
 /* Of the build, where a constant is needed: whether it is for a sanitizer. */
 #ifdef AH_TEST_SANITIZED
 enum { AH_TEST_SAMPLED = 1 };

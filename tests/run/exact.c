@@ -67,7 +67,8 @@ void exact_train(struct outcome *outcome, const struct exact_device *device, str
     ah_dev_close(dev);
 }
 
-void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan)
+void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan,
+                const struct ah_dev_options *options)
 {
     if (memcmp(a, b, sizeof *a) == 0)
         return;
@@ -75,6 +76,8 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
         if (a->loss[k] != b->loss[k] || a->norm[k] != b->norm[k])
             print_error("step %d: loss %.17g / %.17g, norm %.17g / %.17g\n", k, a->loss[k], b->loss[k], a->norm[k],
                         b->norm[k]);
+    print_error("%d threads, %d host threads, link %lld B/s (0: as it is), jitter seed %llu\n", options->threads,
+                options->host_threads, (long long)options->link_bytes_per_s, (unsigned long long)options->jitter_seed);
     fail_msg(
         "%s c=%d selective=%d p=%d o=%d buffers=%d ahead=%d chunks=%d staged=%d a=%d whole=%d embedding %d head %d "
         "shared %d differs from resident",
@@ -86,9 +89,14 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
 
 static uint64_t drawn;
 
+void exact_draws_begin(int loop, int plan)
+{
+    drawn = (uint64_t)loop << 40 | (uint64_t)plan << 20;
+}
+
 int exact_draw(int from, int to)
 {
-    return from + (int)(ah__random_bits(21, drawn++) % (uint64_t)(to - from + 1));
+    return from + (int)(ah__random_bits(ah_test_seed(), drawn++) % (uint64_t)(to - from + 1));
 }
 
 int exact_leaving(int layers)
@@ -153,17 +161,22 @@ static void one_plan(const struct exact_device *device, struct tiny *tiny, const
                                      .link_bytes_per_s = links[exact_draw(0, 3)],
                                      .jitter_seed = (uint64_t)exact_draw(0, 3)};
     exact_train(&outcome, device, tiny, &plan, &options);
-    exact_same(expected, &outcome, &plan);
+    exact_same(expected, &outcome, &plan, &options);
 }
 
-/* Every (c, selective), with drawn places of optimizer and parameters. */
+static int loops; /* over plans, that this case has begun */
+
+/* Every (c, selective), or one in `of`, with drawn places of optimizer and parameters. */
 static void every_level(const struct exact_device *device, struct tiny *tiny, const struct outcome *expected,
-                        const char *policy)
+                        const char *policy, int of)
 {
-    int layers = tiny->partition->layers;
+    int layers = tiny->partition->layers, index = 0, loop = ++loops;
     struct ah_plan plan = {.switches.layers = layers};
     for (int c = 0; c <= layers; c++)
         for (int selective = 1; selective <= layers - c; selective++) {
+            if (index++ % of != loop % of)
+                continue;
+            exact_draws_begin(loop, index);
             plan.switches.checkpoint = c;
             plan.switches.selective = selective;
             plan.switches.offload_optimizer = exact_draw(0, layers);
@@ -188,24 +201,26 @@ void exact_some_plans(const struct exact_device *device, struct tiny *tiny, cons
     for (int i = 0; i < TINY_STEPS; i++)
         clipped += expected.factor[i] < 1;
     assert_true(tiny->clip > 0 ? clipped > 0 && clipped < TINY_STEPS : clipped == 0);
-    int layers = tiny->partition->layers, index = 0;
+    int layers = tiny->partition->layers, index = 0, loop = ++loops;
     struct ah_plan plan = {.switches.layers = layers};
     for (int c = 0; c <= layers; c++)
         for (int o = 0; o <= layers; o++)
             for (int p = 0; p <= o; p++) {
+                if (index++ % of != part % of)
+                    continue;
+                exact_draws_begin(loop, index);
                 plan.switches.checkpoint = c;
                 plan.switches.selective = exact_draw(0, 1) * exact_draw(0, layers - c);
                 plan.switches.offload_params = p;
                 plan.switches.offload_optimizer = o;
-                if (index++ % of == part)
-                    one_plan(device, tiny, &expected, plan, policy);
+                one_plan(device, tiny, &expected, plan, policy);
             }
 }
 
-void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy)
+void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy, int of)
 {
     struct outcome expected;
-    exact_some_plans(device, tiny, policy, 0, 1);
+    exact_some_plans(device, tiny, policy, loops, of);
     train_resident(&expected, device, tiny);
-    every_level(device, tiny, &expected, policy);
+    every_level(device, tiny, &expected, policy, of);
 }

@@ -15,14 +15,18 @@ struct ah_plan exact_resident(const struct tiny *tiny);
 /* A training under the plan: nothing is allocated meanwhile, the peaks are as predicted, the timeline is possible. */
 void exact_train(struct outcome *outcome, const struct exact_device *device, struct tiny *tiny,
                  const struct ah_plan *given, const struct ah_dev_options *options);
-void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan);
+/* The same, or the case fails and prints what the second was trained with. */
+void exact_same(const struct outcome *a, const struct outcome *b, const struct ah_plan *plan,
+                const struct ah_dev_options *options);
 /* Every (c, p, o) and every (c, selective) under the policy, the other switches and the device's options drawn, with
- * clipping where the tiny model clips: all as resident. */
-void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy);
+ * clipping where the tiny model clips: all as resident. Of these one in `of`, others in each loop of a case. */
+void exact_every_plan(const struct exact_device *device, struct tiny *tiny, const char *policy, int of);
 /* Of every (c, p, o) one in `of`, from the one numbered `part` on: a part of them, for tests that take long. */
 void exact_some_plans(const struct exact_device *device, struct tiny *tiny, const char *policy, int part, int of);
-/* A number in [from, to], another each time. */
+/* A number in [from, to], another each time and in each case. */
 int exact_draw(int from, int to);
+/* What is drawn next is this plan's, whatever was drawn before: a plan is the same in a sample and among all. */
+void exact_draws_begin(int loop, int plan);
 /* Where embedding and head are, and, if model and policy allow it, whether they share a place. */
 void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy);
 /* Of so many blocks, those whose activations go to the host: none, or any number that may. */

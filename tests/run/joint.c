@@ -191,7 +191,7 @@ void joint_same(const struct team_run *expected, const struct joint *joint)
 {
     struct team_run team;
     joint_train(&team, joint);
-    exact_same(&expected->rank[0].outcome, &team.rank[0].outcome, &joint->plan);
+    exact_same(&expected->rank[0].outcome, &team.rank[0].outcome, &joint->plan, &joint->options);
     joint_free(&team);
 }
 
@@ -199,7 +199,8 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
 {
     struct team_run expected;
     struct rank_run scratch = {.joint = &joint};
-    int index = 0;
+    static int loops;
+    int index = 0, loop = ++loops;
     joint.plan = joint_resident(joint.world_size);
     joint.options = (struct ah_dev_options){.threads = !joint.device, .host_threads = 1};
     joint.steps = TINY_STEPS;
@@ -211,6 +212,7 @@ void joint_every_plan(struct joint joint, const char *policy, int of)
             for (int p = 0; p <= o; p++) {
                 if (index++ % of != 0)
                     continue;
+                exact_draws_begin(loop, index);
                 joint.plan = (struct ah_plan){
                     .switches = {.layers = TINY_LAYERS, .checkpoint = c, .offload_params = p, .offload_optimizer = o}};
                 snprintf(joint.plan.policy, sizeof joint.plan.policy, "%s", policy);

@@ -14,33 +14,39 @@ static int cpu_open(struct ah_dev **out, const struct ah_dev_options *options)
 
 static const struct exact_device cpu = {.open = cpu_open, .is_cpu = true};
 
-static void every_plan(const char *config, const char *policy, double clip)
+/* One plan in so many. */
+static int sample(void)
+{
+    return ah_test_rounds(4, 1, 1);
+}
+
+static void every_plan(const char *config, const char *policy, double clip, int of)
 {
     struct tiny tiny;
     tiny_init(&tiny, config, clip);
-    exact_every_plan(&cpu, &tiny, policy);
+    exact_every_plan(&cpu, &tiny, policy, of);
     tiny_fini(&tiny);
 }
 
 static void autohete_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_tied, "autohete", 0);
+    every_plan(tiny_tied, "autohete", 0, 1);
 }
 
 /* A limit that some steps exceed and others do not. */
 static void clipping_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_tied, "autohete", CLIP);
-    every_plan(tiny_untied, "autohete", CLIP);
-    every_plan(tiny_untied, "autohete-fifo", CLIP);
+    every_plan(tiny_tied, "autohete", CLIP, sample());
+    every_plan(tiny_untied, "autohete", CLIP, sample());
+    every_plan(tiny_untied, "autohete-fifo", CLIP, sample());
 }
 
 static void autohete_fifo_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_tied, "autohete-fifo", 0);
+    every_plan(tiny_tied, "autohete-fifo", 0, sample());
 }
 
 /* A step in micro-batches, under every plan and with random delays on all lanes. */
@@ -56,12 +62,12 @@ static void micro_batches_equal_resident(void **state)
     for (size_t i = 0; i < AH_LENGTH(cases); i++) {
         struct tiny tiny;
         tiny_init_micro(&tiny, cases[i].config, cases[i].clip, cases[i].batch, cases[i].micro_batches);
-        exact_every_plan(&cpu, &tiny, cases[i].policy);
+        exact_every_plan(&cpu, &tiny, cases[i].policy, sample());
         tiny_fini(&tiny);
     }
     struct tiny tiny;
     tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, true), 0, 2);
-    exact_every_plan(&cpu, &tiny, "autohete");
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
     tiny_fini(&tiny);
 }
 
@@ -87,7 +93,7 @@ static void every_placement(enum ah_dtype dtype, double clip, int micro_batches)
             snprintf(plan.policy, sizeof plan.policy, "%s", policy->name);
             options.jitter_seed = (uint64_t)exact_draw(0, 3);
             exact_train(&outcome, &cpu, &tiny, &plan, &options);
-            exact_same(&expected, &outcome, &plan);
+            exact_same(&expected, &outcome, &plan, &options);
         }
     }
     tiny_fini(&tiny);
@@ -108,20 +114,20 @@ static void bf16_equals_resident(void **state)
     (void)state;
     struct tiny tiny;
     tiny_init_in(&tiny, AH_BF16, tiny_tied, CLIP, 2, 1);
-    exact_every_plan(&cpu, &tiny, "autohete");
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
     tiny_fini(&tiny);
     tiny_init_in(&tiny, AH_BF16, tiny_untied, 0, 1, 4);
-    exact_every_plan(&cpu, &tiny, "autohete-fifo");
+    exact_every_plan(&cpu, &tiny, "autohete-fifo", sample());
     tiny_fini(&tiny);
     tiny_init_graph(&tiny, model_graph_in(AH_BF16, model_llama, TINY_LAYERS, false), 0, 2);
-    exact_every_plan(&cpu, &tiny, "autohete");
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
     tiny_fini(&tiny);
 }
 
 static void untied_equals_resident(void **state)
 {
     (void)state;
-    every_plan(tiny_untied, "autohete", 0);
+    every_plan(tiny_untied, "autohete", 0, sample());
 }
 
 /* Blocks of rmsnorm, rotary, grouped attention and silu_mul. */
@@ -130,7 +136,7 @@ static void llama_equals_resident(void **state)
     (void)state;
     struct tiny tiny;
     tiny_init_graph(&tiny, model_graph(model_llama, TINY_LAYERS, false), 0, 1);
-    exact_every_plan(&cpu, &tiny, "autohete");
+    exact_every_plan(&cpu, &tiny, "autohete", sample());
     tiny_fini(&tiny);
 }
 
@@ -169,7 +175,7 @@ static void stretches_equal(int micro_batches)
     assert_ok(ah__run_steps(run, 1, &done));
     assert_ok(ah__run_steps(run, TINY_STEPS - 3, &done));
     outcome.states = tiny_hash_states(run, tiny.partition);
-    exact_same(&expected, &outcome, &plan);
+    exact_same(&expected, &outcome, &plan, &options);
     ah__run_free(run);
     ah_dev_close(dev);
     tiny_fini(&tiny);

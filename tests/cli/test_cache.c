@@ -92,17 +92,17 @@ static void other_questions_have_other_entries(void **state)
     char path[512];
     const char *at = folder(), *cache = fresh_cache();
     for (int i = 0; i < FLAGS; i++) {
-        run("plan --model %s/model.json %s", at, flags[i]);
+        run("plan --model %s/model.json --plan resident %s", at, flags[i]);
         assert_ran(0);
         assert_null(strstr(ran.out, "profile: kept"));
         assert_int_equal(entries(path, cache), i + 1);
     }
     assert_int_equal(setenv("OMP_WAIT_POLICY", "passive", 1), 0); /* libraries read it */
-    run("plan --model %s/model.json %s", at, flags[0]);
+    run("plan --model %s/model.json --plan resident %s", at, flags[0]);
     unsetenv("OMP_WAIT_POLICY");
     assert_ran(0);
     assert_int_equal(entries(path, cache), FLAGS + 1);
-    run("plan --model %s/model.json %s", at, flags[0]);
+    run("plan --model %s/model.json --plan resident %s", at, flags[0]);
     assert_says(ran.out, "profile: kept");
 }
 
@@ -113,10 +113,10 @@ static void damaged_entries_are_measured_again(void **state)
     char path[512];
     const char *at = folder(), *cache = fresh_cache(), *flags = "--batch 2 --seq 32 --threads 1";
     for (int damage = 0; damage < 5; damage++) {
-        run("plan --model %s/model.json %s", at, flags);
+        run("plan --model %s/model.json --plan resident %s", at, flags);
         assert_ran(0);
         assert_null(strstr(ran.out, "profile: kept"));
-        run("plan --model %s/model.json %s", at, flags);
+        run("plan --model %s/model.json --plan resident %s", at, flags);
         assert_says(ran.out, "profile: kept");
         assert_int_equal(entries(path, cache), 1);
         struct stat info;

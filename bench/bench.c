@@ -282,31 +282,42 @@ struct record {
     double loss;
 };
 
-static int random_batch(const struct ah_batch *to, int64_t iteration, void *context)
+static void random_batch(const struct ah_batch *to, int64_t iteration, const struct bench *bench)
 {
-    int32_t *ids = to->ids, *targets = to->targets;
-    const struct bench *bench = ((struct record *)context)->bench;
     int64_t count = ah__step_tokens(bench->partition);
     for (int64_t i = 0; i < count; i++) {
-        ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);
-        targets[i] = (int32_t)(ah__random_bits(2, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);
+        to->ids[i] = (int32_t)(ah__random_bits(1, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);
+        to->targets[i] = (int32_t)(ah__random_bits(2, (uint64_t)(iteration * count + i)) % (uint64_t)bench->vocab);
     }
-    return 0;
 }
 
-static void constant_adam(struct ah_adam *out, int64_t iteration, void *context)
+static void note(struct record *record, const struct ah_run_result *result)
 {
-    (void)iteration, (void)context;
-    *out = (struct ah_adam){.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1};
-}
-
-static int note(const struct ah_run_result *result, void *context)
-{
-    struct record *record = context;
     record->loss = result->loss;
     if (record->count < MOST_STEPS)
         record->ends[record->count++] = result->now_ns;
-    return 0;
+}
+
+/* Two steps in flight. */
+static void train(struct ah_run *run, const struct bench *bench, int64_t steps, struct record *record)
+{
+    static const struct ah_adam adam = {.9F, .1F, .95F, .05F, 1e-8F, 1 - 1e-5F, 1e-4F, 1};
+    size_t tokens = (size_t)ah__step_tokens(bench->partition);
+    struct ah_batch batch = {0};
+    BENCH(ah__new(&batch.ids, tokens, sizeof *batch.ids));
+    BENCH(ah__new(&batch.targets, tokens, sizeof *batch.targets));
+    for (int64_t begun = 0, step = 0; step < steps; step++) {
+        struct ah_run_result result;
+        for (; begun < steps && begun < step + AH_RUN_IN_FLIGHT; begun++) {
+            random_batch(&batch, begun, bench);
+            BENCH(ah__run_begin(run, &batch, &adam, 0));
+        }
+        BENCH(ah__run_wait(run, &result));
+        note(record, &result);
+    }
+    BENCH(ah__run_drain(run));
+    ah__free(batch.ids);
+    ah__free(batch.targets);
 }
 
 void bench_parameters_fill(struct ah_run *run, const struct ah_partition *partition)
@@ -328,21 +339,19 @@ void bench_run(struct bench_steps *out, const struct bench *bench, const struct 
                bool random)
 {
     static struct record record;
-    struct ah_run_hooks hooks = {
-        .batch = random_batch, .adam = constant_adam, .clip = bench->clip, .result = note, .context = &record};
     struct ah_dev *dev;
     struct ah_run *run;
     struct ah_dev_info info;
-    int64_t done, step[MOST_STEPS];
+    int64_t step[MOST_STEPS];
     size_t count = 0;
     record = (struct record){.bench = bench};
     BENCH(ah_dev_open(&dev, device_of(bench), &bench->dev));
-    BENCH(ah__run_new(&run, bench->partition, plan, dev, &hooks));
+    BENCH(ah__run_new(&run, bench->partition, plan, dev, bench->clip));
     if (bench->device && strcmp(bench->device, "cpu") != 0)
         bench_parameters_fill(run, bench->partition);
     else if (random)
         BENCH(ah__run_init(run, 1));
-    BENCH(ah__run_steps(run, steps, &done));
+    train(run, bench, steps, &record);
     for (size_t i = SKIPPED; i < record.count; i++)
         step[count++] = record.ends[i] - record.ends[i - 1];
     out->median_ns = bench_median(step, count);

@@ -120,7 +120,6 @@ static struct ah_plan plan_of(const struct program *program, struct ah_dev *dev)
 
 static void subject_open(struct subject *s)
 {
-    static const struct ah_run_hooks no_hooks;
     int64_t most = s->prompt + s->tokens;
     s->sizes.seq = most;
     bench_model_open(&s->sizes);
@@ -134,7 +133,7 @@ static void subject_open(struct subject *s)
     int64_t bytes = workspace_of(&s->one, s->dev);
     plan.workspace_bytes = bytes > plan.workspace_bytes ? bytes : plan.workspace_bytes;
     BENCH(ah__run_new_decoding(&s->run, s->many.partition, s->one.partition, &plan, s->dev));
-    BENCH(ah__run_new(&s->window_run, s->window.partition, &window_plan, s->window_dev, &no_hooks));
+    BENCH(ah__run_new(&s->window_run, s->window.partition, &window_plan, s->window_dev, 0));
     bench_parameters_fill(s->run, s->many.partition);
     bench_parameters_fill(s->window_run, s->window.partition);
 }

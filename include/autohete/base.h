@@ -40,13 +40,14 @@ AH_API const char *ah_version(void);
     X(AH_EDEVICE, -7, false, "the device failed")                                                                      \
     X(AH_ENUMERIC, -8, false, "a loss or gradient is not finite")                                                      \
     X(AH_EINTERNAL, -9, false, "a defect in AutoHete")                                                                 \
-    X(AH_ESTOP, -10, false, "stopped as asked")
+    X(AH_ESTOP, -10, false, "stopped as asked")                                                                        \
+    X(AH_EEND, -11, false, "there is nothing more")
 
 enum ah_status {
 #define AH_STATUS_ENUM(name, value, input, text) name = value,
     AH_STATUS_TABLE(AH_STATUS_ENUM)
 #undef AH_STATUS_ENUM
-        AH_STATUS_LAST = AH_ESTOP /* no comma before the brace, for old C++ */
+        AH_STATUS_LAST = AH_EEND /* no comma before the brace, for old C++ */
 };
 
 /* The message of the last failure on this thread: one line, no newline, valid until the next failure on this thread. */

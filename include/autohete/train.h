@@ -20,6 +20,7 @@ struct ah_step {
     double tokens_per_s;
     double eta_s;
     double lane_busy[AH_LANE_COUNT]; /* fraction of a step each lane was busy, in the last step recorded */
+    double val_loss;                 /* of the evaluation behind this step; NaN: none was due */
 };
 
 /* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it

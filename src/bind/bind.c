@@ -43,11 +43,11 @@ int64_t ah__tokens_bytes(const struct ah_partition *partition)
 {
     int64_t each = ah__step_tokens(partition) * (int64_t)sizeof(int32_t), behind = ah__step_scaled(partition);
     if (ah__step_ranks(partition) > 1)
-        behind = AH_WORDS;
+        behind = AH_FLAGS;
     return 2 * (each + (partition->packed ? each : 0) + behind * (int64_t)sizeof(float));
 }
 
-int64_t ah__tokens_words(const struct ah_partition *partition)
+int64_t ah__tokens_flags(const struct ah_partition *partition)
 {
     return ah__step_tokens(partition) * (partition->packed ? 2 : 1) * (int64_t)sizeof(int32_t);
 }
@@ -66,7 +66,7 @@ int64_t ah__results_bytes(const struct ah_partition *partition)
 {
     int64_t losses = ah__results_losses(partition);
     if (ah__step_ranks(partition) > 1)
-        return ah__results_totals(partition) + (int64_t)sizeof(float) * (ah__micro_batches(partition) + AH_WORDS);
+        return ah__results_totals(partition) + (int64_t)sizeof(float) * (ah__micro_batches(partition) + AH_FLAGS);
     if (losses)
         return losses + (int64_t)sizeof(float) * ah__micro_batches(partition);
     return AH_RESULTS_NORMS + (int64_t)sizeof(double) * partition->group_count;
@@ -366,17 +366,17 @@ static void parts_add(const struct bind *bind, enum ah_collective kind, char *bu
                    partition->compute);
 }
 
-/* What the ranks have of an iteration becomes what it comes to: losses, words, norms. */
+/* What the ranks have of an iteration becomes what it comes to: losses, flags, norms. */
 static void totals_add(const struct bind *bind)
 {
     const struct ah_partition *partition = bind->binding->partition;
     const struct ah_addresses *at = bind->at;
     int losses = ah__micro_batches(partition);
     char *totals = at->results + ah__results_totals(partition);
-    const char *words = at->tokens + ah__tokens_words(partition);
+    const char *flags = at->tokens + ah__tokens_flags(partition);
     copy_add(bind, totals, at->results + ah__results_losses(partition), losses * (int64_t)sizeof(float));
-    copy_add(bind, totals + losses * (int64_t)sizeof(float), words, AH_WORDS * (int64_t)sizeof(float));
-    collective_add(bind, AH_SUM_FLOATS, totals, losses + AH_WORDS, AH_F32);
+    copy_add(bind, totals + losses * (int64_t)sizeof(float), flags, AH_FLAGS * (int64_t)sizeof(float));
+    collective_add(bind, AH_SUM_FLOATS, totals, losses + AH_FLAGS, AH_F32);
     collective_add(bind, AH_SUM_DOUBLES, at->results + AH_RESULTS_NORMS, partition->group_count, AH_F32);
 }
 

@@ -13,7 +13,7 @@
  * made by the last backward or its reduction, on the host by whoever hears of the norms), then the squared gradient
  * norms (a double for each group). Where losses are parts of a mean (ah__step_scaled), those of the micro-batches (a
  * float each), which add up to the loss, come behind the norms. With several ranks the totals follow: the same losses
- * and the words (below), each the sum over all ranks. */
+ * and the stop and save flags (below), each the sum over all ranks. */
 enum { AH_RESULTS_SCALE = 8, AH_RESULTS_NORMS = 64 };
 int64_t ah__results_bytes(const struct ah_partition *partition);
 int64_t ah__results_losses(const struct ah_partition *partition); /* the offset of the first loss */
@@ -21,9 +21,9 @@ int64_t ah__results_totals(const struct ah_partition *partition); /* of the firs
 
 /* Tokens of an iteration: ids [micro-batches * batch, seq] at 0, of packed sequences their positions behind; targets at
  * half of all bytes; where losses are parts of a mean what they are multiplied by, a float, comes behind the targets.
- * With several ranks what each tells the others, AH_WORDS floats, comes behind ids and positions. */
-enum { AH_WORDS = 2 };
-int64_t ah__tokens_words(const struct ah_partition *partition); /* the offset of the first word */
+ * With several ranks its stop and save flags, AH_FLAGS floats, come behind ids and positions. */
+enum { AH_FLAGS = 2 };
+int64_t ah__tokens_flags(const struct ah_partition *partition); /* the offset of the first flag */
 int64_t ah__tokens_bytes(const struct ah_partition *partition); /* at least; any even number from there on is fine */
 
 /* A partition's programs as one device keeps them. */

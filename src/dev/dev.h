@@ -158,7 +158,8 @@ struct ah_dev_info {
     char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
 };
 
-/* Every member is required. All calls come from one thread (the driver's); lanes run on their own. */
+/* Every member is required. Calls come from one thread at a time, not always the same one (a run has its own while
+ * iterations are in flight); only now_ns comes from any thread at any time. Lanes run on their own. */
 struct ah_dev_ops {
     /* What collectives of several ranks need beside ah__comm(). Called once, before all else, by all ranks together,
      * when each has opened its device. AH_EINPUT: these devices cannot work together, said by every rank alike; any

@@ -2,11 +2,6 @@
 #include "run/internal.h"
 #include "sched/switches.h"
 
-int64_t ah__run_training_iteration(const struct ah_run *run, int64_t iteration)
-{
-    return run->trained + iteration - run->iteration;
-}
-
 int64_t ah__run_part(int64_t *first, const struct ah_run *run, int group)
 {
     return ah__part_range(first, run->partition->groups[group].count, run->comm->rank, run->comm->world_size);
@@ -23,10 +18,15 @@ static char *host_results(const struct ah_run *run, int64_t iteration)
     return of_iteration(run->host, run->layout->host_results_offset, run->layout->results_bytes, iteration);
 }
 
+char *ah__run_tokens(const struct ah_run *run, int64_t iteration)
+{
+    return of_iteration(run->host, run->layout->host_tokens_offset, run->layout->tokens_bytes, iteration);
+}
+
 double ah__run_loss(const struct ah_run *run, int64_t iteration)
 {
     const char *results = host_results(run, iteration);
-    bool totals = run->comm->world_size > 1 && !run->eval;
+    bool totals = run->comm->world_size > 1 && !run->evaluates;
     const float *loss = (const float *)(const void *)(results + (totals ? ah__results_totals(run->partition)
                                                                         : ah__results_losses(run->partition)));
     double sum = 0;
@@ -35,7 +35,7 @@ double ah__run_loss(const struct ah_run *run, int64_t iteration)
     return sum;
 }
 
-const float *ah__run_words(const struct ah_run *run, int64_t iteration)
+const float *ah__run_flag_counts(const struct ah_run *run, int64_t iteration)
 {
     const char *totals = host_results(run, iteration) + ah__results_totals(run->partition);
     return (const float *)(const void *)totals + ah__micro_batches(run->partition);
@@ -213,7 +213,7 @@ void ah__run_addresses(struct ah_addresses *at, const struct ah_run *run, const 
         .cache = i > 0 ? run->device + layout->cache_offset + (i - 1) * layout->cache_bytes : NULL,
         .tokens = of_iteration(run->device, layout->tokens_offset, layout->tokens_bytes, item->iteration),
         .results = of_iteration(run->device, layout->results_offset, layout->results_bytes, item->iteration),
-        .host_tokens = of_iteration(run->host, layout->host_tokens_offset, layout->tokens_bytes, item->iteration),
+        .host_tokens = ah__run_tokens(run, item->iteration),
         .host_results = host_results(run, item->iteration),
         .tokens_bytes = layout->tokens_bytes,
         .input_step = layout->input_step,

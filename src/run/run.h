@@ -1,5 +1,10 @@
 /* Executes a plan on a device: places memory by the layout, binds each work item to addresses, drives the scheduler.
- * Decides nothing. Knows no files and no learning-rate schedules: those come in through hooks. */
+ * Decides nothing. Knows no files and no learning-rate schedules: those come in with each iteration.
+ *
+ * A run owns a thread, which drives scheduler and device while iterations are in flight. Its interface is a queue:
+ * `begin` gives an iteration, `wait` its result, in order. Up to two iterations are in flight, so a caller that is busy
+ * with something else for up to a step costs no lane its work. The calls of one run come from one thread at a time.
+ * Nothing is allocated while iterations run. */
 #ifndef AH_RUN_RUN_H
 #define AH_RUN_RUN_H
 
@@ -9,40 +14,27 @@
 
 struct ah_run;
 
-/* Several ranks: what each may tell the others along with a batch, and all hear with its result. */
-enum ah_run_word { AH_RUN_STOP, AH_RUN_SAVE, AH_RUN_WORDS };
+/* How many iterations may be begun and not waited for. */
+enum { AH_RUN_IN_FLIGHT = 2 };
+
+/* Several ranks: what each may set when an iteration begins, and all see with its result. */
+enum ah_run_flags { AH_RUN_STOP = 1, AH_RUN_SAVE = 2 };
 
 /* What an iteration came to; with several ranks, of all of them. */
 struct ah_run_result {
-    int64_t iteration;
+    int64_t iteration; /* 0-based since the run was made, evaluations not counted */
     double loss, grad_norm;
     double clip_factor; /* what the gradients were multiplied by; NaN: the norm was not finite, nothing was updated */
     int64_t now_ns;
-    bool words[AH_RUN_WORDS]; /* several ranks: which any of them said when the iteration began */
+    int64_t busy_ns[AH_LANE_COUNT]; /* how long each lane has worked since the run was made, by completed items */
+    unsigned flags;                 /* several ranks: those that any of them set */
 };
 
-struct ah_run_hooks {
-    /* Fills the arrays [ranks * micro-batches * batch, seq] of an iteration (0-based since ah__run_new), positions
-     * where the partition is packed; called in order, once each. Of several ranks each is given all of it and trains on
-     * its part. */
-    int (*batch)(const struct ah_batch *to, int64_t iteration, void *context);
-    /* The Adam constants of an iteration; called any number of times. */
-    void (*adam)(struct ah_adam *out, int64_t iteration, void *context);
-    /* Several ranks: whether this one says a word along with the iteration that begins. Null: never. */
-    bool (*says)(enum ah_run_word word, void *context);
-    double clip; /* limit of the global gradient norm; 0: none. Only with a partition whose step clips */
-    /* An iteration's loss and global gradient norm are known (its updates may still run); in order. Nonzero: begin no
-     * further iteration and return from ah__run_steps once drained, with AH_OK. With several ranks all must answer
-     * alike, and a few more iterations begin: as many on all of them. */
-    int (*result)(const struct ah_run_result *result, void *context);
-    void *context;
-};
-
-/* Allocates the device region and host memory (nothing later does). With several ranks (ah__comm()) every call below
- * that trains, evaluates or stores is made by all of them. All arguments but hooks must outlive the run.
- * Parameters are zero until loaded. AH_EBUDGET cannot happen here: the plan was checked. */
+/* Takes the device region and host memory of the plan's layout; `clip` is the limit of the global gradient norm, 0:
+ * none, and above 0 only with a partition whose step clips. The partition and the device must outlive the run.
+ * AH_ESTALE: the plan was made for another device or number of ranks; AH_ENOMEM. */
 int ah__run_new(struct ah_run **out, const struct ah_partition *partition, const struct ah_plan *plan,
-                struct ah_dev *dev, const struct ah_run_hooks *hooks);
+                struct ah_dev *dev, double clip);
 /* The same for inference in which attention keeps what it has seen: `partition` takes many tokens at once, `decoder`,
  * of the same model with struct ah_record_options.decodes, one. The plan's workspace is that of the neediest program of
  * both. */
@@ -50,8 +42,16 @@ int ah__run_new_decoding(struct ah_run **out, const struct ah_partition *partiti
                          const struct ah_plan *plan, struct ah_dev *dev);
 void ah__run_free(struct ah_run *run);
 
-/* Trains `count` iterations (fewer when a hook stops it) and drains. *done: iterations completed by this call. */
-int ah__run_steps(struct ah_run *run, int64_t count, int64_t *done);
+/* Begins an iteration; returns at once. The batch [ranks * micro-batches * batch, seq], with positions where the
+ * partition is packed, is copied. Of several ranks each is given all of it and trains on its part, and all begin and
+ * wait in the same order. `flags` are of enum ah_run_flags. AH_EINTERNAL when two are in flight; the run's failure. */
+int ah__run_begin(struct ah_run *run, const struct ah_batch *batch, const struct ah_adam *adam, unsigned flags);
+/* The oldest result that was not given yet: loss and norm are known, updates may still run. AH_EINTERNAL when none is to
+ * come. After a failure, which is said once results that came before it are given, the run can only be freed. */
+int ah__run_wait(struct ah_run *run, struct ah_run_result *result);
+/* Waits until nothing is in flight; results stay for ah__run_wait. */
+int ah__run_drain(struct ah_run *run);
+
 /* Mean loss of one batch of a step's size (of all ranks), forward only; parameters untouched. Only while drained. */
 int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss);
 /* Makes the logits of ids [batch, seq] by the head's inference program. Needs a partition with room for logits (struct
@@ -78,16 +78,14 @@ int ah__run_served(struct ah_run *run, int status);
 /* Fills all parameters by their init rules (counter-based: the same for every plan), moments with zero. */
 int ah__run_init(struct ah_run *run, uint64_t seed);
 
-/* For the batch hook: the iteration it gives is the last to begin, as if its result were nonzero. */
-void ah__run_stop(struct ah_run *run);
-
-/* How long each lane has worked since the run began, by completed items. May be called from hooks. */
+/* How long each lane has worked since the run was made. Only while drained. */
 void ah__run_busy(int64_t busy_ns[AH_LANE_COUNT], const struct ah_run *run);
 
-/* Host updates that ran before the norm was known and again after it, since the run began. */
+/* Host updates that ran before the norm was known and again after it. Only while drained. */
 int64_t ah__run_updates_redone(const struct ah_run *run);
 
-/* The first iterations of every ah__run_steps are recorded; belongs to the run. */
+/* The first iterations of the last segment, which is what is trained between two drains; belongs to the run. Only while
+ * drained. */
 struct ah_timeline *ah__run_timeline(struct ah_run *run);
 const struct ah_layout *ah__run_layout(const struct ah_run *run);
 

@@ -189,7 +189,7 @@ static int init_param(struct ah_run *run, int index, uint64_t seed, float *value
 
 int ah__run_init(struct ah_run *run, uint64_t seed)
 {
-    bool fresh = run->iteration == 0 && !run->masters_loaded;
+    bool fresh = run->queue.begun == 0 && !run->masters_loaded;
     int64_t largest = ah__partition_largest(run->partition), piece = largest < PIECE ? largest : PIECE;
     float *values;
     AH_TRY(ah__new(&values, 2 * (size_t)piece, sizeof *values)); /* the second half stays zero */
@@ -203,11 +203,14 @@ int ah__run_init(struct ah_run *run, uint64_t seed)
 
 int ah__run_eval(struct ah_run *run, const struct ah_batch *batch, double *loss)
 {
-    run->eval = batch;
-    int status = ah__run_drive(run, run->iteration + 1, true, NULL);
-    run->eval = NULL;
+    AH_TRY(ah__run_drain(run));
+    run->evaluates = true;
+    ah__run_input(run, batch, 0);
+    ah__run_post(run);
+    int status = ah__run_drain(run);
+    run->evaluates = false;
     AH_TRY(status);
-    run->iteration++;
+    run->evaluated++;
     *loss = run->loss;
     return run->comm->world_size > 1 ? ah__comm_sum(run->comm, loss, 1) : AH_OK;
 }
@@ -236,9 +239,9 @@ int ah__run_infer(struct ah_run *run, const int32_t *ids)
     AH_TRY(logits_check(run->partition));
     if (!run->partition->step.logits)
         return ah__fail(AH_EINTERNAL, "run: the partition was made without room for logits");
-    run->infer = true;
+    run->infers = true;
     int status = ah__run_eval(run, &batch, &no_loss);
-    run->infer = false;
+    run->infers = false;
     return status;
 }
 
@@ -265,9 +268,9 @@ int ah__run_decode(struct ah_run *run, int32_t id, int32_t position)
     const struct ah_batch batch = {&id, &id, &position};
     double no_loss;
     AH_TRY(decoder_check(run));
-    run->infer = run->decodes = true;
+    run->infers = run->decodes = true;
     int status = ah__run_eval(run, &batch, &no_loss);
-    run->infer = run->decodes = false;
+    run->infers = run->decodes = false;
     return status;
 }
 

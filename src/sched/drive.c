@@ -33,6 +33,8 @@ static int submit_one(const struct ah_drive *drive, struct ah_in_flight *in_flig
 static int submit_ready(const struct ah_drive *drive, struct ah_in_flight *in_flight)
 {
     struct ah_next next;
+    if (drive->extend)
+        drive->extend(drive->extend_context);
     while (ah__sched_next(drive->sched, &next))
         AH_TRY(submit_one(drive, in_flight, &next));
     return AH_OK;

@@ -11,8 +11,11 @@ struct ah_drive {
     /* Gives the item's tasks to work, whose label, lane and waits are set. */
     int (*bind)(struct ah_work *work, const struct ah_item *item, void *context);
     void *bind_context;
-    /* Hears of every completed item; may call ah__sched_stop, and so may bind; on a simulated device it may say that
-     * this was enough, and what is in flight stays there. May be null. */
+    /* Called before each look for items to submit; may call ah__sched_extend. May be null. */
+    void (*extend)(void *context);
+    void *extend_context;
+    /* Hears of every completed item; on a simulated device it may say that this was enough, and what is in flight stays
+     * there. May be null. */
     int (*completed)(const struct ah_span *span, void *context);
     void *completed_context;
     /* Hears after every submission (span null) and completion how many buffers are in use. May be null. */

@@ -105,7 +105,6 @@ struct ah_sched {
 
     bool forward_only;
     int64_t first, limit; /* iterations [first, limit) since the last drain */
-    int64_t begun;        /* highest iteration with a submitted item, first - 1 before */
     int64_t input_iteration, head_iteration, loss_iteration, norm_iteration; /* next of each */
     int64_t gradient_iteration; /* of the next gradient to claim its buffer */
     int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */

@@ -167,9 +167,8 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     int64_t iteration = sched->input_iteration;
     if (barred(sched, iteration) || iteration > sched->compute.iteration + 1)
         return false;
-    /* What several ranks agree on at the end of an iteration holds for all but those begun then: no more than two. And
-     * what they tell each other lies with the tokens until then. */
-    if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - AH_SCHED_STOP_AHEAD))
+    /* Several ranks: the stop and save flags lie with the tokens until the results of the iteration are summed. */
+    if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - 2))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
         const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];

@@ -206,7 +206,6 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     activations_init(sched);
     collectives_init(sched);
     sched->free_buffers = config->switches.buffers;
-    sched->begun = -1;
     *out = sched;
     return AH_OK;
 }
@@ -261,7 +260,6 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->first = first;
     sched->limit = limit;
     sched->forward_only = forward_only;
-    sched->begun = first - 1;
     list_restart(&sched->compute, first);
     list_restart(&sched->fetch, first);
     list_restart(&sched->out, first);
@@ -284,11 +282,9 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
             (struct mark){0};
 }
 
-void ah__sched_stop(struct ah_sched *sched, int64_t last)
+void ah__sched_extend(struct ah_sched *sched, int64_t limit)
 {
-    last = last > sched->begun ? last : sched->begun;
-    if (sched->limit > last + 1)
-        sched->limit = last + 1;
+    sched->limit = limit > sched->limit ? limit : sched->limit;
 }
 
 bool ah__sched_drained(const struct ah_sched *sched)

@@ -99,10 +99,8 @@ int ah__sched_min_buffers(const struct ah_sched_config *config);
 /* Let iterations up to (not including) `limit` start; forward_only: evaluation iterations without backward and updates.
  * Only while drained. */
 void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only);
-/* Lowers the limit to the iterations up to `last` and those that have already begun: with several ranks at most
- * AH_SCHED_STOP_AHEAD beyond the last whose norms have arrived, so that a `last` no lower is the same on all. */
-enum { AH_SCHED_STOP_AHEAD = 2 };
-void ah__sched_stop(struct ah_sched *sched, int64_t last);
+/* Raises the limit of training iterations: also while some are in flight. */
+void ah__sched_extend(struct ah_sched *sched, int64_t limit);
 /* Whether everything up to the limit is complete. */
 bool ah__sched_drained(const struct ah_sched *sched);
 

@@ -229,8 +229,6 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
     if (next->lane == AH_LANE_COMPUTE)
         mark_set(sched, &sched->computing, event, item->iteration);
-    if (item->iteration > sched->begun)
-        sched->begun = item->iteration;
     switch (item->kind) {
     case AH_ITEM_INPUT:
         mark_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);

@@ -47,7 +47,6 @@ int ah__inference_open(struct ah_inference *inference, const char *path)
 /* Everything on the device, activations dropped: nothing here needs a profile or a search. */
 static int make_run(struct ah_inference *inference)
 {
-    static const struct ah_run_hooks no_hooks;
     int layers = inference->partition->layers;
     struct ah_plan plan = {
         .switches = {.layers = layers, .world_size = 1, .checkpoint = layers, .chunks = 1, .prefetch_distance = 1},
@@ -62,7 +61,7 @@ static int make_run(struct ah_inference *inference)
         plan.workspace_bytes = bytes > plan.workspace_bytes ? bytes : plan.workspace_bytes;
         return ah__run_new_decoding(&inference->run, inference->partition, inference->decoder, &plan, inference->dev);
     }
-    return ah__run_new(&inference->run, inference->partition, &plan, inference->dev, &no_hooks);
+    return ah__run_new(&inference->run, inference->partition, &plan, inference->dev, 0);
 }
 
 static int start(struct ah_inference *inference, const char *device, int threads)

@@ -9,48 +9,17 @@
 
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------- */
+/* ---- batches ------------------------------------------------------------------------------------------------------ */
 
-/* A step that has begun must end, so each batch is there before the step before it begins: data that fail stop the
- * training between two steps, where it can be saved. */
-static int read_ahead(struct ah_loop *loop, int64_t step)
+static int64_t in_flight(const struct ah_loop *loop)
 {
-    if (loop->next_step == step || step >= loop->settings->steps)
-        return AH_OK;
-    loop->next_step = -1;
-    loop->data_status = ah__tokens_batch(loop->tokens, step, loop->settings->batch, loop->settings->seed, &loop->next);
-    if (loop->data_status == AH_OK)
-        loop->next_step = step;
-    else
-        ah__snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
-    return loop->data_status;
+    return loop->begun - loop->step;
 }
 
-static int give_batch(const struct ah_batch *to, int64_t iteration, void *context)
+static void message_keep(struct ah_loop *loop, int *kept, int status)
 {
-    struct ah_loop *loop = context;
-    int64_t step = loop->start + iteration;
-    size_t bytes = (size_t)(loop->settings->batch * loop->settings->seq) * sizeof *to->ids;
-    if (loop->next_step != step) /* begun before it was known that there is no batch for it */
-        return ah__fail(loop->data_status != AH_OK ? loop->data_status : AH_EINTERNAL, "step %" PRId64 ": no batch: %s",
-                        step + 1, loop->data_message);
-    memcpy(to->ids, loop->next.ids, bytes);
-    memcpy(to->targets, loop->next.targets, bytes);
-    if (to->positions)
-        memcpy(to->positions, loop->next.positions, bytes);
-    if (read_ahead(loop, step + 1) == AH_OK)
-        return AH_OK;
-    if (loop->comm->world_size > 1) /* the others have begun what this one has no batch for */
-        return ah__fail(loop->data_status, "%s", loop->data_message);
-    ah__run_stop(loop->run);
-    return AH_OK;
-}
-
-static void give_adam(struct ah_adam *out, int64_t iteration, void *context)
-{
-    struct ah_loop *loop = context;
-    int64_t step = loop->start + iteration + 1;
-    ah__adam_init(out, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, step), step);
+    *kept = status;
+    ah__snprintf(loop->message, sizeof loop->message, "%s", ah_error());
 }
 
 /* This rank. */
@@ -75,14 +44,73 @@ static bool time_to_save(struct ah_loop *loop, int64_t now_ns)
     return loop->save && interval > 0 && passed >= interval && loop->save_ready(loop->context);
 }
 
-/* What the ranks hear of each other: each is told to stop by itself, and rank 0's clock says when to save. */
-static bool says(enum ah_run_word word, void *context)
+/* Several ranks: each is told to stop by itself, and rank 0's clock says when to save. */
+static unsigned flags_of(struct ah_loop *loop)
 {
-    struct ah_loop *loop = context;
-    if (word == AH_RUN_STOP)
-        return told_to_stop(loop);
-    return loop->comm->rank == 0 && time_to_save(loop, loop->dev->ops->now_ns(loop->dev));
+    unsigned flags = 0;
+    if (loop->comm->world_size == 1)
+        return 0;
+    if (told_to_stop(loop))
+        flags |= AH_RUN_STOP;
+    if (loop->comm->rank == 0 && time_to_save(loop, loop->dev->ops->now_ns(loop->dev)))
+        flags |= AH_RUN_SAVE;
+    return flags;
 }
+
+static int begin(struct ah_loop *loop, const struct ah_batch *batch)
+{
+    struct ah_adam adam;
+    int64_t number = loop->begun + 1;
+    if (in_flight(loop) == 0) { /* an evaluation's time and work are no step's */
+        loop->last_ns = loop->dev->ops->now_ns(loop->dev);
+        ah__run_busy(loop->busy_ns, loop->run);
+    }
+    ah__adam_init(&adam, &loop->settings->adamw, ah__schedule_lr(&loop->settings->schedule, number), number);
+    AH_TRY(ah__run_begin(loop->run, batch, &adam, flags_of(loop)));
+    loop->begun = number;
+    return AH_OK;
+}
+
+static int64_t next_point(int64_t step, int64_t every, int64_t steps)
+{
+    if (every <= 0)
+        return steps;
+    int64_t point = (step / every + 1) * every;
+    return point < steps ? point : steps;
+}
+
+/* The step after which something is due: nothing begins before that is done. */
+static int64_t segment_end(const struct ah_loop *loop)
+{
+    const struct ah_settings *settings = loop->settings;
+    int64_t save = next_point(loop->segment_start, settings->save_every, settings->steps);
+    int64_t val = next_point(loop->segment_start, settings->val_every, settings->steps);
+    return save < val ? save : val;
+}
+
+/* With several ranks all have to answer alike, so those stop by what comes with a result. */
+static bool may_begin(struct ah_loop *loop)
+{
+    if (loop->comm->world_size == 1)
+        loop->stopped |= told_to_stop(loop);
+    return !loop->stopped && !loop->save_due && loop->data_status == AH_OK && loop->status == AH_OK &&
+           in_flight(loop) < AH_RUN_IN_FLIGHT && loop->begun < segment_end(loop);
+}
+
+/* Data that fail end the training between two steps, where it can be saved. Of several ranks the others have begun what
+ * this one has no batch for. */
+static int begin_next(struct ah_loop *loop)
+{
+    const struct ah_settings *settings = loop->settings;
+    int status = ah__tokens_batch(loop->tokens, loop->begun, settings->batch, settings->seed, &loop->one);
+    if (status == AH_OK)
+        return begin(loop, &loop->one);
+    bool alone = loop->comm->world_size == 1;
+    message_keep(loop, alone ? &loop->data_status : &loop->status, status);
+    return alone ? AH_OK : status;
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------ */
 
 /* Books the time since the last result and returns it. */
 static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
@@ -96,14 +124,12 @@ static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
 
 /* What each lane has worked since the last result, as a fraction of the time passed. An item counts when it completes,
  * so a lane may seem more than busy for a step. */
-static void measure_lanes(struct ah_loop *loop, int64_t passed_ns)
+static void measure_lanes(struct ah_loop *loop, const struct ah_run_result *result, int64_t passed_ns)
 {
-    int64_t busy_ns[AH_LANE_COUNT];
-    ah__run_busy(busy_ns, loop->run);
     for (int lane = 0; lane < AH_LANE_COUNT; lane++) {
-        double busy = (double)(busy_ns[lane] - loop->busy_ns[lane]) / (double)passed_ns;
+        double busy = (double)(result->busy_ns[lane] - loop->busy_ns[lane]) / (double)passed_ns;
         loop->lane_busy[lane] = busy < 1 ? busy : 1;
-        loop->busy_ns[lane] = busy_ns[lane];
+        loop->busy_ns[lane] = result->busy_ns[lane];
     }
 }
 
@@ -166,34 +192,26 @@ double ah__loop_mean_loss(const struct ah_loop *loop, bool last)
     return (last ? sum : loop->first_sum) / (double)loop->losses_wanted;
 }
 
-static int take_result(const struct ah_run_result *result, void *context)
+static int take_result(struct ah_loop *loop, struct ah_step *step, const struct ah_run_result *result)
 {
-    struct ah_loop *loop = context;
-    struct ah_step step = {.loss = result->loss, .grad_norm = result->grad_norm, .clip_factor = result->clip_factor};
-    int64_t number = loop->start + result->iteration + 1;
-    if (loop->status != AH_OK)
-        return 1;
-    if (!is_finite(result) && !loop->settings->skip_nonfinite) {
-        loop->status = ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number,
-                                result->loss, result->grad_norm);
-        return 1;
-    }
+    int64_t number = ++loop->step;
+    *step = (struct ah_step){
+        .loss = result->loss, .grad_norm = result->grad_norm, .clip_factor = result->clip_factor, .val_loss = NAN};
+    if (!is_finite(result) && !loop->settings->skip_nonfinite)
+        return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the loss is %g and the gradient norm %g", number, result->loss,
+                        result->grad_norm);
     loop->skipped_steps += isnan(result->clip_factor);
     loop->clipped_steps += result->clip_factor < 1;
     note_loss(loop, number, result->loss);
     int64_t passed_ns = time_step(loop, result->now_ns);
-    measure_lanes(loop, passed_ns);
-    fill_step(&step, loop, number, passed_ns);
+    measure_lanes(loop, result, passed_ns);
+    fill_step(step, loop, number, passed_ns);
     if (isfinite(result->loss))
         loop->loss = result->loss;
-    if (loop->metrics)
-        loop->status = ah__metrics_step(loop->metrics, &step);
-    if (loop->status == AH_OK && loop->options->on_step && loop->options->on_step(&step, loop->options->context) != 0)
-        loop->asked_to_stop = true;
     bool several = loop->comm->world_size > 1;
-    loop->stopped |= several ? result->words[AH_RUN_STOP] : told_to_stop(loop);
-    loop->save_due |= several ? result->words[AH_RUN_SAVE] : time_to_save(loop, result->now_ns);
-    return loop->status != AH_OK || loop->stopped || loop->save_due;
+    loop->stopped |= several ? (result->flags & AH_RUN_STOP) != 0 : told_to_stop(loop);
+    loop->save_due |= several ? (result->flags & AH_RUN_SAVE) != 0 : time_to_save(loop, result->now_ns);
+    return loop->metrics ? ah__metrics_step(loop->metrics, step) : AH_OK;
 }
 
 /* ---- storage ----------------------------------------------------------------------------------------------------- */
@@ -213,13 +231,13 @@ static void batch_free(struct ah_batch *batch)
     *batch = (struct ah_batch){0};
 }
 
-int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev)
+int ah__loop_init(struct ah_loop *loop, struct ah_dev *dev)
 {
     int64_t left = loop->settings->steps - loop->start;
     size_t tokens = (size_t)(loop->settings->batch * loop->settings->seq);
     loop->dev = dev;
     loop->comm = ah__comm();
-    loop->step = loop->start;
+    loop->step = loop->begun = loop->segment_start = loop->start;
     loop->val_loss = NAN;
     loop->step_ns_capacity = left < 1 ? 1 : left < STEP_NS_MOST ? left : STEP_NS_MOST;
     AH_TRY(ah__new(&loop->step_ns, (size_t)loop->step_ns_capacity, sizeof *loop->step_ns));
@@ -227,16 +245,7 @@ int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_de
     loop->losses_wanted = share < 1 ? 1 : share < LOSSES_MOST ? share : LOSSES_MOST;
     AH_TRY(ah__new(&loop->losses, (size_t)loop->losses_wanted, sizeof *loop->losses));
     AH_TRY(batch_new(&loop->one, tokens, loop->settings->pack));
-    AH_TRY(batch_new(&loop->next, tokens, loop->settings->pack));
-    loop->next_step = loop->saved_step = -1;
-    *hooks = (struct ah_run_hooks){
-        .batch = give_batch,
-        .adam = give_adam,
-        .says = says,
-        .clip = loop->settings->clip,
-        .result = take_result,
-        .context = loop,
-    };
+    loop->saved_step = -1;
     return AH_OK;
 }
 
@@ -245,43 +254,15 @@ void ah__loop_fini(struct ah_loop *loop)
     ah__free(loop->step_ns);
     ah__free(loop->losses);
     batch_free(&loop->one);
-    batch_free(&loop->next);
     loop->step_ns = NULL;
     loop->losses = NULL;
 }
 
-/* ---- stretches --------------------------------------------------------------------------------------------------- */
+/* ---- segments ----------------------------------------------------------------------------------------------------- */
 
 static bool due(int64_t step, int64_t every, int64_t steps)
 {
     return step == steps || (every > 0 && step % every == 0);
-}
-
-static int64_t next_point(int64_t step, int64_t every, int64_t steps)
-{
-    if (every <= 0)
-        return steps;
-    int64_t point = (step / every + 1) * every;
-    return point < steps ? point : steps;
-}
-
-/* Trains to the next point where something is due. */
-static int run_stretch(struct ah_loop *loop)
-{
-    const struct ah_settings *settings = loop->settings;
-    int64_t save = next_point(loop->step, settings->save_every, settings->steps);
-    int64_t val = next_point(loop->step, settings->val_every, settings->steps), done = 0;
-    loop->stretch_steps = 0;
-    loop->save_due = false;
-    if (read_ahead(loop, loop->step) != AH_OK)
-        return AH_OK; /* ah__loop_run ends it */
-    loop->last_ns = loop->dev->ops->now_ns(loop->dev);
-    ah__run_busy(loop->busy_ns, loop->run); /* an evaluation's work is no step's */
-    int status = ah__run_steps(loop->run, (save < val ? save : val) - loop->step, &done);
-    loop->step += done;
-    AH_TRY(status);
-    loop->stretch_steps = done;
-    return loop->status; /* a hook's failure ended the run; its message stands */
 }
 
 static int evaluate(struct ah_loop *loop)
@@ -302,8 +283,8 @@ static int evaluate(struct ah_loop *loop)
         return ah__fail(AH_ENUMERIC, "step %" PRId64 ": the validation loss is %g", loop->step, sum);
     loop->val_loss = sum / (double)count;
     if (loop->metrics && loop->step > loop->start)
-        AH_TRY(ah__metrics_val(loop->metrics, loop->step, loop->val_loss));
-    return loop->options->on_val ? loop->options->on_val(loop->step, loop->val_loss, loop->options->context) : AH_OK;
+        return ah__metrics_val(loop->metrics, loop->step, loop->val_loss);
+    return AH_OK;
 }
 
 /* A failure to read on must not cost what was trained. */
@@ -312,8 +293,7 @@ static int evaluate_or_stop(struct ah_loop *loop)
     int status = evaluate(loop);
     if (status != AH_EIO)
         return status;
-    loop->data_status = status;
-    ah__snprintf(loop->data_message, sizeof loop->data_message, "%s", ah_error());
+    message_keep(loop, &loop->data_status, status);
     return AH_OK;
 }
 
@@ -324,6 +304,7 @@ static int save(struct ah_loop *loop, bool last)
     loop->saved_step = loop->step;
     loop->saved_last = last;
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
+    AH_TRY(ah__run_drain(loop->run));
     return loop->save(loop->step, loop->loss, last, loop->context);
 }
 
@@ -337,29 +318,80 @@ static int save_what_is_due(struct ah_loop *loop)
     return last || loop->save_due || due(loop->step, settings->save_every, settings->steps) ? save(loop, last) : AH_OK;
 }
 
-int ah__loop_run(struct ah_loop *loop, struct ah_run *run)
+/* The last step of a segment has ended: what is due is evaluated and saved. */
+static int segment_finish(struct ah_loop *loop, struct ah_step *step)
 {
-    const struct ah_settings *settings = loop->settings;
-    int64_t steps = settings->steps;
+    int64_t steps = loop->step - loop->segment_start;
+    AH_TRY(ah__run_drain(loop->run));
+    if (!loop->stopped && loop->data_status == AH_OK &&
+        due(loop->step, loop->settings->val_every, loop->settings->steps)) {
+        AH_TRY(evaluate_or_stop(loop));
+        step->val_loss = loop->val_loss;
+    }
+    loop->stopped |= any_told_to_stop(loop); /* while evaluating */
+    AH_TRY(save_what_is_due(loop));
+    loop->save_due = false;
+    loop->segment_start = loop->step;
+    return loop->segment ? loop->segment(steps, loop->context) : AH_OK;
+}
+
+/* Takes the oldest result. What fails behind it is said once it was given. */
+static int collect(struct ah_loop *loop)
+{
+    struct ah_run_result result;
+    struct ah_step *step = &loop->ready[(loop->ready_first + loop->ready_count) % AH_RUN_IN_FLIGHT];
+    AH_TRY(ah__run_wait(loop->run, &result));
+    int status = take_result(loop, step, &result);
+    bool given = status == AH_OK;
+    loop->ready_count += given;
+    bool last = loop->step == segment_end(loop) || loop->stopped || loop->save_due || loop->data_status != AH_OK;
+    if (given && in_flight(loop) == 0 && last)
+        status = segment_finish(loop, step);
+    if (status != AH_OK)
+        message_keep(loop, &loop->status, status);
+    return given ? AH_OK : status;
+}
+
+/* ---- the caller's ------------------------------------------------------------------------------------------------- */
+
+/* Nothing is in flight and nothing may begin: the last checkpoint, unless it is written. */
+static int end(struct ah_loop *loop)
+{
+    AH_TRY(save_what_is_due(loop));
+    if (loop->data_status != AH_OK)
+        return ah__fail(loop->data_status, "%s", loop->message);
+    if (loop->step == loop->start && !loop->stopped && isnan(loop->val_loss))
+        AH_TRY(evaluate(loop));
+    return ah__fail(AH_EEND, "step %" PRId64 ": there is no step behind it", loop->step);
+}
+
+void ah__loop_start(struct ah_loop *loop, struct ah_run *run)
+{
     loop->run = run;
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
-    loop->stopped = any_told_to_stop(loop);
-    while (loop->step < steps && !loop->stopped && loop->data_status == AH_OK) {
-        AH_TRY(run_stretch(loop));
-        if (!loop->stopped && loop->data_status == AH_OK && due(loop->step, settings->val_every, steps))
-            AH_TRY(evaluate_or_stop(loop));
-        loop->stopped |= any_told_to_stop(loop); /* while evaluating */
-        AH_TRY(save_what_is_due(loop));
-        if (any_told_to_stop(loop) && !loop->stopped) { /* while saving: what was given to a thread must be on disk */
-            loop->stopped = true;
-            AH_TRY(save_what_is_due(loop));
-        }
-        if (loop->stretch && loop->stretch_steps)
-            AH_TRY(loop->stretch(loop->stretch_steps, loop->context));
-    }
-    if (loop->data_status != AH_OK)
-        return ah__fail(loop->data_status, "%s", loop->data_message);
-    return loop->step == loop->start && !loop->stopped ? evaluate(loop) : AH_OK;
+}
+
+int ah__loop_wait(struct ah_loop *loop, struct ah_step *step)
+{
+    if (loop->ready_count == 0 && loop->status != AH_OK)
+        return ah__fail(loop->status, "%s", loop->message);
+    if (loop->ready_count == 0)
+        AH_TRY(collect(loop));
+    *step = loop->ready[loop->ready_first];
+    loop->ready_first = (loop->ready_first + 1) % AH_RUN_IN_FLIGHT;
+    loop->ready_count--;
+    return AH_OK;
+}
+
+int ah__loop_step(struct ah_loop *loop, struct ah_step *step)
+{
+    if (loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK)
+        loop->stopped |= any_told_to_stop(loop);
+    while (loop->ready_count == 0 && may_begin(loop))
+        AH_TRY(begin_next(loop));
+    if (loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK)
+        return end(loop);
+    return ah__loop_wait(loop, step);
 }
 
 static int compare_int64(const void *left, const void *right)

@@ -1,8 +1,8 @@
-/* The training loop: stretches of steps between the points where something is evaluated or saved.
+/* The training loop, a step at a time: segments of steps between the points where something is evaluated or saved.
  *
- * Takes a run that stands at `start` steps, gives steps, losses, metrics and callbacks. Knows the hooks of run/run.h;
- * does not know how a checkpoint is written (that is the caller's `save`), nor plans and memory. Nothing is allocated
- * while steps run. */
+ * Takes a run that stands at `start` steps, gives steps and losses, writes metrics. Two steps are in flight while it
+ * waits, and one, unless a segment ends, while the caller does something else. Does not know how a checkpoint is
+ * written (that is the session's `save`), nor plans and memory. Nothing is allocated while steps run. */
 #ifndef AH_TRAIN_LOOP_H
 #define AH_TRAIN_LOOP_H
 
@@ -14,7 +14,7 @@
 struct ah_loop {
     /* The caller's, before ah__loop_init; all must outlive the loop. */
     const struct ah_settings *settings;
-    const struct ah_train_options *options; /* its callbacks and its stop flag */
+    const struct ah_train_options *options; /* its note and its stop flag */
     const struct ah_tokens *tokens;
     const struct ah_metrics *metrics; /* null: none are written */
     int64_t start;                    /* steps done before this loop */
@@ -25,14 +25,14 @@ struct ah_loop {
     int (*save)(int64_t step, double loss, bool last, void *context);
     /* Whether save would return at once: one that is due by time waits for that. */
     bool (*save_ready)(void *context);
-    /* Called after each stretch, what was due saved, with the steps it had, while the run is drained. */
-    int (*stretch)(int64_t steps, void *context);
+    /* Called after each segment, what was due saved, with the steps it had, while the run is drained. */
+    int (*segment)(int64_t steps, void *context);
     void *context;
 
     /* What came of it. */
-    int64_t step;       /* steps done in all */
+    int64_t step;       /* steps done in all: whose results have come */
     double val_loss;    /* NaN: never evaluated */
-    bool stopped;       /* by the stop flag or on_step, with several ranks of any of them */
+    bool stopped;       /* by the stop flag, with several ranks of any of them */
     int64_t saved_step; /* the last that was given to save; -1: none */
     bool saved_last;    /* as the last, so it is on disk */
     int64_t clipped_steps, skipped_steps;
@@ -40,11 +40,16 @@ struct ah_loop {
     /* Private. */
     struct ah_dev *dev;   /* the clock */
     struct ah_comm *comm; /* the ranks that train together */
-    bool asked_to_stop;   /* by on_step, where the other ranks have not heard of it yet */
+    bool asked_to_stop;   /* by the caller */
     struct ah_run *run;
-    int status;            /* a failure inside a hook */
-    int64_t stretch_steps; /* of the last stretch */
-    int64_t last_ns;       /* when the previous result, or the stretch, came */
+    int64_t begun;                          /* steps begun in all */
+    int64_t segment_start;                  /* steps done before this segment */
+    struct ah_step ready[AH_RUN_IN_FLIGHT]; /* results that came and were not given yet, a ring */
+    int ready_first, ready_count;
+    int status;         /* a failure behind what is ready */
+    int data_status;    /* why there is no next batch */
+    char message[1024]; /* of either */
+    int64_t last_ns;    /* when the previous result, or the segment, came */
     int64_t steps_timed;
     double smooth_ns; /* smoothed time of a step */
     int64_t *step_ns; /* the latest times of steps, a ring */
@@ -55,24 +60,25 @@ struct ah_loop {
     int64_t above_guess;                /* steps in a row with a loss far above a guess's; -1: that has been said */
     int64_t busy_ns[AH_LANE_COUNT];     /* of each lane, at the last result */
     double lane_busy[AH_LANE_COUNT];
-    int64_t saved_ns;     /* when the last checkpoint was due */
-    bool save_due;        /* by time */
-    struct ah_batch one;  /* for evaluation */
-    struct ah_batch next; /* the training batch after those given out */
-    int64_t next_step;    /* whose it is; -1: none */
-    int data_status;      /* why there is no next batch */
-    char data_message[1024];
+    int64_t saved_ns;    /* when the last checkpoint was due */
+    bool save_due;       /* by time */
+    struct ah_batch one; /* a batch that is read */
 };
 
-/* Allocates what the loop needs and gives the hooks for ah__run_new on this device. The loop must not move afterwards;
- * metrics, save and stretch may be set until it runs. AH_ENOMEM. */
-int ah__loop_init(struct ah_loop *loop, struct ah_run_hooks *hooks, struct ah_dev *dev);
+/* Allocates what the loop needs. AH_ENOMEM. */
+int ah__loop_init(struct ah_loop *loop, struct ah_dev *dev);
 void ah__loop_fini(struct ah_loop *loop);
 
-/* Trains up to settings->steps, evaluating and saving on the way, or until told to stop (then saves and
- * returns AH_OK). A loss or gradient norm that is not finite ends it with AH_ENUMERIC and saves nothing. Data that
- * cannot be read any more end it like a stop, but with their failure. */
-int ah__loop_run(struct ah_loop *loop, struct ah_run *run);
+/* From here on `run` is the loop's to use. metrics, save and segment are set. */
+void ah__loop_start(struct ah_loop *loop, struct ah_run *run);
+
+/* One step further, with the training's own data; at the end of a segment it evaluates and saves what is due. AH_EEND:
+ * all steps are done, or it was told to stop; the last checkpoint was given to save. AH_ENUMERIC where a loss or a
+ * gradient norm is not finite; then nothing is saved. Data that cannot be read any more end it like a stop, but with
+ * their failure. */
+int ah__loop_step(struct ah_loop *loop, struct ah_step *step);
+/* The oldest step that was begun and not given yet. */
+int ah__loop_wait(struct ah_loop *loop, struct ah_step *step);
 
 /* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was
  * run. */

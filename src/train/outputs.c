@@ -154,7 +154,7 @@ static int save_now(struct ah_session *session, int64_t step, double loss, bool 
     return last ? status : on_the_way(session, status);
 }
 
-/* The loop's save and stretch hooks; context: the session. Of several ranks the first writes what all give it. */
+/* The loop's save and segment hooks; context: the session. Of several ranks the first writes what all give it. */
 static int save_checkpoint(int64_t step, double loss, bool last, void *context)
 {
     struct ah_session *session = context;
@@ -221,7 +221,7 @@ int ah__session_open_outputs(struct ah_session *session)
     session->loop.metrics = &session->metrics;
     session->loop.save = save_checkpoint;
     session->loop.save_ready = save_ready;
-    session->loop.stretch = save_pictures;
+    session->loop.segment = save_pictures;
     return AH_OK;
 }
 

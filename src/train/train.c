@@ -48,22 +48,41 @@ static int device_to_plan(struct ah_session *session)
     return ah__session_plan(session);
 }
 
+static int tell_step(struct ah_session *session, const struct ah_step *step)
+{
+    const struct ah_train_options *options = session->options;
+    if (options->on_step && options->on_step(step, options->context) != 0)
+        session->loop.asked_to_stop = true;
+    return isnan(step->val_loss) || !options->on_val ? AH_OK
+                                                     : options->on_val(step->step, step->val_loss, options->context);
+}
+
+static int steps_run(struct ah_session *session)
+{
+    struct ah_step step;
+    int status;
+    ah__loop_start(&session->loop, session->run);
+    while ((status = ah__loop_step(&session->loop, &step)) == AH_OK)
+        AH_TRY(tell_step(session, &step));
+    return status == AH_EEND ? AH_OK : status;
+}
+
 static int session_run(struct ah_session *session)
 {
-    struct ah_run_hooks hooks;
     AH_TRY(all(session, ah__session_open_inputs(session)));
     AH_TRY(all(session, ah__session_same_inputs(session)));
     if (session->options->plan)
         AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
     AH_TRY(device_to_plan(session));
     AH_TRY(ah__session_predict(session));
-    AH_TRY(ah__loop_init(&session->loop, &hooks, session->dev));
-    AH_TRY(all(session, ah__run_new(&session->run, session->partition, &session->plan, session->dev, &hooks)));
+    AH_TRY(ah__loop_init(&session->loop, session->dev));
+    AH_TRY(all(session,
+               ah__run_new(&session->run, session->partition, &session->plan, session->dev, session->settings.clip)));
     AH_TRY(all(session, ah__session_load(session)));
     if (stop_wanted(session))
         return AH_OK;
     AH_TRY(all(session, ah__session_open_outputs(session)));
-    int status = ah__loop_run(&session->loop, session->run);
+    int status = steps_run(session);
     AH_TRY(status == AH_OK ? ah__session_close_outputs(session) : status);
     ah__pictures_end(session); /* when all that matters is safe */
     return AH_OK;

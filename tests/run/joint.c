@@ -24,7 +24,7 @@ static int joint_result(const struct ah_run_result *result, void *context)
 {
     struct rank_run *self = context;
     assert_int_equal(result->iteration, self->outcome.steps);
-    assert_false(result->words[AH_RUN_STOP]);
+    assert_int_equal(result->flags, 0);
     self->outcome.loss[result->iteration] = result->loss;
     self->outcome.norm[result->iteration] = result->grad_norm;
     self->outcome.factor[result->iteration] = result->clip_factor;
@@ -94,28 +94,26 @@ static void train_one(int rank, void *context)
 {
     struct rank_run *self = &((struct team_run *)context)->rank[rank];
     const struct joint *joint = self->joint = ((struct team_run *)context)->joint;
-    struct ah_run_hooks hooks = {
-        .batch = joint_batch, .adam = tiny_adam, .clip = joint->clip, .result = joint_result, .context = self};
+    struct steps steps = {.batch = joint_batch, .adam = tiny_adam, .result = joint_result, .context = self};
     struct ah_plan plan = joint->plan;
     struct ah_dev_options options = joint->options;
     struct ah_dev *dev;
     struct ah_run *run;
-    int64_t done;
     joint_partition(self);
     if (options.jitter_seed)
         options.jitter_seed += (uint64_t)rank;
     assert_ok(ah_dev_open(&dev, joint->device ? joint->device : "cpu", &options));
     plan.switches.world_size = joint->world_size;
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, self->tiny.partition, dev));
-    assert_ok(ah__run_new(&run, self->tiny.partition, &plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, self->tiny.partition, &plan, dev, joint->clip));
     assert_ok(ah__run_init(run, 11));
-    assert_ok(ah__run_steps(run, joint->steps, &done));
+    steps_train(run, &steps, 0, joint->steps);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan.switches, self->tiny.partition, ah__policy_find(plan.policy));
     check_timeline(ah__run_timeline(run), &config);
     joint_evaluate(self, run);
     if (joint->steps < TINY_STEPS)
-        assert_ok(ah__run_steps(run, TINY_STEPS - joint->steps, &done));
+        steps_train(run, &steps, joint->steps, TINY_STEPS - joint->steps);
     states_take(self, run);
     peaks_are_predicted(self, &plan, dev);
     ah__run_free(run);

@@ -158,22 +158,21 @@ static void stretches_equal(int micro_batches)
                                         .embedding_on_host = true},
                            .policy = "autohete"};
     struct tiny_run context = {&tiny, &outcome};
-    struct ah_run_hooks hooks = tiny_hooks(&context);
+    struct steps steps = tiny_steps(&context);
     struct ah_dev *dev;
     struct ah_run *run;
-    int64_t done;
     double loss, again;
     int32_t ids[6 * 17], targets[6 * 17];
     tiny_batch(&(struct ah_batch){ids, targets, NULL}, 100, &tiny);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
-    assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, tiny.clip));
     assert_ok(ah__run_init(run, 11));
-    assert_ok(ah__run_steps(run, 2, &done));
+    steps_train(run, &steps, 0, 2);
     assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &loss));
     assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &again));
     assert_true(loss == again);
-    assert_ok(ah__run_steps(run, 1, &done));
-    assert_ok(ah__run_steps(run, TINY_STEPS - 3, &done));
+    steps_train(run, &steps, 2, 1);
+    steps_train(run, &steps, 3, TINY_STEPS - 3);
     outcome.states = tiny_hash_states(run, tiny.partition);
     exact_same(&expected, &outcome, &plan, &options);
     ah__run_free(run);
@@ -194,7 +193,6 @@ static void init_depends_on_the_seed_alone(void **state)
     struct tiny tiny;
     struct ah_dev *dev;
     struct ah_run *run;
-    struct ah_run_hooks hooks = {0};
     uint64_t hash[3];
     struct ah_dev_options options = {.threads = 1};
     tiny_init(&tiny, tiny_untied, 0);
@@ -204,7 +202,7 @@ static void init_depends_on_the_seed_alone(void **state)
     snprintf(plans[1].policy, sizeof plans[1].policy, "autohete");
     for (int i = 0; i < 3; i++) {
         assert_ok(ah_dev_open(&dev, "cpu", &options));
-        assert_ok(ah__run_new(&run, tiny.partition, &plans[i], dev, &hooks));
+        assert_ok(ah__run_new(&run, tiny.partition, &plans[i], dev, 0));
         assert_ok(ah__run_init(run, i == 2 ? 12 : 11));
         hash[i] = tiny_hash_states(run, tiny.partition);
         ah__run_free(run);

@@ -49,19 +49,18 @@ static void run_step(struct sums *sums, struct tiny *tiny, enum ignored ignored)
         .switches = {.layers = tiny->partition->layers, .buffers = TINY_LAYERS, .prefetch_distance = 1},
         .policy = "resident"};
     struct one_step step = {tiny, ignored, sums};
-    struct ah_run_hooks hooks = {.batch = give_batch, .adam = tiny_adam, .result = take_result, .context = &step};
+    struct steps steps = {.batch = give_batch, .adam = tiny_adam, .result = take_result, .context = &step};
     struct ah_dev_options options = {.threads = 1};
     struct ah_dev *dev;
     struct ah_run *run;
-    int64_t done;
     double eval;
     int32_t ids[BATCH * SEQ], targets[BATCH * SEQ];
     assert_ok(ah_dev_open(&dev, "cpu", &options));
-    assert_ok(ah__run_new(&run, tiny->partition, &plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, tiny->partition, &plan, dev, tiny->clip));
     assert_ok(ah__run_init(run, 11));
     assert_ok(give_batch(&(struct ah_batch){ids, targets, NULL}, 0, &step));
     assert_ok(ah__run_eval(run, &(struct ah_batch){ids, targets, NULL}, &eval));
-    assert_ok(ah__run_steps(run, 1, &done));
+    steps_train(run, &steps, 0, 1);
     assert_true(eval == sums->loss);
     sums->count = 0;
     for (int p = 0; p < tiny->partition->param_count; p++) {

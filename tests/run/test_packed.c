@@ -73,14 +73,14 @@ static void learn(struct lesson *lesson, float *params, const char *config, int6
 {
     const struct ah_record_options record = {.batch = rows / micro, .seq = SEQ, .compute = AH_F32, .packed = packed};
     const struct ah_dev_options options = {.threads = 2};
-    struct ah_run_hooks hooks = {
-        .batch = give_batch, .adam = give_adam, .clip = 1, .result = take_result, .context = lesson};
+    struct steps steps = {
+        .batch = give_batch, .adam = give_adam, .result = take_result, .context = lesson, .packed = packed};
     struct ah_model *model;
     struct ah_graph *graph;
     struct tiny tiny;
     struct ah_dev *dev;
     struct ah_run *run;
-    int64_t done, at = 0;
+    int64_t at = 0;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
     assert_ok(ah_model_record_with(&graph, model, &record));
     tiny_init_graph(&tiny, graph, 1, micro);
@@ -89,10 +89,9 @@ static void learn(struct lesson *lesson, float *params, const char *config, int6
     struct ah_plan plan = exact_resident(&tiny);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, tiny.partition, dev));
-    assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, tiny.partition, &plan, dev, 1));
     assert_ok(ah__run_init(run, 5));
-    assert_ok(ah__run_steps(run, STEPS, &done));
-    assert_int_equal(done, STEPS);
+    steps_train(run, &steps, 0, STEPS);
     for (int p = 0; p < tiny.partition->param_count; p++) {
         assert_true(at + ah__shape_count(&tiny.partition->params[p].shape) <= PARAMS_MOST);
         assert_ok(ah__run_store(run, p, AH_RUN_PARAM, params + at));

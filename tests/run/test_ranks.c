@@ -137,32 +137,35 @@ struct stop_run {
     int64_t steps, heard; /* the first result that said so */
 };
 
-static int stop_batch(const struct ah_batch *to, int64_t iteration, void *context)
+/* Rank 1 alone sets the flag, as iteration STOP_AT begins; the one behind it has begun when all see it. */
+static void stop_train(struct stop_run *self, struct ah_run *run)
 {
-    return joint_batch(to, iteration, &((struct stop_run *)context)->rank);
-}
-
-/* Rank 1 alone is told, while iteration STOP_AT begins. */
-static bool stop_says(enum ah_run_word word, void *context)
-{
-    struct stop_run *self = context;
-    return word == AH_RUN_STOP && ah__comm()->rank == 1 && self->steps++ >= STOP_AT;
-}
-
-static int stop_result(const struct ah_run_result *result, void *context)
-{
-    struct stop_run *self = context;
-    if (result->words[AH_RUN_STOP] && !self->heard)
-        self->heard = result->iteration;
-    return self->heard != 0;
+    static _Thread_local int32_t ids[3 * 17], targets[3 * 17];
+    const struct ah_batch batch = {ids, targets, NULL};
+    int64_t begun = 0;
+    while (self->steps < STOP_STEPS) {
+        struct ah_run_result result;
+        struct ah_adam adam;
+        for (; begun < STOP_STEPS && !self->heard && begun < self->steps + AH_RUN_IN_FLIGHT; begun++) {
+            joint_batch(&batch, begun, &self->rank);
+            tiny_adam(&adam, begun, NULL);
+            assert_ok(ah__run_begin(run, &batch, &adam, ah__comm()->rank == 1 && begun == STOP_AT ? AH_RUN_STOP : 0));
+        }
+        if (begun == self->steps)
+            break;
+        assert_ok(ah__run_wait(run, &result));
+        assert_int_equal(result.iteration, self->steps);
+        self->steps++;
+        if (result.flags & AH_RUN_STOP)
+            self->heard = result.iteration;
+    }
+    assert_ok(ah__run_drain(run));
 }
 
 static void stop_one(int rank, void *context)
 {
     struct stop_run *self = &((struct stop_run *)context)[rank];
     static const struct joint joint = {.config = tiny_tied, .world_size = 3, .micro_batches = 1, .batch = 1};
-    struct ah_run_hooks hooks = {
-        .batch = stop_batch, .adam = tiny_adam, .result = stop_result, .says = stop_says, .context = self};
     struct ah_plan plan = joint_resident(3);
     struct ah_dev_options options = {.threads = 1, .jitter_seed = 50 + (uint64_t)rank};
     struct ah_dev *dev;
@@ -171,9 +174,9 @@ static void stop_one(int rank, void *context)
     joint_partition(&self->rank);
     assert_ok(ah_dev_open(&dev, "cpu", &options));
     assert_ok(ah__workspace_bytes(&plan.workspace_bytes, self->rank.tiny.partition, dev));
-    assert_ok(ah__run_new(&run, self->rank.tiny.partition, &plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, self->rank.tiny.partition, &plan, dev, 0));
     assert_ok(ah__run_init(run, 11));
-    assert_ok(ah__run_steps(run, STOP_STEPS, &self->steps));
+    stop_train(self, run);
     ah__run_free(run);
     ah_dev_close(dev);
     tiny_fini(&self->rank.tiny);
@@ -189,7 +192,7 @@ static void all_stop_after_the_same_step(void **state)
         threads_run(3, stop_one, ranks);
         for (int rank = 0; rank < 3; rank++) {
             assert_int_equal(ranks[rank].heard, STOP_AT);
-            assert_int_equal(ranks[rank].steps, STOP_AT + 1 + AH_SCHED_STOP_AHEAD);
+            assert_int_equal(ranks[rank].steps, STOP_AT + AH_RUN_IN_FLIGHT);
         }
     }
 }
@@ -198,14 +201,13 @@ static void all_stop_after_the_same_step(void **state)
 static void refused_one(int rank, void *context)
 {
     struct rank_run self = {.joint = context};
-    struct ah_run_hooks hooks = {.clip = 0};
     struct ah_plan plan = joint_resident(3);
     struct ah_dev *dev;
     struct ah_run *run;
     (void)rank;
     joint_partition(&self);
     assert_ok(ah_dev_open(&dev, "cpu", NULL));
-    assert_fails(ah__run_new(&run, self.tiny.partition, &plan, dev, &hooks), AH_ESTALE,
+    assert_fails(ah__run_new(&run, self.tiny.partition, &plan, dev, 0), AH_ESTALE,
                  "plan: found 3 ranks, a model for 2, expected 2");
     ah_dev_close(dev);
     tiny_fini(&self.tiny);

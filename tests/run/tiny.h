@@ -8,8 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "plan/layout.h"
-#include "run/run.h"
-#include "test.h"
+#include "run/steps.h"
 
 enum { TINY_LAYERS = 4, TINY_STEPS = 5, TINY_MOST_FLOATS = 40000 };
 
@@ -116,13 +115,13 @@ static inline int tiny_run_result(const struct ah_run_result *result, void *cont
     return 0;
 }
 
-static inline struct ah_run_hooks tiny_hooks(struct tiny_run *context)
+static inline struct steps tiny_steps(struct tiny_run *context)
 {
-    return (struct ah_run_hooks){.batch = tiny_run_batch,
-                                 .adam = tiny_adam,
-                                 .clip = context->tiny->clip,
-                                 .result = tiny_run_result,
-                                 .context = context};
+    return (struct steps){.batch = tiny_run_batch,
+                          .adam = tiny_adam,
+                          .result = tiny_run_result,
+                          .context = context,
+                          .packed = context->tiny->partition->packed};
 }
 
 static inline uint64_t tiny_hash_states(struct ah_run *run, const struct ah_partition *partition)

@@ -187,31 +187,42 @@ static void stretches_follow_each_other(void **state)
     }
 }
 
-static struct ah_sched *stopping;
+/* As a caller does that begins iterations one by one, now and then late. */
+struct extending {
+    struct ah_sched *sched;
+    int64_t limit, last;
+};
 
-static int stop_early(const struct ah_span *span, void *context)
+static void extend_late(void *context)
 {
-    (void)context;
-    if (span->item.kind == AH_ITEM_RESULT && span->item.iteration == 1)
-        ah__sched_stop(stopping, -1);
-    return AH_OK;
+    struct extending *extending = context;
+    int64_t ahead = extending->limit - ah__sched_iterations(extending->sched);
+    if (extending->limit < extending->last && ahead < 2 && draw(0, 9) == 0)
+        ah__sched_extend(extending->sched, ++extending->limit);
 }
 
-static void stop_finishes_what_has_begun(void **state)
+/* Whenever iterations begin, also after all others are complete, they run as if they had been allowed at once. */
+static void iterations_begin_at_any_time(void **state)
 {
     (void)state;
+    enum { ITERATIONS = 6 };
     for (int round = 0; round < 200; round++) {
         struct ah_sched_config config;
         struct ah_costs costs;
         random_any(&config);
         random_costs(&costs, config.switches.layers);
         struct ah_drive drive = drive_of(&costs);
-        drive.completed = stop_early;
         assert_ok(ah__sched_new(&drive.sched, &config));
-        stopping = drive.sched;
-        ah__sched_limit(drive.sched, 100, false);
+        struct extending extending = {.sched = drive.sched, .limit = 1, .last = ITERATIONS};
+        drive.extend = extend_late;
+        drive.extend_context = &extending;
+        ah__sched_limit(drive.sched, extending.limit, false);
         drive_ok(&drive, &config);
-        assert_true(ah__sched_drained(drive.sched));
+        while (extending.limit < ITERATIONS) { /* drained too early, but not told to begin anew */
+            ah__sched_extend(drive.sched, ++extending.limit);
+            drive_ok(&drive, &config);
+        }
+        assert_int_equal(ah__sched_iterations(drive.sched), ITERATIONS);
         assert_int_equal(ah__sched_buffers_used(drive.sched), 0);
         drive.dev->ops->close(drive.dev);
         ah__sched_free(drive.sched);
@@ -236,4 +247,4 @@ static void too_few_buffers_are_refused(void **state)
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
-              cmocka_unit_test(stop_finishes_what_has_begun), cmocka_unit_test(too_few_buffers_are_refused))
+              cmocka_unit_test(iterations_begin_at_any_time), cmocka_unit_test(too_few_buffers_are_refused))

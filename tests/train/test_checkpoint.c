@@ -27,7 +27,6 @@ struct fixture {
 /* A plan with `offload` blocks' states, and the embedding's, on the host. */
 static void fixture_init(struct fixture *f, int offload)
 {
-    static const struct ah_run_hooks no_hooks;
     struct ah_dev_options options = {.threads = 1};
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
@@ -45,7 +44,7 @@ static void fixture_init(struct fixture *f, int offload)
                                         .buffers = 3,
                                         .prefetch_distance = 1},
                            .policy = "autohete"};
-    assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, &no_hooks));
+    assert_ok(ah__run_new(&f->run, f->partition, &plan, f->dev, 0));
     f->buffer = calloc(2 * (size_t)ah__partition_largest(f->partition), sizeof *f->buffer);
 }
 

@@ -174,16 +174,14 @@ static void a_loaded_device_gives_the_same_bits(void **state)
 static void train_take(struct outcome *outcome, struct tiny *tiny, const struct ah_plan *plan, struct ah_dev *dev)
 {
     struct tiny_run context = {tiny, outcome};
-    struct ah_run_hooks hooks = tiny_hooks(&context);
+    struct steps steps = tiny_steps(&context);
     struct ah_run *run;
-    int64_t done;
     *outcome = (struct outcome){.steps = 0};
-    assert_ok(ah__run_new(&run, tiny->partition, plan, dev, &hooks));
+    assert_ok(ah__run_new(&run, tiny->partition, plan, dev, tiny->clip));
     assert_ok(ah__run_init(run, 11));
     uint64_t allocations = ah__alloc_count();
-    assert_ok(ah__run_steps(run, TINY_STEPS, &done));
+    steps_train(run, &steps, 0, TINY_STEPS);
     assert_int_equal(ah__alloc_count(), allocations);
-    assert_int_equal(done, TINY_STEPS);
     outcome->states = tiny_hash_states(run, tiny->partition);
     ah__run_free(run);
     ah_dev_close(dev);

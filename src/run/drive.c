@@ -1,0 +1,135 @@
+/* What the run's thread does: binds items to addresses, drives the scheduler, makes results of what has arrived. */
+#include <string.h>
+
+#include "dev/clip.h"
+#include "run/internal.h"
+
+static int bind(struct ah_work *work, const struct ah_item *item, void *context)
+{
+    struct ah_run *run = context;
+    struct ah_addresses at;
+    struct ah_binding binding = {
+        .partition = ah__run_partition(run),
+        .programs = run->decodes ? &run->decoder_programs : &run->programs,
+        .class = ah__class_of(item->partition, run->partition->layers),
+        .group = item->partition,
+        .rank = run->comm->rank,
+        .micro_batches = ah__micro_batches(run->partition),
+        .infer = run->infers,
+        .clip = run->clip,
+        .adam = run->adam[item->iteration % AH_RUN_ADAMS],
+    };
+    ah__run_addresses(&at, run, item);
+    if (run->prefills && item->kind == AH_ITEM_FORWARD && binding.class == AH_CLASS_HEAD)
+        return AH_OK; /* work of no tasks */
+    return ah__bind(work, item, &binding, &at);
+}
+
+/* The norms of an iteration have arrived: what updates multiply by, where those on the host will read it. */
+static void result_fill(struct ah_run_result *result, struct ah_run *run, const struct ah_span *span)
+{
+    const double *squares = ah__run_norms(run, span->item.iteration);
+    double norm = ah__clip_norm(squares, run->partition->group_count);
+    float scale = run->clip > 0 ? ah__clip_scale(norm, run->clip) : 1.0F;
+    *ah__run_scale(run, span->item.iteration) = scale;
+    *result = (struct ah_run_result){
+        .iteration = span->item.iteration - run->evaluated,
+        .loss = ah__run_loss(run, span->item.iteration),
+        .grad_norm = norm,
+        .clip_factor = (double)scale,
+        .now_ns = span->end_ns,
+    };
+    memcpy(result->busy_ns, run->busy_ns, sizeof result->busy_ns);
+    for (int flag = 0; run->comm->world_size > 1 && flag < AH_FLAGS; flag++)
+        if (ah__run_flag_counts(run, span->item.iteration)[flag] > 0)
+            result->flags |= 1U << flag;
+}
+
+static int completed(const struct ah_span *span, void *context)
+{
+    struct ah_run *run = context;
+    run->busy_ns[span->lane] += span->end_ns - span->start_ns;
+    if (span->item.kind != AH_ITEM_RESULT)
+        return AH_OK;
+    if (run->evaluates) {
+        run->loss = ah__run_loss(run, span->item.iteration);
+        return AH_OK;
+    }
+    if (span->item.partition != 0)
+        return AH_OK;
+    struct ah_run_result result;
+    result_fill(&result, run, span);
+    if (run->clip > 0 && !(result.clip_factor == 1))
+        ah__sched_clipped(run->sched, span->item.iteration);
+    ah__run_result_put(run, &result);
+    return AH_OK;
+}
+
+/* The copy of a group's master in the compute dtype that is there between two steps: what is fetched from the host, or
+ * on the device the embedding's, the head's and that of unsharded blocks. The other blocks there have none. */
+static int refresh(struct ah_run *run, int group)
+{
+    struct ah_work work = {.label.what = "cast", .tasks = 1, .task = {{.type = AH_TASK_CAST}}};
+    struct ah_item item = {.partition = group, .param_buffer = -1, .grad_buffer = -1, .shadow_set = -1};
+    struct ah_addresses at;
+    struct ah_done done;
+    item.set = ah__sched_set(run->sched, group);
+    ah__run_addresses(&at, run, &item);
+    if (!at.update_half)
+        return AH_OK;
+    work.lane = run->layout->groups[group].on_host ? AH_LANE_HOST : AH_LANE_COMPUTE;
+    bool on_host = run->layout->groups[group].on_host;
+    int64_t first, count = ah__run_part(&first, run, group);
+    work.task[0].as.cast.to = at.update_half + (on_host ? 0 : first * ah__dtype_bytes(run->partition->compute));
+    work.task[0].as.cast.from = at.states[0];
+    work.task[0].as.cast.to_dtype = run->partition->compute;
+    work.task[0].as.cast.from_dtype = AH_F32;
+    work.task[0].as.cast.count = count;
+    return ah__dev_run(run->dev, &work, &done);
+}
+
+static int refresh_all(struct ah_run *run)
+{
+    for (int group = 0; run->masters_loaded && group < run->partition->group_count; group++)
+        AH_TRY(refresh(run, group));
+    run->masters_loaded = false;
+    return AH_OK;
+}
+
+static void extend(void *context)
+{
+    struct ah_run *run = context;
+    if (!run->evaluates)
+        ah__sched_extend(run->sched, ah__run_begun(run));
+}
+
+/* Nothing of what was trained before is in flight, so states may have been changed. */
+static int segment_begin(struct ah_run *run)
+{
+    if (!run->drained)
+        return AH_OK;
+    AH_TRY(refresh_all(run));
+    if (!run->evaluates)
+        ah__timeline_clear(run->timeline);
+    ah__sched_limit(run->sched, ah__run_begun(run), run->evaluates);
+    run->drained = false;
+    return AH_OK;
+}
+
+int ah__run_drive(struct ah_run *run)
+{
+    struct ah_drive drive = {
+        .sched = run->sched,
+        .dev = run->dev,
+        .bind = bind,
+        .bind_context = run,
+        .extend = extend,
+        .extend_context = run,
+        .completed = completed,
+        .completed_context = run,
+        .observe = run->evaluates ? NULL : ah__timeline_observe,
+        .observe_context = run->timeline,
+    };
+    AH_TRY(segment_begin(run));
+    return ah__drive(&drive);
+}

@@ -1,0 +1,156 @@
+/* The run's thread, and the queue between it and the caller: iterations that begin, results, evaluations. */
+#include <string.h>
+
+#include "dev/host/pool.h"
+#include "run/internal.h"
+
+/* ---- the run's thread -------------------------------------------------------------------------------------------- */
+
+/* With the mutex held: until an iteration has begun. False: the run ends. */
+static bool work_wait(struct ah_run_queue *queue)
+{
+    while (!queue->busy && !queue->quit)
+        pthread_cond_wait(&queue->wake, &queue->mutex);
+    return queue->busy;
+}
+
+static void failure_keep(struct ah_run_queue *queue, int status)
+{
+    queue->status = status;
+    snprintf(queue->message, sizeof queue->message, "%s", ah_error());
+}
+
+static void *run_main(void *argument)
+{
+    struct ah_run *run = argument;
+    struct ah_run_queue *queue = &run->queue;
+    ah__host_denormals_off();
+    pthread_mutex_lock(&queue->mutex);
+    while (work_wait(queue)) {
+        pthread_mutex_unlock(&queue->mutex);
+        int status = ah__run_drive(run);
+        pthread_mutex_lock(&queue->mutex);
+        if (status != AH_OK)
+            failure_keep(queue, status);
+        if (status == AH_OK && queue->begun > ah__sched_iterations(run->sched))
+            continue; /* begun since the last look */
+        queue->busy = false;
+        pthread_cond_signal(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return NULL;
+}
+
+void ah__run_result_put(struct ah_run *run, const struct ah_run_result *result)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_lock(&queue->mutex);
+    queue->result[queue->results++ % AH_RUN_IN_FLIGHT] = *result;
+    pthread_cond_signal(&queue->changed);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+int64_t ah__run_begun(struct ah_run *run)
+{
+    pthread_mutex_lock(&run->queue.mutex);
+    int64_t begun = run->queue.begun;
+    pthread_mutex_unlock(&run->queue.mutex);
+    return begun;
+}
+
+int ah__run_queue_init(struct ah_run *run)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_init(&queue->mutex, NULL);
+    pthread_cond_init(&queue->wake, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    run->has_queue = true;
+    AH_TRY(ah__host_thread_room());
+    int error = pthread_create(&run->thread, NULL, run_main, run);
+    if (error)
+        return ah__fail(AH_ENOMEM, "run: no thread: %s", strerror(error));
+    run->has_thread = true;
+    return AH_OK;
+}
+
+void ah__run_queue_fini(struct ah_run *run)
+{
+    struct ah_run_queue *queue = &run->queue;
+    if (!run->has_queue)
+        return;
+    pthread_mutex_lock(&queue->mutex);
+    queue->quit = true;
+    pthread_cond_signal(&queue->wake);
+    pthread_mutex_unlock(&queue->mutex);
+    if (run->has_thread)
+        pthread_join(run->thread, NULL);
+    pthread_cond_destroy(&queue->changed);
+    pthread_cond_destroy(&queue->wake);
+    pthread_mutex_destroy(&queue->mutex);
+}
+
+/* ---- the caller -------------------------------------------------------------------------------------------------- */
+
+static int failure_of(const struct ah_run_queue *queue)
+{
+    return queue->status == AH_OK ? AH_OK : ah__fail(queue->status, "%s", queue->message);
+}
+
+void ah__run_post(struct ah_run *run)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_lock(&queue->mutex);
+    queue->begun++;
+    queue->busy = true;
+    pthread_cond_signal(&queue->wake);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+/* Training iterations that have begun. Only the caller changes what this reads. */
+static int64_t trained(const struct ah_run *run)
+{
+    return run->queue.begun - run->evaluated;
+}
+
+int ah__run_begin(struct ah_run *run, const struct ah_batch *batch, const struct ah_adam *adam, unsigned flags)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_lock(&queue->mutex);
+    int status = failure_of(queue);
+    pthread_mutex_unlock(&queue->mutex);
+    AH_TRY(status);
+    if (trained(run) - queue->given >= AH_RUN_IN_FLIGHT)
+        return ah__fail(AH_EINTERNAL, "run: found %d iterations begun and not waited for, expected fewer",
+                        AH_RUN_IN_FLIGHT);
+    run->adam[queue->begun % AH_RUN_ADAMS] = *adam;
+    ah__run_input(run, batch, flags);
+    ah__run_post(run);
+    return AH_OK;
+}
+
+int ah__run_wait(struct ah_run *run, struct ah_run_result *result)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_lock(&queue->mutex);
+    while (queue->results == queue->given && queue->busy)
+        pthread_cond_wait(&queue->changed, &queue->mutex);
+    bool found = queue->results > queue->given;
+    int status = found ? AH_OK : failure_of(queue);
+    if (found)
+        *result = queue->result[queue->given++ % AH_RUN_IN_FLIGHT];
+    pthread_mutex_unlock(&queue->mutex);
+    AH_TRY(status);
+    return found ? AH_OK : ah__fail(AH_EINTERNAL, "run: waited with nothing in flight");
+}
+
+int ah__run_drain(struct ah_run *run)
+{
+    struct ah_run_queue *queue = &run->queue;
+    pthread_mutex_lock(&queue->mutex);
+    while (queue->busy)
+        pthread_cond_wait(&queue->changed, &queue->mutex);
+    int status = failure_of(queue);
+    pthread_mutex_unlock(&queue->mutex);
+    run->drained = true;
+    return status;
+}

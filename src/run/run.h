@@ -46,8 +46,8 @@ void ah__run_free(struct ah_run *run);
  * partition is packed, is copied. Of several ranks each is given all of it and trains on its part, and all begin and
  * wait in the same order. `flags` are of enum ah_run_flags. AH_EINTERNAL when two are in flight; the run's failure. */
 int ah__run_begin(struct ah_run *run, const struct ah_batch *batch, const struct ah_adam *adam, unsigned flags);
-/* The oldest result that was not given yet: loss and norm are known, updates may still run. AH_EINTERNAL when none is to
- * come. After a failure, which is said once results that came before it are given, the run can only be freed. */
+/* The oldest result that was not given yet: loss and norm are known, updates may still run. AH_EINTERNAL when none is
+ * to come. After a failure, which is said once results that came before it are given, the run can only be freed. */
 int ah__run_wait(struct ah_run *run, struct ah_run_result *result);
 /* Waits until nothing is in flight; results stay for ah__run_wait. */
 int ah__run_drain(struct ah_run *run);

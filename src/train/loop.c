@@ -9,7 +9,7 @@
 
 enum { STEP_NS_MOST = 1 << 16, STEPS_SKIPPED = 2, LOSSES_MOST = 1 << 10, LOSSES_SHARE = 10, LOSSES_LEAST = 10 };
 
-/* ---- batches ------------------------------------------------------------------------------------------------------ */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 static int64_t in_flight(const struct ah_loop *loop)
 {
@@ -110,7 +110,7 @@ static int begin_next(struct ah_loop *loop)
     return alone ? AH_OK : status;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------ */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Books the time since the last result and returns it. */
 static int64_t time_step(struct ah_loop *loop, int64_t now_ns)
@@ -258,7 +258,7 @@ void ah__loop_fini(struct ah_loop *loop)
     loop->losses = NULL;
 }
 
-/* ---- segments ----------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static bool due(int64_t step, int64_t every, int64_t steps)
 {
@@ -352,7 +352,7 @@ static int collect(struct ah_loop *loop)
     return given ? AH_OK : status;
 }
 
-/* ---- the caller's ------------------------------------------------------------------------------------------------- */
+/* ---- the caller's ------------------------------------------------------------------------------------------------ */
 
 /* Nothing is in flight and nothing may begin: the last checkpoint, unless it is written. */
 static int end(struct ah_loop *loop)

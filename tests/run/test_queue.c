@@ -115,7 +115,7 @@ static void a_slow_caller_costs_no_lane_its_work(void **state)
     assert_ok(ah__run_drain(q.run));
     assert_int_equal(ah__alloc_count() - allocations, 0);
     slow.states = tiny_hash_states(q.run, q.tiny.partition);
-    exact_same(&expected, &slow, &plan);
+    exact_same(&expected, &slow, &plan, &options);
     assert_true(worked_on >= 1); /* all but the first, where the machine is calm */
     queue_close(&q);
 }

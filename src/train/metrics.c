@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
-#include "train/events.h"
+#include "report/events.h"
 
 static const size_t file_most_bytes = (size_t)1 << 30;
 

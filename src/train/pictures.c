@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
-#include "train/curve.h"
+#include "report/curve.h"
 
 /* Enough for two iterations in full swing. */
 enum { STRETCH_ENOUGH = 4, CAPTION_SIZE = 200 };

@@ -1,4 +1,4 @@
-#include "train/events.h"
+#include "report/events.h"
 
 #include <string.h>
 

@@ -199,6 +199,6 @@ static void special_tokens_have_no_text(void **state)
     assert_in_range(ended, 1, 8);
 }
 
-AH_TEST_SUITE("train/prompt", cmocka_unit_test_setup(prompts_begin_as_the_tokenizer_says, train_once),
+AH_TEST_SUITE("infer/prompt", cmocka_unit_test_setup(prompts_begin_as_the_tokenizer_says, train_once),
               cmocka_unit_test_setup(the_window_slides, train_once),
               cmocka_unit_test_setup(special_tokens_have_no_text, train_once))

@@ -1,4 +1,4 @@
-#include "train/events.h"
+#include "report/events.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,4 +43,4 @@ static void nothing_beyond_the_end(void **state)
     }
 }
 
-AH_TEST_SUITE("train/events", cmocka_unit_test(records_are_tensorboards), cmocka_unit_test(nothing_beyond_the_end))
+AH_TEST_SUITE("report/events", cmocka_unit_test(records_are_tensorboards), cmocka_unit_test(nothing_beyond_the_end))

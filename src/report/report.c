@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "io/folder.h"
 #include "plan/plan_internal.h"
+#include "report/curve.h"
 #include "timeline/svg_panel.h"
-#include "train/curve.h"
 
 struct report {
     const char *dir;

@@ -186,6 +186,6 @@ static void refused(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-AH_TEST_SUITE("train/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
+AH_TEST_SUITE("infer/eval", cmocka_unit_test_setup(every_token_but_the_first, train_once),
               cmocka_unit_test_setup(a_short_text, train_once), cmocka_unit_test_setup(plain_weights, train_once),
               cmocka_unit_test_setup(completions_alone, train_once), cmocka_unit_test_setup(refused, train_once))

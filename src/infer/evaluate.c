@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "infer/inference.h"
 #include "io/safetensors.h"
-#include "train/inference.h"
 
 enum { BATCH = 8, MOST_SEQ = 1024 };
 

@@ -1,8 +1,8 @@
 /* A model that is asked and learns nothing: its folder, tokenizer and parameters, whole on a device, in fp32. Takes the
  * path of a training, of one checkpoint, or of any folder with config.json and weights; gives a drained run. Knows not
  * what is asked. */
-#ifndef AH_TRAIN_INFERENCE_H
-#define AH_TRAIN_INFERENCE_H
+#ifndef AH_INFER_INFERENCE_H
+#define AH_INFER_INFERENCE_H
 
 #include "train/checkpoint.h"
 

@@ -1,4 +1,4 @@
-#include "train/curve.h"
+#include "report/curve.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/inference.h"
-#include "train/sample.h"
+#include "infer/inference.h"
+#include "infer/sample.h"
 
 struct generator {
     const struct ah_generate_options *options;

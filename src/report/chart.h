@@ -1,8 +1,8 @@
 /* A line chart as SVG: numbers over steps. Knows no training.
  *
  * Takes points, gives an <svg> element as wide as pages that show README files give a picture. */
-#ifndef AH_TRAIN_CHART_H
-#define AH_TRAIN_CHART_H
+#ifndef AH_REPORT_CHART_H
+#define AH_REPORT_CHART_H
 
 #include "base/buf.h"
 

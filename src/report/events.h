@@ -2,8 +2,8 @@
  * buffer message `Event`, checksum). Gives bytes; knows no files and no trainings.
  *
  * Framing: tensorflow/core/lib/io/record_writer.h; messages: tensorboard/compat/proto/{event,summary}.proto. */
-#ifndef AH_TRAIN_EVENTS_H
-#define AH_TRAIN_EVENTS_H
+#ifndef AH_REPORT_EVENTS_H
+#define AH_REPORT_EVENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

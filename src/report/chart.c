@@ -1,4 +1,4 @@
-#include "train/chart.h"
+#include "report/chart.h"
 
 #include <math.h>
 #include <stdio.h>

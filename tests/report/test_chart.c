@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "report/curve.h"
 #include "test.h"
-#include "train/curve.h"
 
 static struct ah_series series_of(const double *values, size_t count)
 {
@@ -156,5 +156,5 @@ static void failing_allocations(void **state)
     ah__alloc_fail_at(0);
 }
 
-AH_TEST_SUITE("train/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
+AH_TEST_SUITE("report/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
               cmocka_unit_test(metrics_are_read), cmocka_unit_test(failing_allocations))

@@ -1,4 +1,4 @@
-#include "train/sample.h"
+#include "infer/sample.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -196,6 +196,6 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
     assert_fails(ah_generate(&generate), AH_EINPUT, "found vocab_size 300 and no tokenizer.json, expected at most 256");
 }
 
-AH_TEST_SUITE("train/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
+AH_TEST_SUITE("infer/generate", cmocka_unit_test_setup(says_what_it_learned, train_once),
               cmocka_unit_test_setup(the_seed_decides, train_once), cmocka_unit_test_setup(refuses, train_once),
               cmocka_unit_test(stops_where_examples_end), cmocka_unit_test(refuses_a_model_that_is_not_of_bytes))

@@ -1,4 +1,4 @@
-#include "train/inference.h"
+#include "infer/inference.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

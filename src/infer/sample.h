@@ -1,7 +1,7 @@
 /* Choosing a token from a distribution: which tokens are left, and counter-based randomness. Pure but for its own
  * scratch. The same seed, position, context and logits give the same token. */
-#ifndef AH_TRAIN_SAMPLE_H
-#define AH_TRAIN_SAMPLE_H
+#ifndef AH_INFER_SAMPLE_H
+#define AH_INFER_SAMPLE_H
 
 #include "base/alloc.h"
 

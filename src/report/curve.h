@@ -1,8 +1,8 @@
 /* The curves of a training, read from the metrics in its folder, and the picture of the loss. Decides nothing. */
-#ifndef AH_TRAIN_CURVE_H
-#define AH_TRAIN_CURVE_H
+#ifndef AH_REPORT_CURVE_H
+#define AH_REPORT_CURVE_H
 
-#include "train/chart.h"
+#include "report/chart.h"
 
 struct ah_curves {
     struct ah_series loss, val_loss, grad_norm, lr, tokens_per_s;

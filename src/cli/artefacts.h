@@ -1,41 +1,9 @@
-/* What commands that stop before training make: model, graph, partition, device, profile, plan. */
+/* What commands that open a session share: rows of their option tables, opening, and the lines they print about it. */
 #ifndef AH_CLI_ARTEFACTS_H
 #define AH_CLI_ARTEFACTS_H
 
 #include "cli/args.h"
 
-struct ah_artefact_inputs {
-    const char *model, *device, *profile, *plan, *policy;
-    const char *hardware; /* a machine that is described, instead of the device; null: none */
-    struct ah_dev_options dev;
-    struct ah_budget budget;
-    int64_t batch, seq;  /* seq 0: the model's longest, at most 256 */
-    int64_t micro_batch; /* sequences in one, AH_MICRO_BATCH_WHOLE or AH_MICRO_BATCH_AUTO */
-    double clip;         /* limit of the norm of all gradients; 0: no limit */
-    const char *dtype;   /* "bf16" or "fp32"; null: fp32 */
-    bool pack;           /* sequences hold several documents: times and plans for a training with --pack */
-    bool renew;          /* measure even where a profile is kept */
-};
-
-struct ah_artefacts {
-    struct ah_model *model;
-    struct ah_graph *graph;
-    struct ah_partition *partition;
-    struct ah_dev *dev;
-    struct ah_profile *profile;
-    struct ah_plan plan;
-    struct ah_budget budget; /* as given, or what the device has where that was left open */
-    struct ah_ranks ranks;   /* those that this program was started as */
-    int64_t micro_batch;     /* sequences in one */
-    int micro_batches;       /* of each rank */
-    enum ah_dtype dtype;
-    FILE *text; /* set before: where the device is named; null: nowhere */
-};
-
-/* "bf16" or "fp32" as an option gave it; null leaves *out. AH_EINPUT. */
-int ah__artefacts_dtype(enum ah_dtype *out, const char *option, const char *word);
-/* How many micro-batches of `size` (or AH_MICRO_BATCH_WHOLE) a batch has. AH_EINPUT when they do not go into it. */
-int ah__micro_batch_count(int *count, int64_t batch, int64_t size);
 /* "device: cuda:0, ..." when it is another than the CPU, and a note when a GPU that is there was passed over. */
 void ah__device_print(FILE *to, const struct ah_device *device);
 /* "micro-batches: 4 of 2 sequences, ..."; of a single one nothing unless its size was `chosen`. */
@@ -47,13 +15,11 @@ const char *ah__cache_folder(void);
 /* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
 
-/* Each goes on from the one before; statuses are the library's. Zero-initialised is a valid start, or with a model
- * alone, which is then taken instead of inputs->model. */
-int ah__artefacts_graph(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
-int ah__artefacts_partition(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
-int ah__artefacts_profile(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
-int ah__artefacts_plan(struct ah_artefacts *artefacts, const struct ah_artefact_inputs *inputs);
-void ah__artefacts_free(struct ah_artefacts *artefacts);
+/* Opens a session and makes everything up to `stage`, with profiles from the cache folder. Says on `text` (null: nowhere)
+ * which device is opened and how old a profile from the cache is. The library's status; the caller closes *out, which is
+ * null after a failure. */
+int ah__session_start(struct ah_session **out, const struct ah_session_options *options, enum ah_session_stage stage,
+                      FILE *text);
 
 /* Table rows; the arguments are offsets of const char *, struct ah_dev_options and struct ah_budget; a command that
  * must know whether an option was given has no `initial` and tells the default as a `hint`. */

@@ -4,15 +4,15 @@
 #include "cli/out.h"
 
 struct inspect_args {
-    struct ah_artefact_inputs inputs;
+    struct ah_session_options inputs;
     const char *checkpoint;
     bool graph, partition, json;
 };
 #define AT(field) offsetof(struct inspect_args, field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT(inputs.model), "FILE", NULL, "model: a config.json, or a folder that contains one", 0, 0,
-     false},
+    {"model", AH_ARG_TEXT, AT(inputs.model_path), "FILE", NULL, "model: a config.json, or a folder that contains one",
+     0, 0, false},
     {"checkpoint", AH_ARG_TEXT, AT(checkpoint), "DIR", NULL, "folder of a training, instead of --model", 0, 0, false},
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
@@ -28,55 +28,58 @@ static int save(const void *partition, const char *path)
     return ah_partition_save(partition, path);
 }
 
-static int show_json(const struct ah_artefacts *artefacts)
+static int show_json(const struct ah_session *session)
 {
-    const struct ah_model_def *def = ah_model_get(artefacts->model);
+    const struct ah_model_def *def = ah_model_get(ah_session_model(session));
     printf("{\"name\": ");
     ah__out_string(stdout, def->name);
     printf(", \"layers\": %d, \"vocab_size\": %lld, \"max_seq\": %lld, \"config\": ", def->layers,
            (long long)def->vocab_size, (long long)def->max_seq);
     ah__out_line(stdout, def->config ? def->config : "{}");
     printf(", \"partition\": ");
-    int status = ah__out_saved(stdout, save, artefacts->partition);
+    int status = ah__out_saved(stdout, save, ah_session_partition(session));
     printf("}\n");
     return status;
 }
 
-static int show(const struct ah_artefacts *artefacts, const struct inspect_args *args)
+static int show(const struct ah_session *session, const struct inspect_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
-    const struct ah_model_def *def = ah_model_get(artefacts->model);
+    const struct ah_model_def *def = ah_model_get(ah_session_model(session));
     bool all = !args->graph && !args->partition;
     int status = AH_OK;
     if (all)
         fprintf(text, "model %s: %d blocks, %lld tokens, sequences up to %lld\n%s\n\n", def->name, def->layers,
                 (long long)def->vocab_size, (long long)def->max_seq, def->config ? def->config : "{}");
     if (args->graph || all)
-        status = ah_graph_print(artefacts->graph, text);
+        status = ah_graph_print(ah_session_graph(session), text);
     if (status == AH_OK && all)
         fputc('\n', text);
     if (status == AH_OK && (args->partition || all))
-        status = ah_partition_print(artefacts->partition, text);
-    return status == AH_OK && args->json ? show_json(artefacts) : status;
+        status = ah_partition_print(ah_session_partition(session), text);
+    return status == AH_OK && args->json ? show_json(session) : status;
 }
 
 static int run(const void *given)
 {
     struct inspect_args args = *(const struct inspect_args *)given;
-    struct ah_artefacts artefacts = {0};
-    if (!args.inputs.model == !args.checkpoint) {
+    struct ah_session *session = NULL;
+    struct ah_model *model = NULL;
+    if (!args.inputs.model_path == !args.checkpoint) {
         fprintf(stderr, "autohete: %s\n",
                 args.checkpoint ? "--checkpoint: found it beside --model, expected one of them"
                                 : "--model is missing: 'autohete inspect' needs it, or --checkpoint");
         return 2;
     }
-    int status = args.checkpoint ? ah_checkpoint_model(&artefacts.model, args.checkpoint) : AH_OK;
+    int status = args.checkpoint ? ah_checkpoint_model(&model, args.checkpoint) : AH_OK;
+    args.inputs.model = model;
     if (status == AH_OK)
-        status = ah__artefacts_partition(&artefacts, &args.inputs);
+        status = ah__session_start(&session, &args.inputs, AH_SESSION_PARTITION, NULL);
     if (status == AH_OK)
-        status = show(&artefacts, &args);
+        status = show(session, &args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__artefacts_free(&artefacts);
+    ah_session_close(session);
+    ah_model_free(model);
     return exit_status;
 }
 

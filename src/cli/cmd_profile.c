@@ -8,14 +8,14 @@
 #include "cli/out.h"
 
 struct profile_args {
-    struct ah_artefact_inputs inputs;
+    struct ah_session_options inputs;
     const char *out, *as_hardware;
     bool json;
 };
 #define AT(field) offsetof(struct profile_args, field)
 
 static const struct ah_arg options[] = {
-    AH_ARGS_MODEL(AT(inputs.model)),
+    AH_ARGS_MODEL(AT(inputs.model_path)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default fp32)"),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_COUNT, ""),
@@ -42,28 +42,29 @@ static void name_of(char *name, size_t size, const char *path)
         *dot = 0;
 }
 
-static int save_hardware(const struct ah_artefacts *artefacts, const char *path)
+static int save_hardware(const struct ah_session *session, const char *path)
 {
     char name[64], date[16];
     time_t now = time(NULL);
     struct tm day;
     long pages = sysconf(_SC_PHYS_PAGES), cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t memory = (int64_t)pages * sysconf(_SC_PAGESIZE), device = artefacts->budget.device_bytes;
+    int64_t memory = (int64_t)pages * sysconf(_SC_PAGESIZE), device = ah_session_get(session)->budget.device_bytes;
     name_of(name, sizeof name, path);
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
     struct ah_hardware_facts facts = {name, date, device ? device : memory, memory, cores > 0 ? (int)cores : 1};
-    return ah_profile_save_hardware(artefacts->profile, artefacts->partition, &facts, path);
+    return ah_profile_save_hardware(ah_session_profile(session), ah_session_partition(session), &facts, path);
 }
 
-static int show(const struct ah_artefacts *artefacts, const struct profile_args *args)
+static int show(const struct ah_session *session, const struct profile_args *args)
 {
-    int status = ah_profile_print(artefacts->profile, args->json ? stderr : stdout);
-    if (status == AH_OK && args->out && artefacts->ranks.rank == 0)
-        status = ah_profile_save(artefacts->profile, args->out);
+    const struct ah_profile *profile = ah_session_profile(session);
+    int status = ah_profile_print(profile, args->json ? stderr : stdout);
+    if (status == AH_OK && args->out && ah_session_get(session)->rank == 0)
+        status = ah_profile_save(profile, args->out);
     if (status == AH_OK && args->as_hardware)
-        status = save_hardware(artefacts, args->as_hardware);
+        status = save_hardware(session, args->as_hardware);
     if (status == AH_OK && args->json) {
-        status = ah__out_saved(stdout, save, artefacts->profile);
+        status = ah__out_saved(stdout, save, profile);
         putchar('\n');
     }
     return status;
@@ -72,18 +73,18 @@ static int show(const struct ah_artefacts *artefacts, const struct profile_args 
 static int run(const void *given)
 {
     const struct profile_args *args = given;
-    struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
-    struct ah_artefact_inputs inputs = args->inputs;
-    inputs.renew = true; /* to measure is what it is for; what is kept is replaced */
+    struct ah_session *session = NULL;
+    struct ah_session_options inputs = args->inputs;
+    inputs.profile.renew = true; /* measuring is the purpose of the command; a cached profile is replaced */
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
         status = ah__out_check("as-hardware", args->as_hardware);
     if (status == AH_OK)
-        status = ah__artefacts_profile(&artefacts, &inputs);
+        status = ah__session_start(&session, &inputs, AH_SESSION_PROFILE, args->json ? stderr : stdout);
     if (status == AH_OK)
-        status = show(&artefacts, args);
+        status = show(session, args);
     int exit_status = status == AH_OK ? 0 : ah__out_fail(status);
-    ah__artefacts_free(&artefacts);
+    ah_session_close(session);
     return exit_status;
 }
 

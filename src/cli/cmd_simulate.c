@@ -7,7 +7,7 @@
 #include "cli/out.h"
 
 struct simulate_args {
-    struct ah_artefact_inputs inputs;
+    struct ah_session_options inputs;
     struct ah_compare_args compare;
     int iterations;
     const char *svg, *trace;
@@ -16,15 +16,15 @@ struct simulate_args {
 #define AT(field) offsetof(struct simulate_args, field)
 
 static const struct ah_arg options[] = {
-    AH_ARGS_MODEL(AT(inputs.model)),
+    AH_ARGS_MODEL(AT(inputs.model_path)),
     AH_ARGS_STEP(AT(inputs.batch), AT(inputs.seq), AT(inputs.clip), AT(inputs.pack)),
     AH_ARGS_MICRO_BATCH(AT(inputs.micro_batch), AH_ARG_AUTO, "; auto: the fastest"),
-    {"hardware", AH_ARG_TEXT, AT(compare.hardware), "NAME", NULL,
+    {"hardware", AH_ARG_TEXT, AT(inputs.hardware), "NAME", NULL,
      "predict for this machine: a100-40g, h200, ... or a file; its memories are the budget", 0, 0, false},
-    {"ranks", AH_ARG_INT, AT(compare.world_size), "N", NULL,
+    {"ranks", AH_ARG_INT, AT(inputs.hardware_ranks), "N", NULL,
      "devices of that machine that share model and batch (default 1)", 1, 4096, false},
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
-    {"optimizer", AH_ARG_TEXT, AT(compare.optimizer), "WHOSE", NULL,
+    {"optimizer", AH_ARG_TEXT, AT(inputs.optimizer), "WHOSE", NULL,
      "rates of that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
     {"memory", AH_ARG_TEXT, AT(compare.memory), "RULE", NULL,
      "how it is counted: autohete, as laid out, or published, as PyTorch systems need it (default autohete)", 0, 0,
@@ -36,7 +36,7 @@ static const struct ah_arg options[] = {
     AH_ARGS_BUDGET(AT(inputs.budget), AH_ARG_SIZE),
     AH_ARGS_DEVICE(AT(inputs.device), AT(inputs.dev), "auto", ""),
     {"plan", AH_ARG_TEXT, AT(inputs.plan), "PLAN", "auto", "auto, resident, c=8,p=2,o=8 or a plan file", 0, 0, false},
-    AH_ARGS_PROFILE(AT(inputs.profile), AT(inputs.renew)),
+    AH_ARGS_PROFILE(AT(inputs.profile_path), AT(inputs.profile.renew)),
     {"iterations", AH_ARG_INT, AT(iterations), "N", "6", "iterations to simulate", 1, 10000, false},
     {"svg", AH_ARG_TEXT, AT(svg), "FILE", NULL, "SVG file to draw two iterations into", 0, 0, false},
     {"trace", AH_ARG_TEXT, AT(trace), "FILE", NULL, "Chrome trace file to save all iterations into", 0, 0, false},
@@ -44,18 +44,18 @@ static const struct ah_arg options[] = {
      "print the result as one JSON object in the last line; text goes to standard error", 0, 0, false},
 };
 
-static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_budget *budget,
+static int show_timeline(const struct ah_session *session, const struct ah_plan *plan, const struct ah_budget *budget,
                          const struct simulate_args *args)
 {
     FILE *text = args->json ? stderr : stdout;
+    const struct ah_session_info *info = ah_session_get(session);
     struct ah_timeline *timeline = NULL;
     int status =
-        ah_plan_simulate(&timeline, &artefacts->plan, artefacts->partition, artefacts->profile, args->iterations);
-    bool chosen = args->inputs.micro_batch == AH_MICRO_BATCH_AUTO;
-    if (status == AH_OK && artefacts->micro_batch)
-        ah__micro_batch_print(text, artefacts->micro_batch, args->inputs.batch / artefacts->micro_batch, chosen);
+        ah_plan_simulate(&timeline, plan, ah_session_partition(session), ah_session_profile(session), args->iterations);
     if (status == AH_OK)
-        status = ah_plan_print(&artefacts->plan, budget, text);
+        ah__micro_batch_print(text, info->micro_batch, info->micro_batches, info->micro_batch_chosen);
+    if (status == AH_OK)
+        status = ah_plan_print(plan, budget, text);
     if (status == AH_OK)
         status = ah_timeline_print(timeline, text);
     if (status == AH_OK && args->svg)
@@ -66,11 +66,12 @@ static int show_timeline(const struct ah_artefacts *artefacts, const struct ah_b
     return status;
 }
 
-static int show(const struct ah_artefacts *artefacts, const struct ah_budget *budget, const struct simulate_args *args)
+static int show(const struct ah_session *session, const struct ah_plan *plan, const struct ah_budget *budget,
+                const struct simulate_args *args)
 {
-    int status = show_timeline(artefacts, budget, args);
+    int status = show_timeline(session, plan, budget, args);
     if (status == AH_OK && args->json) {
-        status = ah__out_plan(stdout, &artefacts->plan);
+        status = ah__out_plan(stdout, plan);
         putchar('\n');
     }
     return status;
@@ -79,11 +80,11 @@ static int show(const struct ah_artefacts *artefacts, const struct ah_budget *bu
 /* One policy on a device, or with a saved profile. */
 static int simulate(const struct simulate_args *args)
 {
-    struct ah_artefacts artefacts = {.text = args->json ? stderr : stdout};
-    int status = ah__artefacts_plan(&artefacts, &args->inputs);
+    struct ah_session *session;
+    int status = ah__session_start(&session, &args->inputs, AH_SESSION_PLAN, args->json ? stderr : stdout);
     if (status == AH_OK)
-        status = show(&artefacts, &artefacts.budget, args);
-    ah__artefacts_free(&artefacts);
+        status = show(session, ah_session_plan(session), &ah_session_get(session)->budget, args);
+    ah_session_close(session);
     return status;
 }
 
@@ -107,22 +108,20 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
 /* A plan given by hand for a machine of paper. */
 static int compare_plan(struct ah_compare *compare, const struct simulate_args *args)
 {
-    struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
-        status = ah_plan_parse(&artefacts->plan, args->inputs.plan, artefacts->partition, artefacts->profile,
-                               &compare->budget, compare->policies[0]);
-    return status == AH_OK ? show(artefacts, &compare->budget, args) : status;
+        status = ah_plan_parse(&compare->plan, args->inputs.plan, ah_session_partition(compare->session),
+                               ah_session_profile(compare->session), &compare->budget, compare->policies[0]);
+    return status == AH_OK ? show(compare->session, &compare->plan, &compare->budget, args) : status;
 }
 
 /* The timeline comes before the table, which ends with the JSON line. */
 static int compare_picture(struct ah_compare *compare, const struct simulate_args *args)
 {
-    struct ah_artefacts *artefacts = &compare->artefacts;
     int status = ah__compare_point(compare, 0);
     if (status == AH_OK)
         status = ah__compare_search(compare);
-    return status == AH_OK ? show_timeline(artefacts, &compare->budget, args) : status;
+    return status == AH_OK ? show_timeline(compare->session, &compare->plan, &compare->budget, args) : status;
 }
 
 static int compare_policies(const struct simulate_args *args)

@@ -237,6 +237,14 @@ static bool parse_interval(struct ah_train_options *train, const char *text)
     return !*end || !isnan(train->save_seconds);
 }
 
+static int check_dtype(const char *option, const char *word)
+{
+    enum ah_dtype dtype;
+    if (!word || ah_dtype_parse(&dtype, word) == AH_OK)
+        return AH_OK;
+    return ah__out_fault("--%s: found '%.40s', expected bf16 or fp32", option, word);
+}
+
 static int run(const void *given)
 {
     const struct train_args *args = given;
@@ -252,9 +260,7 @@ static int run(const void *given)
         return ah__out_fail(ah__out_fault("--save-every: found '%.100s', expected steps like 500, or a time like 30s, "
                                           "10min or 2h",
                                           args->save_every));
-    enum ah_dtype dtype;
-    if (ah__artefacts_dtype(&dtype, "dtype", train.dtype) != AH_OK ||
-        ah__artefacts_dtype(&dtype, "save-dtype", train.save_dtype) != AH_OK)
+    if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     train.profile.cache = ah__cache_folder();
     ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);

@@ -6,10 +6,10 @@
 #include "cli/evaluation.h"
 #include "cli/out.h"
 
-bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
+bool ah__compare_wanted(const struct ah_session_options *inputs, const struct ah_compare_args *args)
 {
     bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
-    return args->hardware || args->sweep || args->world_size || args->optimizer || args->memory || several;
+    return inputs->hardware || args->sweep || inputs->hardware_ranks || inputs->optimizer || args->memory || several;
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -58,21 +58,21 @@ static int read_policies(struct ah_compare *compare, const char *text)
 }
 
 /* Options that mean nothing with, or without, a machine of paper. */
-static int check_options(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
+static int check_options(const struct ah_session_options *inputs)
 {
     const struct {
         const char *name;
         bool given;
-    } with[] = {{"ranks", args->world_size != 0}, {"optimizer", args->optimizer}},
-      without[] = {{"profile", inputs->profile},
+    } with[] = {{"ranks", inputs->hardware_ranks != 0}, {"optimizer", inputs->optimizer}},
+      without[] = {{"profile", inputs->profile_path},
                    {"device", strcmp(inputs->device, "auto") != 0},
                    {"link", inputs->dev.link_bytes_per_s != 0},
                    {"threads", inputs->dev.threads != 0},
                    {"host-threads", inputs->dev.host_threads != 0}};
-    for (size_t i = 0; i < sizeof with / sizeof with[0] && !args->hardware; i++)
+    for (size_t i = 0; i < sizeof with / sizeof with[0] && !inputs->hardware; i++)
         if (with[i].given)
             return ah__out_fault("--%s: found it without --hardware, expected both", with[i].name);
-    for (size_t i = 0; i < sizeof without / sizeof without[0] && args->hardware; i++)
+    for (size_t i = 0; i < sizeof without / sizeof without[0] && inputs->hardware; i++)
         if (without[i].given)
             return ah__out_fault("--%s: found it beside --hardware, expected one of them", without[i].name);
     return AH_OK;
@@ -87,46 +87,10 @@ static int read_rule(enum ah_memory_rule *out, const char *text)
     return AH_OK;
 }
 
-static const char *dtype_word(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args)
-{
-    return inputs->dtype ? inputs->dtype : args->hardware ? "bf16" : "fp32";
-}
-
-static struct ah_point point_given(const struct ah_compare *compare)
-{
-    const struct ah_artefact_inputs *inputs = compare->inputs;
-    struct ah_point point = {inputs->batch, inputs->seq, inputs->budget.device_bytes, inputs->budget.host_bytes};
-    if (!point.device_bytes)
-        point.device_bytes = compare->info.device_bytes;
-    if (!point.host_bytes)
-        point.host_bytes = compare->info.host_bytes;
-    return point;
-}
-
-static int check_batches(const struct ah_compare *compare)
-{
-    const struct ah_artefact_inputs *inputs = compare->inputs;
-    if (inputs->micro_batch == AH_MICRO_BATCH_AUTO)
-        return ah__out_fault("--micro-batch: found auto, expected a size where policies or machines are compared");
-    for (int i = 0; i < compare->sweep.count; i++) {
-        struct ah_point point = point_given(compare);
-        ah__sweep_set(&point, &compare->sweep, i);
-        int count;
-        if (point.batch % compare->world_size == 0 &&
-            ah__micro_batch_count(&count, point.batch / compare->world_size, inputs->micro_batch) != AH_OK)
-            return AH_EINPUT;
-        if (point.batch % compare->world_size != 0)
-            return ah__out_fault("--batch: found %lld for %d ranks, expected a multiple of %d: "
-                                 "the batch is that of all ranks",
-                                 (long long)point.batch, compare->world_size, compare->world_size);
-    }
-    return AH_OK;
-}
-
 /* A quantity is either given or swept. */
 static int check_sweep(const struct ah_compare *compare)
 {
-    const struct ah_artefact_inputs *inputs = compare->inputs;
+    const struct ah_session_options *inputs = compare->inputs;
     struct ah_point given = {
         .seq = inputs->seq, .device_bytes = inputs->budget.device_bytes, .host_bytes = inputs->budget.host_bytes};
     int64_t value;
@@ -137,123 +101,95 @@ static int check_sweep(const struct ah_compare *compare)
     return AH_OK;
 }
 
-/* A machine "a100-40g" asked for 4 ranks is the one called "a100-40g-x4", where there is one. */
-static int load_hardware(struct ah_compare *compare)
+static struct ah_point point_at(const struct ah_compare *compare, int index)
 {
-    char wider[96];
-    const char *name = compare->args->hardware;
-    int status = ah_hardware_load(&compare->hardware, name);
-    if (status != AH_OK)
-        return status;
-    ah_hardware_get(&compare->info, compare->hardware);
-    if (compare->world_size <= compare->info.devices)
-        return AH_OK;
-    struct ah_hardware *hardware;
-    snprintf(wider, sizeof wider, "%.64s-x%d", name, compare->world_size);
-    if (strchr(name, '/') || strchr(name, '.') || ah_hardware_load(&hardware, wider) != AH_OK)
-        return ah__out_fault("--ranks: found %d, expected at most %d, the devices of %.64s", compare->world_size,
-                             compare->info.devices, name);
-    ah_hardware_free(compare->hardware);
-    compare->hardware = hardware;
-    ah_hardware_get(&compare->info, hardware);
+    const struct ah_session_options *inputs = compare->inputs;
+    struct ah_point point = {inputs->batch, inputs->seq, inputs->budget.device_bytes, inputs->budget.host_bytes};
+    ah__sweep_set(&point, &compare->sweep, index);
+    return point;
+}
+
+static struct ah_session_options options_at(const struct ah_compare *compare, const struct ah_point *point)
+{
+    struct ah_session_options options = *compare->inputs;
+    options.size = sizeof options;
+    options.policy = compare->policies[0];
+    options.batch = point->batch;
+    options.seq = point->seq;
+    return options;
+}
+
+/* What is wrong with one of the points is said before the first is looked at. */
+static int check_points(const struct ah_compare *compare)
+{
+    if (compare->inputs->micro_batch == AH_MICRO_BATCH_AUTO)
+        return ah__out_fault("--micro-batch: found auto, expected a size where policies or machines are compared");
+    for (int i = 0; i < compare->sweep.count; i++) {
+        const struct ah_point point = point_at(compare, i);
+        const struct ah_session_options options = options_at(compare, &point);
+        struct ah_session *session;
+        int status = ah_session_open(&session, &options);
+        if (status != AH_OK)
+            return status;
+        ah_session_close(session);
+    }
     return AH_OK;
 }
 
-int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+int ah__compare_init(struct ah_compare *out, const struct ah_session_options *inputs,
                      const struct ah_compare_args *args)
 {
-    enum ah_dtype dtype;
-    *out = (struct ah_compare){.inputs = inputs, .args = args, .world_size = args->world_size ? args->world_size : 1};
-    int status = check_options(inputs, args);
+    *out = (struct ah_compare){.inputs = inputs, .args = args};
+    int status = check_options(inputs);
     if (status == AH_OK)
         status = read_rule(&out->rule, args->memory);
-    if (status == AH_OK)
-        status = ah__artefacts_dtype(&dtype, "dtype", dtype_word(inputs, args));
     if (status == AH_OK)
         status = read_policies(out, inputs->policy);
     if (status == AH_OK)
         status = ah__sweep_parse(&out->sweep, args->sweep);
     if (status == AH_OK)
         status = check_sweep(out);
-    if (status == AH_OK)
-        status = check_batches(out);
-    return status == AH_OK && args->hardware ? load_hardware(out) : status;
+    return status;
 }
 
 void ah__compare_fini(struct ah_compare *compare)
 {
-    ah__artefacts_free(&compare->artefacts);
-    ah_hardware_free(compare->hardware);
+    ah_session_close(compare->session);
 }
 
 /* ---- a point ----------------------------------------------------------------------------------------------------- */
 
-static int estimate(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
+/* Its lines go to standard error, since the table has not begun. */
+static int session_for(struct ah_compare *compare, const struct ah_point *point)
 {
-    struct ah_record_options record = {.seq = point->seq, .packed = compare->inputs->pack};
-    struct ah_step_options step = {.clips = compare->inputs->clip > 0, .world_size = compare->world_size};
-    struct ah_estimate_options options = {compare->world_size, compare->args->optimizer};
-    int64_t batch = point->batch / compare->world_size;
-    int status = ah__artefacts_dtype(&record.compute, "dtype", dtype_word(compare->inputs, compare->args));
-    if (status == AH_OK)
-        status = ah__micro_batch_count(&step.micro_batches, batch, compare->inputs->micro_batch);
-    if (status == AH_OK)
-        status = ah_model_load(&artefacts->model, compare->inputs->model);
-    if (status == AH_OK) {
-        record.batch = batch / step.micro_batches;
-        status = ah_model_record_with(&artefacts->graph, artefacts->model, &record);
-    }
-    if (status == AH_OK)
-        status = ah_partition_new(&artefacts->partition, artefacts->graph, &step);
-    if (status == AH_OK)
-        status = ah_profile_estimate(&artefacts->profile, artefacts->partition, compare->hardware, &options);
-    return status;
-}
-
-static int measure(struct ah_artefacts *artefacts, const struct ah_compare *compare, const struct ah_point *point)
-{
-    struct ah_artefact_inputs args = *compare->inputs;
-    args.batch = point->batch;
-    args.seq = point->seq;
-    artefacts->text = stderr; /* the table has not begun */
-    return ah__artefacts_profile(artefacts, &args);
-}
-
-/* The sequence length that is chosen when none is given has to be known before two points can be told apart. */
-static int default_seq(int64_t *seq, const struct ah_compare *compare)
-{
-    struct ah_model *model;
-    int status = *seq ? AH_OK : ah_model_load(&model, compare->inputs->model);
-    if (*seq || status != AH_OK)
-        return status;
-    int64_t longest = ah_model_get(model)->max_seq;
-    *seq = longest < 256 ? longest : 256;
-    ah_model_free(model);
-    return AH_OK;
+    const struct ah_session_options options = options_at(compare, point);
+    if (compare->session && point->batch == compare->batch && point->seq == compare->seq)
+        return AH_OK;
+    ah_session_close(compare->session);
+    memset(compare->before, 0, sizeof compare->before);
+    compare->batch = point->batch;
+    compare->seq = point->seq;
+    return ah__session_start(&compare->session, &options, AH_SESSION_PROFILE, stderr);
 }
 
 int ah__compare_point(struct ah_compare *compare, int index)
 {
-    struct ah_point point = point_given(compare), before = compare->point;
-    ah__sweep_set(&point, &compare->sweep, index);
-    int status = default_seq(&point.seq, compare);
+    struct ah_point point = point_at(compare, index);
+    int status = compare->session ? AH_OK : check_points(compare);
+    if (status == AH_OK)
+        status = session_for(compare, &point);
     if (status != AH_OK)
         return status;
-    if (point.batch != before.batch || point.seq != before.seq) {
-        ah__artefacts_free(&compare->artefacts);
-        compare->artefacts = (struct ah_artefacts){0};
-        memset(compare->before, 0, sizeof compare->before);
-        status = compare->hardware ? estimate(&compare->artefacts, compare, &point)
-                                   : measure(&compare->artefacts, compare, &point);
-    }
-    if (status != AH_OK)
-        return status;
+    const struct ah_session_info *info = ah_session_get(compare->session);
+    bool described = info->hardware.name != NULL;
+    point.seq = info->seq;
     if (!point.device_bytes)
-        point.device_bytes = compare->artefacts.budget.device_bytes;
+        point.device_bytes = info->budget.device_bytes;
+    if (!point.host_bytes && described)
+        point.host_bytes = info->hardware.host_bytes;
     compare->point = point;
-    compare->budget = (struct ah_budget){.device_bytes = point.device_bytes,
-                                         .host_bytes = point.host_bytes / compare->world_size,
-                                         .rule = compare->rule};
+    compare->budget = (struct ah_budget){
+        .device_bytes = point.device_bytes, .host_bytes = point.host_bytes / info->world_size, .rule = compare->rule};
     return AH_OK;
 }
 
@@ -261,9 +197,8 @@ int ah__compare_point(struct ah_compare *compare, int index)
 
 int ah__compare_search(struct ah_compare *compare)
 {
-    struct ah_artefacts *artefacts = &compare->artefacts;
-    return ah_plan_search(&artefacts->plan, artefacts->partition, artefacts->profile, &compare->budget,
-                          compare->policies[0]);
+    return ah_plan_search(&compare->plan, ah_session_partition(compare->session), ah_session_profile(compare->session),
+                          &compare->budget, compare->policies[0]);
 }
 
 /* A sweep goes upwards: with more memory no policy that searches is slower than before. */
@@ -273,12 +208,18 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
     for (int i = 0; compare->policies[i] && status == AH_OK; i++) {
         struct ah_plan *before = &compare->before[i];
         const struct ah_search_options options = {.warm_start = before->switches.layers ? before : NULL};
-        status = ah_plan_evaluate_with(&evaluations[i], compare->artefacts.partition, compare->artefacts.profile,
-                                       &compare->budget, compare->policies[i], &options);
+        status = ah_plan_evaluate_with(&evaluations[i], ah_session_partition(compare->session),
+                                       ah_session_profile(compare->session), &compare->budget, compare->policies[i],
+                                       &options);
         if (status == AH_OK && evaluations[i].fits)
             *before = evaluations[i].plan;
     }
     return status;
+}
+
+static const char *optimizer_of(const struct ah_compare *compare)
+{
+    return compare->inputs->optimizer ? compare->inputs->optimizer : "autohete";
 }
 
 static void text_head(const struct ah_compare *compare, FILE *to)
@@ -286,14 +227,15 @@ static void text_head(const struct ah_compare *compare, FILE *to)
     char size[32];
     const struct ah_point *point = &compare->point;
     const char *swept = compare->sweep.name ? compare->sweep.name : "";
-    const struct ah_compare_args *args = compare->args;
-    fprintf(to, "%s", compare->inputs->model);
-    if (args->hardware)
-        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", compare->info.name, compare->info.description,
-                compare->world_size, compare->info.devices, compare->info.devices == 1 ? "" : "s",
-                dtype_word(compare->inputs, args), args->optimizer ? args->optimizer : "autohete");
+    const struct ah_session_info *info = ah_session_get(compare->session);
+    const struct ah_hardware_info *hardware = info->hardware.name ? &info->hardware : NULL;
+    fprintf(to, "%s", compare->inputs->model_path);
+    if (hardware)
+        fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", hardware->name, hardware->description,
+                info->world_size, hardware->devices, hardware->devices == 1 ? "" : "s", info->dtype,
+                optimizer_of(compare));
     if (compare->rule == AH_MEMORY_PUBLISHED)
-        fprintf(to, "%smemory as published", args->hardware ? ", " : "\n");
+        fprintf(to, "%smemory as published", hardware ? ", " : "\n");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);
@@ -313,17 +255,18 @@ static void text_head(const struct ah_compare *compare, FILE *to)
 
 static void json_head(const struct ah_compare *compare, FILE *to)
 {
-    const struct ah_compare_args *args = compare->args;
+    const struct ah_session_info *info = ah_session_get(compare->session);
+    const char *hardware = info->hardware.name;
     fputs("{\"model\": ", to);
-    ah__out_string(to, compare->inputs->model);
+    ah__out_string(to, compare->inputs->model_path);
     fputs(", \"hardware\": ", to);
-    if (args->hardware)
-        ah__out_string(to, compare->info.name);
+    if (hardware)
+        ah__out_string(to, hardware);
     else
         fputs("null", to);
-    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", compare->world_size, dtype_word(compare->inputs, args));
-    if (args->hardware)
-        fprintf(to, ", \"optimizer\": \"%s\"", args->optimizer ? args->optimizer : "autohete");
+    fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", info->world_size, info->dtype);
+    if (hardware)
+        fprintf(to, ", \"optimizer\": \"%s\"", optimizer_of(compare));
     if (compare->rule == AH_MEMORY_PUBLISHED)
         fprintf(to, ", \"memory\": \"published\"");
 }
@@ -332,7 +275,7 @@ static void json_head(const struct ah_compare *compare, FILE *to)
 static void json_point(const struct ah_compare *compare, FILE *to)
 {
     const struct ah_point *point = &compare->point;
-    int64_t size = compare->inputs->micro_batch, micro_batch = size ? size : point->batch / compare->world_size;
+    int64_t micro_batch = ah_session_get(compare->session)->micro_batch;
     fprintf(to,
             "\"batch\": %lld, \"micro_batch\": %lld, \"seq\": %lld, \"device_memory_bytes\": %lld, "
             "\"host_memory_bytes\": %lld, \"policies\": ",
@@ -381,10 +324,10 @@ int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json)
     size_t length = 0;
     FILE *kept = json ? open_memstream(&line, &length) : NULL;
     int status = json && !kept ? no_memory() : AH_OK;
-    if (kept)
-        json_head(compare, kept);
     for (int i = 0; i < compare->sweep.count && status == AH_OK; i++) {
         status = ah__compare_point(compare, i);
+        if (status == AH_OK && kept && i == 0)
+            json_head(compare, kept);
         if (status == AH_OK)
             status = show_point(compare, i, text, kept);
     }

@@ -8,9 +8,6 @@
 
 /* The question. Null or 0: not given. */
 struct ah_compare_args {
-    const char *hardware; /* the machine; null: a device or a saved profile, as the inputs say */
-    int world_size;
-    const char *optimizer; /* whose host Adam */
     const char *sweep;
     const char *memory; /* by whose rule it is counted */
 };
@@ -18,32 +15,31 @@ struct ah_compare_args {
 enum { AH_COMPARE_POLICIES = 32 };
 
 struct ah_compare {
-    const struct ah_artefact_inputs *inputs;
+    const struct ah_session_options *inputs; /* its policy is a list, or "all" */
     const struct ah_compare_args *args;
-    struct ah_hardware *hardware; /* null: none */
-    struct ah_hardware_info info; /* of the hardware */
-    int world_size;
     enum ah_memory_rule rule;
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */
     char names[512];
-    struct ah_point point;                      /* the one the artefacts below were made for */
-    struct ah_artefacts artefacts;              /* model, partition and profile of the point */
+    struct ah_point point;                      /* the one that is looked at */
+    struct ah_session *session;                 /* model, partition and profile of its batch and sequence length */
+    int64_t batch, seq;                         /* which the session was opened with */
+    struct ah_plan plan;                        /* of one policy for the point, where that was asked for */
     struct ah_budget budget;                    /* of one rank at the point */
     struct ah_plan before[AH_COMPARE_POLICIES]; /* what won at the point before, of the same model and step; layers 0:
                                                  * there is none */
 };
 
 /* Whether the options ask to compare: several policies, a machine or a sweep. */
-bool ah__compare_wanted(const struct ah_artefact_inputs *inputs, const struct ah_compare_args *args);
+bool ah__compare_wanted(const struct ah_session_options *inputs, const struct ah_compare_args *args);
 
 /* Reads the question; both stay borrowed. Closed by fini, also after a failure. Statuses as the library's. */
-int ah__compare_init(struct ah_compare *out, const struct ah_artefact_inputs *inputs,
+int ah__compare_init(struct ah_compare *out, const struct ah_session_options *inputs,
                      const struct ah_compare_args *args);
 void ah__compare_fini(struct ah_compare *compare);
-/* Makes the artefacts up to the profile for point `index` of the sweep, unless they are there already. */
+/* Opens the session up to the profile for point `index` of the sweep, unless it is open already. */
 int ah__compare_point(struct ah_compare *compare, int index);
-/* The plan of the first policy for the point, into the artefacts. */
+/* The plan of the first policy for the point. */
 int ah__compare_search(struct ah_compare *compare);
 /* Evaluates all policies at all points: the table on `text`, one JSON object as a line on `json` (null: none). */
 int ah__compare_show(struct ah_compare *compare, FILE *text, FILE *json);

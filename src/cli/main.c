@@ -69,6 +69,7 @@ static int alone(const struct ah_command *command)
 static int run(const struct ah_command *command, int argc, char **argv)
 {
     struct ah_args_error error;
+    ah__out_command(command);
     switch (ah__args_parse(command, argc, argv, &error)) {
     case AH_ARGS_HELP:
         ah__args_help(command, stdout);

@@ -116,10 +116,45 @@ int ah__out_check(const char *option, const char *path)
     return AH_OK;
 }
 
+static const struct ah_command *running;
+
+void ah__out_command(const struct ah_command *command)
+{
+    running = command;
+}
+
+/* The option that a message of the library begins with, without its dashes; "": none. */
+static const char *option_of(char name[64], const char *message)
+{
+    size_t length = strspn(message, "abcdefghijklmnopqrstuvwxyz_");
+    name[0] = 0;
+    if (!running || length >= 64 || strncmp(message + length, ": found", 7) != 0)
+        return name;
+    memcpy(name, message, length);
+    name[length] = 0;
+    for (char *at = name; (at = strchr(at, '_'));)
+        *at = '-';
+    for (size_t i = 0; i < running->count; i++)
+        if (strcmp(running->options[i].name, name) == 0)
+            return name;
+    name[0] = 0;
+    return name;
+}
+
+static void print_error(const char *message)
+{
+    char name[64];
+    const char *option = option_of(name, message);
+    if (option[0])
+        fprintf(stderr, "autohete: --%s%s\n", option, strchr(message, ':'));
+    else
+        fprintf(stderr, "autohete: %s\n", message);
+}
+
 int ah__out_fail(int status)
 {
     if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */
         status = ah_ranks_end(status);
-    fprintf(stderr, "autohete: %s\n", own_fault[0] ? own_fault : ah_error());
+    print_error(own_fault[0] ? own_fault : ah_error());
     return ah_status_is_input(status) ? 2 : 1;
 }

@@ -2,7 +2,7 @@
 #ifndef AH_CLI_OUT_H
 #define AH_CLI_OUT_H
 
-#include "autohete.h"
+#include "cli/args.h"
 
 /* A number that round-trips; null when it is not finite. */
 void ah__out_number(FILE *to, double value);
@@ -19,6 +19,8 @@ int ah__out_plan(FILE *to, const struct ah_plan *plan);
 int ah__out_fault(const char *format, ...) AH_PRINTF(1, 2);
 /* Whether a file could be written to path (null: fine), asked before the work that fills it. As ah__out_fault. */
 int ah__out_check(const char *option, const char *path);
+/* The command that runs: what the library calls micro_batch is its option --micro-batch. */
+void ah__out_command(const struct ah_command *command);
 /* Prints ah_error() and gives the exit status that goes with a status of the library. */
 int ah__out_fail(int status);
 

@@ -208,3 +208,22 @@ int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const stru
         *kept_s = kept;
     return AH_OK;
 }
+
+int ah__profile_drop(bool *dropped, const struct ah_partition *partition, struct ah_dev *dev,
+                     const struct ah_profile_options *options)
+{
+    struct ah_comm *comm = ah__step_ranks(partition) > 1 ? ah__comm() : ah__comm_self();
+    struct ah_dev_info info;
+    char *path;
+    dev->ops->info(dev, &info);
+    uint64_t key = key_make(partition, &info);
+    *dropped = false;
+    if (comm->world_size > 1)
+        AH_TRY(key_join(&key, comm));
+    if (!options->cache || comm->rank > 0)
+        return AH_OK;
+    AH_TRY(entry_path(&path, options->cache, key));
+    *dropped = unlink(path) == 0;
+    ah__free(path);
+    return AH_OK;
+}

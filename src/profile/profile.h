@@ -42,6 +42,11 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
                              struct ah_dev *dev, const struct ah_profile *like,
                              const struct ah_profile_options *options);
 
+/* Removes the profile of this partition and device from the cache; *dropped: there was one. With several ranks all
+ * call it, and the first removes it. */
+int ah__profile_drop(bool *dropped, const struct ah_partition *partition, struct ah_dev *dev,
+                     const struct ah_profile_options *options);
+
 /* As a file has it; the caller frees *out with free(). */
 int ah__profile_text(char **out, const struct ah_profile *profile);
 /* A file's text; `path` for messages. AH_EINPUT. */

@@ -1,0 +1,92 @@
+/* A session: model, graph, partition, device, profile and plan, each made once from one set of options. */
+#ifndef AUTOHETE_SESSION_H
+#define AUTOHETE_SESSION_H
+
+#include "autohete/plan.h"
+#include "autohete/ranks.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All zero but `size` is the default. Pointers are borrowed until the session is closed. New members are added at the
+ * end: the library reads `size` bytes and takes the rest as zero. */
+struct ah_session_options {
+    size_t size;                  /* sizeof(struct ah_session_options) */
+    const struct ah_model *model; /* null: loaded from model_path */
+    const char *model_path;       /* JSON file, or a folder with config.json */
+    int64_t batch;                /* sequences in a step, of all ranks together; 0: 8 */
+    int64_t seq;                  /* tokens in a sequence; 0: the model's longest, at most 256 */
+    int64_t micro_batch;          /* sequences, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the fastest size */
+    bool fixed_micro_batch;       /* a refused budget does not name a smaller micro-batch that fits */
+    double clip;                  /* limit of the global gradient norm; 0: none */
+    bool pack;                    /* sequences hold several documents */
+    const char *dtype;            /* "fp32" or "bf16"; null: fp32, with `hardware` bf16 */
+    const char *device;           /* as for ah_dev_open; null: "auto" */
+    struct ah_dev_options dev;
+    const char *hardware;     /* as for ah_hardware_load: times are estimated for that machine, no device is opened */
+    int hardware_ranks;       /* devices of `hardware` that share model and batch; 0: 1. More than it has: the machine
+                              * called NAME-xN is looked for */
+    const char *optimizer;    /* as in struct ah_estimate_options */
+    struct ah_budget budget;  /* 0 or AH_NO_LIMIT: what the device, or `hardware`, has. host_bytes is the machine's */
+    const char *plan;         /* "auto" (also null), or as for ah_plan_parse */
+    const char *policy;       /* null: "autohete" */
+    const char *profile_path; /* a saved profile; null: measured, or taken from the cache */
+    struct ah_profile_options profile;
+    const struct ah_plan *warm_start; /* as in struct ah_search_options; null: none */
+};
+
+/* In the order in which one needs the other. */
+enum ah_session_stage {
+    AH_SESSION_MODEL,     /* options are checked and the model is loaded */
+    AH_SESSION_PARTITION, /* graph and partition; with AH_MICRO_BATCH_AUTO not before the plan */
+    AH_SESSION_DEVICE,    /* open, and the budget is known */
+    AH_SESSION_PROFILE,   /* with AH_MICRO_BATCH_AUTO the plan, too */
+    AH_SESSION_PLAN
+};
+
+/* What a session has found so far. */
+struct ah_session_info {
+    const char *dtype; /* "fp32" or "bf16" */
+    int64_t seq;
+    int64_t rank_batch;      /* sequences in a step of one rank */
+    int64_t micro_batch;     /* sequences in a micro-batch; 0: not chosen yet */
+    int micro_batches;       /* of one rank in a step; 0: not chosen yet */
+    bool micro_batch_chosen; /* AH_MICRO_BATCH_AUTO was asked for */
+    int rank, world_size;    /* of the program's ranks, or of `hardware` */
+    struct ah_budget budget; /* of one rank; open ends are filled in when device or hardware is known */
+    bool has_device;
+    struct ah_device device;          /* with has_device */
+    struct ah_hardware_info hardware; /* name null: none */
+    int64_t profile_kept_s;           /* the profile's age when it came from the cache, else -1 */
+};
+
+struct ah_session;
+
+/* Checks the options and loads the model. Nothing is measured or written. The caller closes *out. With several ranks
+ * this and ah_session_reach are collective, and a failure of one rank is everybody's. AH_EINPUT names the option. */
+AH_API int ah_session_open(struct ah_session **out, const struct ah_session_options *options);
+AH_API void ah_session_close(struct ah_session *session);
+/* Makes everything up to a stage that is not there yet. The device is opened when DEVICE is asked for, or when times
+ * have to be measured on it: not for `hardware` or a saved profile. A saved profile must be of the device where that is
+ * open (AH_ESTALE). AH_EBUDGET names the smallest budget that works, and a micro-batch that fits. With several ranks
+ * all take rank 0's plan. */
+AH_API int ah_session_reach(struct ah_session *session, enum ah_session_stage stage);
+
+/* The session's own, null before their stage; valid until it is closed. */
+AH_API const struct ah_session_info *ah_session_get(const struct ah_session *session);
+AH_API const struct ah_model *ah_session_model(const struct ah_session *session);
+AH_API const struct ah_graph *ah_session_graph(const struct ah_session *session);
+AH_API const struct ah_partition *ah_session_partition(const struct ah_session *session);
+AH_API const struct ah_profile *ah_session_profile(const struct ah_session *session);
+AH_API const struct ah_plan *ah_session_plan(const struct ah_session *session);
+
+/* Tells the median time of `steps` steps under the plan. When it is off the prediction by more than a fifth, over at
+ * least ten steps and one second, the profile is removed from the cache, so that the next session measures again;
+ * *dropped says so. With AH_MICRO_BATCH_AUTO that is the profile of the chosen size. Collective. */
+AH_API int ah_session_measured(bool *dropped, struct ah_session *session, int64_t step_ns, int64_t steps);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,162 @@
+/* One stage of a session after another. */
+#include <inttypes.h>
+
+#include "plan/search.h"
+#include "session/session.h"
+
+/* Steps that are off their prediction by more than this share speak against the profile, where there are enough. */
+static const double off_most = 0.2;
+enum { STEPS_LEAST = 10 };
+static const int64_t all_least_ns = 1000000000;
+
+struct ah_step_options ah__session_step(const struct ah_session *session)
+{
+    return (struct ah_step_options){.clips = session->options.clip > 0,
+                                    .micro_batches = session->info.micro_batches,
+                                    .world_size = session->info.world_size};
+}
+
+static int make_partition(struct ah_session *session)
+{
+    const struct ah_session_info *info = &session->info;
+    const struct ah_record_options record = {
+        .batch = info->micro_batch, .seq = info->seq, .compute = session->dtype, .packed = session->options.pack};
+    const struct ah_step_options step = ah__session_step(session);
+    AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
+    return ah_partition_new(&session->partition, session->graph, &step);
+}
+
+static int open_device(struct ah_session *session)
+{
+    struct ah_session_info *info = &session->info;
+    AH_TRY(ah_dev_open(&session->dev, session->options.device, &session->options.dev));
+    ah_dev_get(&info->device, session->dev);
+    info->has_device = true;
+    if (!info->budget.device_bytes)
+        info->budget.device_bytes = ah__dev_region_bytes(session->dev);
+    return AH_OK;
+}
+
+static int load_profile(struct ah_session *session)
+{
+    const char *path = session->options.profile_path;
+    struct ah_dev_info device;
+    AH_TRY(ah_profile_load(&session->profile, path));
+    if (!session->dev)
+        return AH_OK;
+    AH_TRY(ah__profile_fits(session->partition, session->dev));
+    session->dev->ops->info(session->dev, &device);
+    if (session->profile->device_signature != device.signature)
+        return ah__fail(AH_ESTALE,
+                        "%s: key 'device_signature': found %016" PRIx64 " (%s), expected %016" PRIx64
+                        ", this device with these threads and this link",
+                        path, session->profile->device_signature, session->profile->device, device.signature);
+    return AH_OK;
+}
+
+static int make_profile(struct ah_session *session)
+{
+    const struct ah_session_options *options = &session->options;
+    if (session->hardware) {
+        const struct ah_estimate_options how = {session->info.world_size, options->optimizer};
+        return ah_profile_estimate(&session->profile, session->partition, session->hardware, &how);
+    }
+    if (options->profile_path)
+        return load_profile(session);
+    return ah_profile_measure_with(&session->profile, &session->info.profile_kept_s, session->partition, session->dev,
+                                   &options->profile);
+}
+
+static struct ah_micro_batch_options micro_batch_options(const struct ah_session *session)
+{
+    const struct ah_session_options *options = &session->options;
+    return (struct ah_micro_batch_options){
+        .model = session->model,
+        .batch = session->info.rank_batch,
+        .seq = session->info.seq,
+        .compute = session->dtype,
+        .packed = options->pack,
+        .step = ah__session_step(session),
+        .dev = session->dev,
+        .budget = session->info.budget,
+        .plan = options->plan,
+        .policy = options->policy,
+        .profile = options->profile,
+    };
+}
+
+static int choose_micro_batch(struct ah_session *session)
+{
+    const struct ah_micro_batch_options options = micro_batch_options(session);
+    struct ah_micro_batch chosen;
+    AH_TRY(ah_micro_batch_choose(&chosen, &options));
+    session->info.micro_batch = chosen.size;
+    session->info.micro_batches = (int)(session->info.rank_batch / chosen.size);
+    session->info.profile_kept_s = chosen.profile_kept_s;
+    session->graph = chosen.graph;
+    session->partition = chosen.partition;
+    session->profile = chosen.profile;
+    session->plan = chosen.plan;
+    return AH_OK;
+}
+
+static int make_plan(struct ah_session *session)
+{
+    const struct ah_search_options search = {.warm_start = session->options.warm_start};
+    int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
+                               &session->info.budget, session->options.policy, &search);
+    if (status != AH_EBUDGET || !session->dev || session->options.fixed_micro_batch)
+        return status;
+    const struct ah_micro_batch_options smaller = micro_batch_options(session);
+    return ah_micro_batch_advise(&smaller, session->info.micro_batch);
+}
+
+/* A plan is plain data, and all ranks are of one version. */
+static int share_plan(struct ah_session *session)
+{
+    struct ah_comm *comm = session->comm;
+    AH_TRY(ah__comm_agree(comm, comm->rank == 0 ? make_plan(session) : AH_OK));
+    return comm->ops->move(comm, &session->plan, sizeof session->plan, 0, AH_ALL_RANKS);
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------ */
+
+static bool measures(const struct ah_session *session)
+{
+    return !session->hardware && !session->options.profile_path;
+}
+
+static int step(struct ah_session *session, bool missing, int (*make)(struct ah_session *session))
+{
+    return missing ? ah__comm_agree(session->comm, make(session)) : AH_OK;
+}
+
+int ah_session_reach(struct ah_session *session, enum ah_session_stage stage)
+{
+    bool auto_size = session->info.micro_batch_chosen;
+    bool wants_device = stage == AH_SESSION_DEVICE || (stage > AH_SESSION_DEVICE && measures(session));
+    if (stage >= AH_SESSION_PARTITION)
+        AH_TRY(step(session, !session->partition && !auto_size, make_partition));
+    AH_TRY(step(session, wants_device && !session->dev && !session->hardware, open_device));
+    if (stage < AH_SESSION_PROFILE)
+        return AH_OK;
+    AH_TRY(step(session, !session->profile, auto_size ? choose_micro_batch : make_profile));
+    return stage < AH_SESSION_PLAN || session->plan.switches.layers ? AH_OK : share_plan(session);
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
+
+static bool is_off(const struct ah_session *session, int64_t step_ns, int64_t steps)
+{
+    double measured = (double)step_ns, predicted = (double)session->plan.step_ns;
+    bool enough = steps >= STEPS_LEAST && step_ns >= all_least_ns / steps;
+    return enough && (predicted > (1 + off_most) * measured || predicted < (1 - off_most) * measured);
+}
+
+int ah_session_measured(bool *dropped, struct ah_session *session, int64_t step_ns, int64_t steps)
+{
+    bool off = measures(session) && is_off(session, step_ns, steps); /* rank 0's clock counts */
+    *dropped = false;
+    AH_TRY(session->comm->ops->move(session->comm, &off, sizeof off, 0, AH_ALL_RANKS));
+    return off ? ah__profile_drop(dropped, session->partition, session->dev, &session->options.profile) : AH_OK;
+}

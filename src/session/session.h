@@ -1,0 +1,27 @@
+/* The inside of a session, for the trainer: what include/autohete/session.h promises, and the members that a run needs.
+ * Takes options, gives model, graph, partition, device, profile and plan. Knows no data, no training steps. */
+#ifndef AH_SESSION_SESSION_H
+#define AH_SESSION_SESSION_H
+
+#include "comm/comm.h"
+#include "profile/profile.h"
+
+struct ah_session {
+    struct ah_session_options options;
+    struct ah_session_info info;
+    struct ah_comm *comm; /* the ranks that work together; with `hardware` this program alone */
+    enum ah_dtype dtype;
+    const struct ah_model *model;
+    struct ah_model *own_model;   /* null: the caller's */
+    struct ah_hardware *hardware; /* null: a device */
+    struct ah_graph *graph;
+    struct ah_partition *partition;
+    struct ah_dev *dev;
+    struct ah_profile *profile;
+    struct ah_plan plan; /* without layers: not there yet */
+};
+
+/* What a step is apart from its model. */
+struct ah_step_options ah__session_step(const struct ah_session *session);
+
+#endif

@@ -9,7 +9,8 @@ static const double off_most = 0.2;
 enum { STEPS_LEAST = 10 };
 static const int64_t all_least_ns = 1000000000;
 
-struct ah_step_options ah__session_step(const struct ah_session *session)
+/* What a step is apart from its model. */
+static struct ah_step_options step_options(const struct ah_session *session)
 {
     return (struct ah_step_options){.clips = session->options.clip > 0,
                                     .micro_batches = session->info.micro_batches,
@@ -21,7 +22,7 @@ static int make_partition(struct ah_session *session)
     const struct ah_session_info *info = &session->info;
     const struct ah_record_options record = {
         .batch = info->micro_batch, .seq = info->seq, .compute = session->dtype, .packed = session->options.pack};
-    const struct ah_step_options step = ah__session_step(session);
+    const struct ah_step_options step = step_options(session);
     AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
     return ah_partition_new(&session->partition, session->graph, &step);
 }
@@ -76,7 +77,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .seq = session->info.seq,
         .compute = session->dtype,
         .packed = options->pack,
-        .step = ah__session_step(session),
+        .step = step_options(session),
         .dev = session->dev,
         .budget = session->info.budget,
         .plan = options->plan,

@@ -21,7 +21,4 @@ struct ah_session {
     struct ah_plan plan; /* without layers: not there yet */
 };
 
-/* What a step is apart from its model. */
-struct ah_step_options ah__session_step(const struct ah_session *session);
-
 #endif

@@ -46,7 +46,7 @@ void ah__profile_age_print(FILE *to, int64_t kept_s)
     while (i + 1 < sizeof units / sizeof units[0] && kept_s < units[i].seconds)
         i++;
     int64_t count = kept_s / units[i].seconds;
-    fprintf(to, "profile: kept from %lld %s%s ago (--no-cache measures again)\n", (long long)count, units[i].name,
+    fprintf(to, "profile: cached %lld %s%s ago (--no-cache measures again)\n", (long long)count, units[i].name,
             count == 1 ? "" : "s");
 }
 

@@ -12,7 +12,7 @@ void ah__micro_batch_print(FILE *to, int64_t size, int64_t count, bool chosen);
 /* The folder that keeps profiles between two programs: autohete in XDG_CACHE_HOME or ~/.cache; null: there is
  * none. */
 const char *ah__cache_folder(void);
-/* "profile: kept from 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
+/* "profile: cached 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
 
 /* Opens a session and makes everything up to `stage`, with profiles from the cache folder. Says on `text` (null: nowhere)

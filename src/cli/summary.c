@@ -71,7 +71,7 @@ static void print_step_time(FILE *to, const struct ah_train_result *result)
             error);
     fprintf(to, "  %-14s %.0f tokens/s\n", "speed", result->tokens_per_s);
     if (result->profile_kept_s >= 0 && fabs(error) > 25)
-        fprintf(to, "  %-14s the kept profile no longer fits this machine: --no-cache measures again\n", "note");
+        fprintf(to, "  %-14s the cached profile no longer fits this machine: --no-cache measures again\n", "note");
 }
 
 void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,

@@ -54,7 +54,7 @@ static void plan_and_train_agree(void **state)
     const char *flags = "--batch 2 --seq 32 --threads 1 --device-memory 700KiB --json";
     run("plan --model %s/model.json %s", at, flags);
     assert_ran(0);
-    assert_null(strstr(ran.err, "profile: kept"));
+    assert_null(strstr(ran.err, "profile: cached"));
     snprintf(first, sizeof first, "%s", ran.out);
     assert_int_equal(entries(path, cache), 1);
     run("plan --model %s/model.json %s", at, flags);
@@ -63,7 +63,7 @@ static void plan_and_train_agree(void **state)
     assert_string_equal(ran.out, first);
     run("train --model %s/model.json --data %s/text --steps 2 %s", at, at, flags);
     assert_ran(0);
-    assert_says(ran.err, "profile: kept from ");
+    assert_says(ran.err, "profile: cached ");
     cJSON *planned = cJSON_Parse(first), *trained = cJSON_Parse(ran.out);
     assert_true(cJSON_Compare(planned, cJSON_GetObjectItem(trained, "plan"), true));
     cJSON_Delete(planned);
@@ -71,7 +71,7 @@ static void plan_and_train_agree(void **state)
     assert_int_equal(entries(path, cache), 1);
     run("plan --model %s/model.json %s --no-cache", at, flags);
     assert_ran(0);
-    assert_null(strstr(ran.err, "profile: kept"));
+    assert_null(strstr(ran.err, "profile: cached"));
     assert_int_equal(entries(path, cache), 1);
 }
 
@@ -94,7 +94,7 @@ static void other_questions_have_other_entries(void **state)
     for (int i = 0; i < FLAGS; i++) {
         run("plan --model %s/model.json --plan resident %s", at, flags[i]);
         assert_ran(0);
-        assert_null(strstr(ran.out, "profile: kept"));
+        assert_null(strstr(ran.out, "profile: cached"));
         assert_int_equal(entries(path, cache), i + 1);
     }
     assert_int_equal(setenv("OMP_WAIT_POLICY", "passive", 1), 0); /* libraries read it */
@@ -103,7 +103,7 @@ static void other_questions_have_other_entries(void **state)
     assert_ran(0);
     assert_int_equal(entries(path, cache), FLAGS + 1);
     run("plan --model %s/model.json --plan resident %s", at, flags[0]);
-    assert_says(ran.out, "profile: kept");
+    assert_says(ran.out, "profile: cached");
 }
 
 /* Each byte changed, or the end cut off: measured again and mended. */
@@ -115,9 +115,9 @@ static void damaged_entries_are_measured_again(void **state)
     for (int damage = 0; damage < 5; damage++) {
         run("plan --model %s/model.json --plan resident %s", at, flags);
         assert_ran(0);
-        assert_null(strstr(ran.out, "profile: kept"));
+        assert_null(strstr(ran.out, "profile: cached"));
         run("plan --model %s/model.json --plan resident %s", at, flags);
-        assert_says(ran.out, "profile: kept");
+        assert_says(ran.out, "profile: cached");
         assert_int_equal(entries(path, cache), 1);
         struct stat info;
         assert_int_equal(stat(path, &info), 0);
@@ -164,7 +164,7 @@ static void no_cache_no_harm(void **state)
         run("plan --model %s/model.json --batch 2 --seq 32 --threads 1", at);
         assert_ran(0);
         assert_string_equal(ran.err, "");
-        assert_null(strstr(ran.out, "profile: kept"));
+        assert_null(strstr(ran.out, "profile: cached"));
     }
     fresh_cache();
 }

@@ -68,13 +68,13 @@ static void plan_measures_what_train_needs(void **state)
     assert_int_equal(setenv("XDG_CACHE_HOME", at, 1), 0);
     run("plan --model %s/model.json %s --micro-batch auto --pack", at, shape);
     assert_ran(0);
-    assert_null(strstr(ran.out, "profile: kept"));
+    assert_null(strstr(ran.out, "profile: cached"));
     run("train --model %s/model.json --data %s %s --micro-batch auto --pack --steps 2", at, data, shape);
     assert_ran(0);
-    assert_says(ran.out, "profile: kept from ");
+    assert_says(ran.out, "profile: cached ");
     run("plan --model %s/model.json %s --micro-batch auto", at, shape);
     assert_ran(0);
-    assert_null(strstr(ran.out, "profile: kept"));
+    assert_null(strstr(ran.out, "profile: cached"));
 }
 
 static void inspect_shows_it(void **state)

@@ -13,7 +13,7 @@ libcjson-dev     header:cjson/cJSON.h
 libxxhash-dev    header:xxhash.h
 zlib1g-dev       header:zlib.h
 libzstd-dev      header:zstd.h
-libpcre2-dev     header:pcre2posix.h
+libonig-dev      header:oniguruma.h
 libutf8proc-dev  header:utf8proc.h
 coinor-libcbc-dev header:coin/Cbc_C_Interface.h
 '
@@ -26,6 +26,8 @@ packages_full='
 clang            command:clang
 libomp-dev       package
 libclang-rt-dev  package
+clang-format-14  command:clang-format-14
+clang-tidy-14    command:clang-tidy-14
 '
 # Several ranks: what they are trained with, and what starts them.
 packages_mpi='

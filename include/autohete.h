@@ -5,8 +5,8 @@
  *     ah_model -> ah_graph -> ah_partition -> ah_profile -> ah_plan -> trained checkpoint
  *
  * Each of the first arrows is one function from one immutable artefact to the next, for programs that want to look at
- * them. A session (ah_session_open) makes them from one set of options. ah_train() makes the same artefacts and runs the
- * plan; nothing else does. A saved one is ah_train_options.plan.
+ * them. A session (ah_session_open) makes them from one set of options. ah_train() makes the same artefacts and runs
+ * the plan; nothing else does. A saved one is ah_train_options.plan.
  *
  * Conventions. Functions return 0 (AH_OK) or a negative enum ah_status; outputs come first; on failure every output is
  * left untouched and ah_error() holds one line that says where the fault is. `new` allocates and `free` releases (a

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define AH_VERSION_MAJOR 0
+#define AH_VERSION_MAJOR 0 /* the one place of the version: CMake and packages read it here */
 #define AH_VERSION_MINOR 1
 #define AH_VERSION_PATCH 0
 

@@ -180,7 +180,7 @@ struct ah_record_options {
 AH_API int ah_model_record_with(struct ah_graph **out, const struct ah_model *model,
                                 const struct ah_record_options *options);
 AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
-/* One line naming the keys of config.json that are neither read nor known to be harmless, or null. The model owns it. */
+/* One line naming the keys of config.json that are neither read nor known as harmless, or null. The model owns it. */
 AH_API const char *ah_model_note(const struct ah_model *model);
 
 #ifdef __cplusplus

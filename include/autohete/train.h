@@ -147,7 +147,7 @@ AH_API int ah_train(struct ah_train_result *result, const struct ah_train_option
  * there is none. */
 AH_API int ah_checkpoint_model(struct ah_model **out, const char *dir);
 
-/* One self-contained HTML page about the training in folder `dir`, from what files are there. AH_EINPUT: none. */
+/* One HTML page about the training in `dir`, from what is there; `path` null: its report.html. AH_EINPUT: none. */
 AH_API int ah_report_save(const char *dir, const char *path);
 
 #ifdef __cplusplus

@@ -62,6 +62,24 @@ size_t ah__utf8_length(const unsigned char *text, size_t length)
     return 0;
 }
 
+/* C0, DEL, and C1, which terminals obey too. */
+static bool is_control(const unsigned char *at, size_t length)
+{
+    return length == 1 ? *at < 0x20 || *at == 0x7f : length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
+}
+
+char *ah__text_plain(char *text)
+{
+    unsigned char *at = (unsigned char *)text, *end = at + strlen(text);
+    while (at < end) {
+        size_t length = ah__utf8_length(at, (size_t)(end - at));
+        if (length == 0 || is_control(at, length))
+            memset(at, length ? ' ' : '?', length ? length : 1);
+        at += length ? length : 1;
+    }
+    return text;
+}
+
 /* Adds text, each character as `escape` spells it (null: as it is); what is no UTF-8 becomes U+FFFD. */
 static void buf_escape(struct ah_buf *buf, const char *text, const char *(*escape)(unsigned char c, char *room))
 {

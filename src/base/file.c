@@ -23,6 +23,7 @@ static int open_status(int cause)
     case EROFS:
     case ELOOP:
     case ENAMETOOLONG:
+    case ENXIO: /* a socket */
         return AH_EINPUT;
     default:
         return AH_EIO;
@@ -254,7 +255,7 @@ int ah__file_write(const char *path, const void *data, size_t length)
     char *real = NULL, *temporary = NULL;
     if (exists && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
         AH_TRY(ah__path_real(&real, path));
-    int status = ah__sprintf(&temporary, "%s.tmp-%ld", real ? real : path, (long)getpid());
+    int status = ah__file_temporary(&temporary, real ? real : path);
     if (status == AH_OK)
         status = write_renamed(real ? real : path, temporary, data, length);
     ah__free(temporary);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/format.h"
 
 #define TEXT_OF(number) #number
@@ -23,13 +24,13 @@ const char *ah_error(void)
     return message;
 }
 
-/* File names and JSON values may hold anything; the message stays one line. */
+/* File names and JSON values may hold anything; the message stays one line of UTF-8. */
 static void message_set(const char *text)
 {
     size_t length = strnlen(text, MESSAGE_BYTES - 1);
-    for (size_t i = 0; i < length; i++)
-        message[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
+    memcpy(message, text, length);
     message[length] = 0;
+    ah__text_plain(message);
 }
 
 /* The arguments may point into the message itself, so it is composed elsewhere. */

@@ -15,9 +15,9 @@ const char *ah__cache_folder(void);
 /* "profile: cached 3 minutes ago (--no-cache measures again)"; nothing for one that was measured now (-1). */
 void ah__profile_age_print(FILE *to, int64_t kept_s);
 
-/* Opens a session and makes everything up to `stage`, with profiles from the cache folder. Says on `text` (null: nowhere)
- * which device is opened and how old a profile from the cache is. The library's status; the caller closes *out, which is
- * null after a failure. */
+/* Opens a session and makes everything up to `stage`, with profiles from the cache folder. Says on `text` (null: not at
+ * all) which device is opened and how old a profile from the cache is. The library's status; the caller closes *out,
+ * which is null after a failure. */
 int ah__session_start(struct ah_session **out, const struct ah_session_options *options, enum ah_session_stage stage,
                       FILE *text);
 

@@ -21,7 +21,7 @@ static int save(const struct report_args *args, const char *path)
 {
     int status = ah__out_check("out", args->out);
     if (status == AH_OK)
-        status = ah_report_save(args->dir, path);
+        status = ah_report_save(args->dir, args->out);
     if (status != AH_OK)
         return ah__out_fail(status);
     fprintf(args->json ? stderr : stdout, "report: %s\n", path);

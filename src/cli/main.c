@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -66,6 +67,27 @@ static int alone(const struct ah_command *command)
     return 2;
 }
 
+/* What libraries below fail without, in ways of their own: a crash, or a message about something else. */
+static int surroundings_check(void)
+{
+    static const struct {
+        const char *name;
+        int limit;
+        long least_kib;
+    } rows[] = {{"stack", RLIMIT_STACK, 512}, {"address space", RLIMIT_AS, 256 << 10}};
+    char folder[4096];
+    if (!getcwd(folder, sizeof folder) && errno != ERANGE)
+        return ah__out_fault("the working folder: cannot find it: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)rows[i].limit, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+            limit.rlim_cur / 1024 < (rlim_t)rows[i].least_kib)
+            return ah__out_fault("the limit of %s (ulimit): found %lu KiB, expected at least %ld", rows[i].name,
+                                 (unsigned long)(limit.rlim_cur / 1024), rows[i].least_kib);
+    }
+    return AH_OK;
+}
+
 static int run(const struct ah_command *command, int argc, char **argv)
 {
     struct ah_args_error error;
@@ -84,6 +106,9 @@ static int run(const struct ah_command *command, int argc, char **argv)
     }
     if (ranks.world_size > 1 && !command->together)
         return alone(command);
+    int status = surroundings_check();
+    if (status != AH_OK)
+        return ah__out_fail(status);
     return command->run(command->args);
 }
 

@@ -6,7 +6,7 @@
 
 /* A number that round-trips; null when it is not finite. */
 void ah__out_number(FILE *to, double value);
-/* A quoted string; bytes above 127 pass through. */
+/* A quoted string; bytes that are no UTF-8 become U+FFFD. */
 void ah__out_string(FILE *to, const char *text);
 /* JSON text on one line. */
 void ah__out_line(FILE *to, const char *json);

@@ -12,6 +12,7 @@ struct loader {
     struct ah_documents *documents;
     const struct ah_tokenizer *tokenizer;
     int64_t vocab_size, most;
+    int64_t free_bytes; /* when it began; INT64_MAX: not known */
 };
 
 int32_t ah__document_end(const struct ah_tokenizer *tokenizer)
@@ -36,10 +37,10 @@ int ah__ids_check(const int32_t *ids, int64_t count, int64_t vocab_size, const c
 static int room_check(const struct loader *loader, int64_t count)
 {
     const struct ah_corpus *corpus = loader->corpus;
-    int64_t available = ah__pages_available();
+    const int64_t available = loader->free_bytes;
     if (count <= (int64_t)corpus->room || available == INT64_MAX)
         return AH_OK;
-    int64_t bytes = 2 * count * (int64_t)sizeof *corpus->ids;
+    int64_t bytes = 3 * count * (int64_t)sizeof *corpus->ids; /* the array, and twice as much beside it */
     char found[32], expected[32];
     if (bytes <= available / 2)
         return AH_OK;
@@ -53,6 +54,8 @@ static int room_check(const struct loader *loader, int64_t count)
 static int ids_add(struct loader *loader, const int32_t *ids, int64_t count)
 {
     struct ah_corpus *corpus = loader->corpus;
+    if (count == 0)
+        return AH_OK;
     AH_TRY(room_check(loader, corpus->count + count));
     AH_TRY(ah__grow(&corpus->ids, &corpus->room, (size_t)(corpus->count + count), sizeof *ids));
     memcpy(corpus->ids + corpus->count, ids, (size_t)count * sizeof *ids);
@@ -215,7 +218,7 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
                     const struct ah_tokenizer *tokenizer, int64_t vocab_size, int64_t most)
 {
     struct ah_corpus corpus = {0};
-    struct loader loader = {&corpus, NULL, tokenizer, vocab_size, most};
+    struct loader loader = {&corpus, NULL, tokenizer, vocab_size, most, ah__pages_available()};
     AH_TRY(ah__documents_open(&loader.documents, paths, count, format));
     int status = end_check(&loader);
     if (status == AH_OK)

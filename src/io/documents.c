@@ -157,11 +157,11 @@ static int read_on(struct ah_documents *documents, size_t wanted)
         documents->length -= documents->used;
         documents->used = 0;
     }
-    AH_TRY(ah__grow(&documents->text, &documents->room, wanted, 1));
     while (documents->length < wanted && !documents->ended) {
-        size_t got;
-        AH_TRY(
-            ah__stream_read(&got, documents->stream, documents->text + documents->length, wanted - documents->length));
+        size_t got, doubled = 2 * documents->length, next = doubled < LOOKED_AT ? LOOKED_AT : doubled;
+        next = next < wanted ? next : wanted; /* a short file takes little memory */
+        AH_TRY(ah__grow(&documents->text, &documents->room, next, 1));
+        AH_TRY(ah__stream_read(&got, documents->stream, documents->text + documents->length, next - documents->length));
         documents->length += got;
         documents->ended = got == 0;
     }
@@ -193,6 +193,17 @@ static void file_close(struct ah_documents *documents)
     documents->stream = NULL;
 }
 
+/* Bytes at the end of text [0, length) that belong to a character which goes on behind it; bytes that are no UTF-8 are
+ * cut anywhere. */
+static size_t character_tail(const char *text, size_t length)
+{
+    enum { CHARACTER_MOST = 4 };
+    size_t tail = 0;
+    while (tail < length && tail < CHARACTER_MOST && ((unsigned char)text[length - tail] & 0xC0) == 0x80)
+        tail++;
+    return tail < CHARACTER_MOST && tail < length ? tail : 0;
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* All of the file, or what ends with a line of a long one. *more false: nothing is left. */
@@ -208,8 +219,7 @@ static int text_next(bool *more, struct ah_document *out, struct ah_documents *d
     if (!documents->ended) { /* something stays for the next piece, which then ends the document */
         const char *line = memrchr(documents->text, '\n', PIECE_MOST);
         length = line ? (size_t)(line + 1 - documents->text) : PIECE_MOST;
-        while (length > 1 && ((unsigned char)documents->text[length] & 0xC0) == 0x80)
-            length--; /* no character is cut in two */
+        length -= character_tail(documents->text, length); /* no character is cut in two */
     }
     *out = (struct ah_document){
         .text = documents->text, .length = length, .whole = documents->ended, .alone = documents->paths.count == 1};

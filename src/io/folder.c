@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,15 +190,30 @@ static int remove_any(const char *path, int64_t step, void *context)
     return ah__folder_remove(path);
 }
 
-/* NAME.tmp-PID of a process that is gone; who holds the folder is its only writer, but a reader of it may write. */
+/* Names that a training writes in its folder by way of a temporary, beside those that link to the checkpoint. */
+static const char *const written[] = {"checkpoint",    "run.json",     "plan.json",   "profile.json",
+                                      "timeline.json", "timeline.svg", "loss.svg",    "report.html",
+                                      "metrics.jsonl", "val.jsonl",    "metrics.csv", "val.csv"};
+
+static bool is_written(const char *name)
+{
+    for (size_t i = 0; i < AH_LENGTH(written); i++)
+        if (strcmp(name, written[i]) == 0)
+            return true;
+    return is_linked(name);
+}
+
+/* A temporary of one of our names whose process is gone. Whoever holds the folder is its only writer, but a reader may
+ * write, too. */
 static bool is_left_over(const char *name)
 {
-    const char *mark = strstr(name, ".tmp-");
-    char *end;
-    if (!mark || mark == name)
+    char stem[NAME_MAX + 1];
+    size_t length;
+    if (!ah__file_left_over(&length, name) || length >= sizeof stem)
         return false;
-    long pid = strtol(mark + strlen(".tmp-"), &end, 10);
-    return *end == 0 && pid > 0 && pid != (long)getpid() && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    memcpy(stem, name, length);
+    stem[length] = 0;
+    return is_written(stem);
 }
 
 static int left_over_remove(const char *dir)
@@ -366,7 +381,7 @@ static int link_set(const char *dir, const char *name, const char *target)
 {
     char *path, *temporary = NULL;
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, name));
-    int status = ah__sprintf(&temporary, "%s.tmp-%ld", path, (long)getpid());
+    int status = ah__file_temporary(&temporary, path);
     if (status == AH_OK && unlink(temporary) != 0 && errno != ENOENT)
         status = fail_io(temporary, "remove");
     if (status == AH_OK && symlink(target, temporary) != 0)

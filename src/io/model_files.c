@@ -61,13 +61,52 @@ static int look(bool *there, bool *is_folder, const char *path)
                : ah__fail(errno == EACCES ? AH_EINPUT : AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
+static bool lies_in(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && (path[length] == '/' || length == 1);
+}
+
+/* A cache has snapshots/REVISION/NAME -> ../../blobs/HASH. */
+static int blobs_of(char **out, const char *folder)
+{
+    const char *revision = strrchr(folder, '/');
+    static const char above[] = "/snapshots";
+    size_t length = revision ? (size_t)(revision - folder) : 0;
+    if (length < sizeof above || strncmp(revision - strlen(above), above, strlen(above)) != 0)
+        return AH_OK;
+    return ah__sprintf(out, "%.*s/blobs", (int)(length - strlen(above)), folder);
+}
+
+static int is_inside(bool *inside, const char *folder, const char *path)
+{
+    char *real = NULL, *real_folder = NULL, *blobs = NULL;
+    int status = ah__path_real(&real, path);
+    if (status == AH_OK)
+        status = ah__path_real(&real_folder, folder);
+    if (status == AH_OK && real_folder)
+        status = blobs_of(&blobs, real_folder);
+    *inside = real && real_folder && (lies_in(real, real_folder) || (blobs && lies_in(real, blobs)));
+    ah__free(blobs);
+    ah__free(real_folder);
+    ah__free(real);
+    return status;
+}
+
 static int load_one(struct ah_model_files *files, const char *folder, const char *name)
 {
     char *path, *text;
     size_t length;
-    bool there = false, is_folder;
+    bool there = false, inside = true, is_folder;
     AH_TRY(ah__sprintf(&path, "%s/%s", folder, name));
     int status = look(&there, &is_folder, path);
+    if (status == AH_OK && there)
+        status = is_inside(&inside, folder, path);
+    if (status == AH_OK && there && !inside) {
+        ah__free(files->outside);
+        files->outside = path;
+        return AH_OK;
+    }
     if (status == AH_OK && there) {
         status = ah__file_read(&text, &length, path, FILE_MOST);
         if (status == AH_OK)
@@ -171,5 +210,6 @@ void ah__model_files_free(struct ah_model_files *files)
         ah__free(files->file[i].text);
     }
     ah__free(files->file);
+    ah__free(files->outside);
     *files = (struct ah_model_files){0};
 }

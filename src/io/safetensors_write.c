@@ -73,7 +73,7 @@ static int writer_begin(struct ah_safetensors_writer *writer, const struct ah_sa
     int64_t data_bytes;
     int status = header_build(&header, tensors, count, &data_bytes);
     if (status == AH_OK)
-        writer->fd = open(writer->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        writer->fd = open(writer->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (status == AH_OK && writer->fd < 0)
         status = ah__fail(errno == ENOSPC || errno == EIO ? AH_EIO : AH_EINPUT, "%s: cannot write: %s", writer->path,
                           strerror(errno));

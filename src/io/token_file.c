@@ -111,7 +111,7 @@ static int writer_begin(struct ah_token_writer *writer, const char *path)
 {
     static const unsigned char nothing[AH_TOKEN_FILE_HEADER];
     AH_TRY(ah__strdup(&writer->path, path));
-    AH_TRY(ah__sprintf(&writer->temporary, "%s.tmp-%ld", path, (long)getpid()));
+    AH_TRY(ah__file_temporary(&writer->temporary, path));
     if (!(writer->hash = XXH3_createState()))
         return ah__fail(AH_ENOMEM, "out of host memory: checksum of %s", path);
     XXH3_64bits_reset(writer->hash);

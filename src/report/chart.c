@@ -14,7 +14,8 @@ enum { LEFT = 64, RIGHT = 20, TOP = 84, BOTTOM = 40, PLOT = AH_CHART_WIDTH - LEF
 
 int ah__series_add(struct ah_series *series, double step, double value)
 {
-    if (!isfinite(value) || !isfinite(step))
+    static const double most = 1e300; /* differences of larger ones may be infinite */
+    if (!(fabs(value) <= most) || !(fabs(step) <= most))
         return AH_OK;
     size_t values = series->capacity;
     AH_TRY(ah__grow(&series->value, &values, series->count + 1, sizeof *series->value));
@@ -72,7 +73,8 @@ struct scale {
 
 static double x_of(const struct scale *scale, double step)
 {
-    return LEFT + (step - scale->first) / (scale->last - scale->first) * PLOT;
+    double part = (step - scale->first) / (scale->last - scale->first);
+    return LEFT + (part < 0 ? 0 : part > 1 ? 1 : part) * PLOT; /* what damage put elsewhere lies at an edge */
 }
 
 static double y_of(const struct scale *scale, double value)
@@ -85,6 +87,18 @@ static void widen(struct scale *scale, double value)
 {
     scale->low = value < scale->low ? value : scale->low;
     scale->high = value > scale->high ? value : scale->high;
+}
+
+/* Room around the values; what differs by rounding alone is constant. */
+static void edges_set(struct scale *scale)
+{
+    static const double constant = 1e-12;
+    double range = scale->high - scale->low, size = fmax(fabs(scale->low), fabs(scale->high));
+    double margin = range > constant * size ? 0.06 * range : size > 0 ? 0.1 * size : 1;
+    scale->low = scale->low >= 0 && scale->low < margin ? 0 : scale->low - margin;
+    scale->high += margin;
+    if (!(scale->last - scale->first > constant * fabs(scale->first)))
+        scale->last = scale->first + fmax(1, 1e-6 * fabs(scale->first));
 }
 
 /* Wide enough for the smoothed curve and the dots; single values of a noisy series may lie beyond. */
@@ -105,12 +119,7 @@ static struct scale scale_of(const struct ah_chart *chart)
     double range = scale.high - scale.low;
     if (chart->reference > scale.low - range / 2 && chart->reference < scale.high + range / 2)
         widen(&scale, chart->reference);
-    range = scale.high - scale.low;
-    double margin = range > 0 ? 0.06 * range : fabs(scale.high) > 0 ? 0.1 * fabs(scale.high) : 1;
-    scale.low = scale.low >= 0 && scale.low < margin ? 0 : scale.low - margin;
-    scale.high += margin;
-    if (scale.last <= scale.first)
-        scale.last = scale.first + 1;
+    edges_set(&scale);
     return scale;
 }
 
@@ -119,20 +128,22 @@ static struct scale scale_of(const struct ah_chart *chart)
 static void axes(struct ah_buf *buf, const struct scale *scale)
 {
     int bottom = scale->top + scale->height;
-    double step = ah__svg_nice_step(scale->high - scale->low, 5);
-    for (double at = ceil(scale->low / step) * step; at <= scale->high + step * 1e-9; at += step)
+    struct ah_svg_ticks ticks = ah__svg_ticks(scale->low, scale->high, 5, 0);
+    for (int i = 0; i < ticks.count; i++) {
+        double at = ah__svg_tick(&ticks, i);
         ah__buf_printf(buf,
                        "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
                        "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
-                       LEFT, LEFT + PLOT, y_of(scale, at), y_of(scale, at), LEFT - 8, y_of(scale, at) + 4,
-                       fabs(at) < step * 1e-9 ? 0 : at);
-    step = ah__svg_nice_step(scale->last - scale->first, 8);
-    step = step < 1 ? 1 : step;
-    for (double at = ceil(scale->first / step) * step; at <= scale->last; at += step)
+                       LEFT, LEFT + PLOT, y_of(scale, at), y_of(scale, at), LEFT - 8, y_of(scale, at) + 4, at);
+    }
+    ticks = ah__svg_ticks(scale->first, scale->last, 8, 1);
+    for (int i = 0; i < ticks.count; i++) {
+        double at = ah__svg_tick(&ticks, i);
         ah__buf_printf(buf,
                        "<line class=\"tick\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>"
                        "<text class=\"small middle\" x=\"%.2f\" y=\"%d\">%.15g</text>\n",
                        x_of(scale, at), x_of(scale, at), bottom, bottom + 5, x_of(scale, at), bottom + 18, at);
+    }
     ah__buf_printf(buf,
                    "<line class=\"tick\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
                    "<text class=\"small end\" x=\"%d\" y=\"%d\">step</text>\n",
@@ -172,15 +183,24 @@ static void smoothed(struct ah_buf *buf, const struct scale *scale, const struct
     ah__buf_printf(buf, "\"/>\n");
 }
 
+/* Of dots that share a place on the step axis the first is drawn, so that a picture's size has a bound. */
 static void dots(struct ah_buf *buf, const struct scale *scale, const struct ah_series *series)
 {
+    struct ah_buf circles = {0};
+    double before = -1;
     ah__buf_printf(buf, "<path class=\"dots\" d=\"");
-    for (size_t i = 0; i < series->count; i++)
-        ah__buf_printf(buf, "%s%.2f %.2f", i ? "L" : "M", x_of(scale, series->step[i]), y_of(scale, series->value[i]));
-    ah__buf_printf(buf, "\"/>\n");
-    for (size_t i = 0; i < series->count; i++)
-        ah__buf_printf(buf, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3.2\"><title>step %.15g: %.6g</title></circle>\n",
-                       x_of(scale, series->step[i]), y_of(scale, series->value[i]), series->step[i], series->value[i]);
+    for (size_t i = 0; i < series->count; i++) {
+        double x = x_of(scale, series->step[i]), y = y_of(scale, series->value[i]);
+        if (x - before < 0.7 && i > 0 && i + 1 < series->count)
+            continue;
+        before = x;
+        ah__buf_printf(buf, "%s%.2f %.2f", i ? "L" : "M", x, y);
+        ah__buf_printf(&circles, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3.2\"><title>step %.15g: %.6g</title></circle>\n",
+                       x, y, series->step[i], series->value[i]);
+    }
+    ah__buf_printf(buf, "\"/>\n%s", circles.text ? circles.text : "");
+    buf->status = buf->status == AH_OK ? circles.status : buf->status;
+    ah__buf_free(&circles);
 }
 
 static void reference(struct ah_buf *buf, const struct scale *scale, const struct ah_chart *chart)

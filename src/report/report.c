@@ -345,6 +345,18 @@ static int page(struct ah_buf *buf, const struct report *report)
     return buf->status;
 }
 
+/* In the training's folder, which may come from elsewhere. */
+static int own_write(const char *dir, const struct ah_buf *buf)
+{
+    char *path;
+    AH_TRY(ah__sprintf(&path, "%s/report.html", dir));
+    int status = ah__file_own(path);
+    if (status == AH_OK)
+        status = ah__file_write(path, buf->text, buf->length);
+    ah__free(path);
+    return status;
+}
+
 int ah_report_save(const char *dir, const char *path)
 {
     struct report report = {.dir = dir};
@@ -353,7 +365,7 @@ int ah_report_save(const char *dir, const char *path)
     if (status == AH_OK)
         status = page(&buf, &report);
     if (status == AH_OK)
-        status = ah__file_write(path, buf.text, buf.length);
+        status = path ? ah__file_write(path, buf.text, buf.length) : own_write(dir, &buf);
     ah__buf_free(&buf);
     report_fini(&report);
     return status;

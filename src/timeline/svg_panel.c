@@ -63,10 +63,23 @@ static double x_of(const struct ah_svg_panel *panel, int64_t time_ns)
     return AH_SVG_LEFT + (x < 0 ? 0 : x > AH_SVG_PLOT ? AH_SVG_PLOT : x);
 }
 
-double ah__svg_nice_step(double range, int ticks)
+struct ah_svg_ticks ah__svg_ticks(double low, double high, int about, double least)
 {
-    double raw = range / ticks, power = pow(10, floor(log10(raw))), digit = raw / power;
-    return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+    static const double smallest = 1e-12;
+    enum { MOST = 64 };
+    double range = high - low, size = fabs(low) > fabs(high) ? fabs(low) : fabs(high);
+    if (!(range > smallest * size) || !isfinite(range))
+        return (struct ah_svg_ticks){1, 0, 0};
+    double raw = range / about, power = pow(10, floor(log10(raw))), digit = raw / power;
+    double step = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+    step = step < least ? least : step;
+    double first = ceil(low / step), count = floor(high / step * (1 + 1e-12)) - first + 1;
+    return (struct ah_svg_ticks){step, first, count >= 1 ? count < MOST ? (int)count : MOST : 0};
+}
+
+double ah__svg_tick(const struct ah_svg_ticks *ticks, int index)
+{
+    return (ticks->first + index) * ticks->step;
 }
 
 /* The largest unit of which the value is a few. */
@@ -248,9 +261,10 @@ static void outline(struct ah_buf *buf, const struct ah_svg_panel *panel, const 
 
 static void memory_axis(struct ah_buf *buf, const struct scale *scale)
 {
-    double size = scale->unit.size, step = ah__svg_nice_step(scale->top_bytes / size, 4);
-    for (double at = 0; at <= scale->top_bytes / size; at += step) {
-        double y = y_of(scale, at * size);
+    double size = scale->unit.size;
+    struct ah_svg_ticks ticks = ah__svg_ticks(0, scale->top_bytes / size, 4, 0);
+    for (int i = 0; i < ticks.count; i++) {
+        double at = ah__svg_tick(&ticks, i), y = y_of(scale, at * size);
         ah__buf_printf(buf,
                        "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>"
                        "<text class=\"small end\" x=\"%d\" y=\"%.2f\">%g</text>\n",
@@ -386,15 +400,16 @@ static void boundaries(struct ah_buf *buf, const struct ah_svg_panel *panel, int
 
 static void time_axis(struct ah_buf *buf, const struct ah_svg_panel *panel, const struct places *places, bool lines)
 {
-    double range = (double)panel->span_ns / panel->time_unit.size, step = ah__svg_nice_step(range, 10);
-    for (int i = 0; i * step <= range; i++) {
-        double x = AH_SVG_LEFT + i * step / range * AH_SVG_PLOT;
+    double range = (double)panel->span_ns / panel->time_unit.size;
+    struct ah_svg_ticks ticks = ah__svg_ticks(0, range, 10, 0);
+    for (int i = 0; i < ticks.count; i++) {
+        double at = ah__svg_tick(&ticks, i), x = AH_SVG_LEFT + at / range * AH_SVG_PLOT;
         if (lines)
             ah__buf_printf(buf, "<line class=\"grid\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"/>\n", x, x,
                            places->memory, places->memory_end + 5);
         else
             ah__buf_printf(buf, "<text class=\"small middle\" x=\"%.2f\" y=\"%d\">%g</text>\n", x,
-                           places->memory_end + 19, i * step);
+                           places->memory_end + 19, at);
     }
     if (!lines)
         ah__buf_printf(buf, "<text class=\"small end\" x=\"%d\" y=\"%d\">time in %s</text>\n", AH_SVG_LEFT - 44,

@@ -23,8 +23,15 @@ struct ah_svg_unit ah__svg_time_unit(int64_t ns);
 struct ah_svg_unit ah__svg_memory_unit(int64_t bytes);
 /* A value with so many digits that it has three or more: "8.13", "119.3". Returns text. */
 char *ah__svg_figure(char text[24], double value);
-/* 1, 2 or 5 times a power of ten, so that about `ticks` of them make `range`. */
-double ah__svg_nice_step(double range, int ticks);
+/* The ticks of an axis: `count` multiples of `step` (1, 2 or 5 times a power of ten) from the `first`-th on. */
+struct ah_svg_ticks {
+    double step, first;
+    int count; /* at most 64 */
+};
+/* About `about` ticks from low to high, no closer than `least`. None where the range is below 1e-12 of the values: no
+ * step of it changes them. */
+struct ah_svg_ticks ah__svg_ticks(double low, double high, int about, double least);
+double ah__svg_tick(const struct ah_svg_ticks *ticks, int index);
 
 struct ah_svg_panel {
     const struct ah_timeline *timeline;

@@ -1,5 +1,7 @@
 #include "timeline/view.h"
 
+enum { ITERATIONS_MOST = 1 << 20 }; /* from the first to the last of a record */
+
 /* When one iteration of the record computed. */
 struct extent {
     int64_t start_ns, end_ns;
@@ -20,6 +22,9 @@ static int extents_new(struct extents *out, const struct ah_timeline *timeline)
         highest = iteration > highest ? iteration : highest;
     }
     *out = (struct extents){NULL, lowest, timeline->span_count ? highest - lowest + 1 : 0};
+    if (out->count > ITERATIONS_MOST)
+        return ah__fail(AH_EINPUT, "timeline '%s': found iterations %lld to %lld, expected at most %d", timeline->title,
+                        (long long)lowest, (long long)highest, ITERATIONS_MOST);
     AH_TRY(ah__new(&out->at, (size_t)out->count, sizeof out->at[0]));
     for (size_t i = 0; i < timeline->span_count; i++) {
         const struct ah_span *span = &timeline->spans[i];

@@ -81,6 +81,9 @@ static int token_add(struct ah_added_tokens *added, int32_t index, const struct 
     size_t length = strlen(text);
     struct ah_buf buffers[2] = {{0}};
     int status = token->normalized ? ah__normalize(&text, &length, buffers, normalizer) : AH_OK;
+    if (status == AH_OK && length > AH_ADDED_TOKEN_BYTES)
+        status = ah__fail(AH_EINPUT, "added token %d: found %zu bytes, expected at most %d", (int)token->id, length,
+                          AH_ADDED_TOKEN_BYTES);
     if (status == AH_OK)
         status = trie_add(&added->tries[token->normalized], text, length, index);
     if (status == AH_OK && token->single_word && !added->word)

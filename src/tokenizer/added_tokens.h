@@ -5,6 +5,9 @@
 
 #include "tokenizer/normalize.h"
 
+/* Of one token: whatever the text, each of its bytes is compared with that many at most. */
+enum { AH_ADDED_TOKEN_BYTES = 1024 };
+
 struct ah_added_token {
     const char *content; /* terminated, not empty; outlives the set */
     int32_t id;

@@ -99,7 +99,7 @@ static int form_apply(bool *changed, struct ah_buf *to, const char *text, size_t
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static int replace_apply(bool *changed, struct ah_buf *to, const char *text, size_t length,
-                         const struct ah_normal_step *step)
+                         const struct ah_normal_step *step, size_t most)
 {
     size_t from_length = strlen(step->from), to_length = strlen(step->to), done = 0;
     const char *found;
@@ -108,6 +108,9 @@ static int replace_apply(bool *changed, struct ah_buf *to, const char *text, siz
         size_t at = (size_t)(found - text);
         ah__buf_add(to, text + done, at - done);
         ah__buf_add(to, step->to, to_length);
+        if (to->length > most)
+            return ah__fail(AH_EINPUT,
+                            "the tokenizer's normalizer makes over %zu bytes of one text, expected at most that", most);
         done = at + from_length;
         *changed = true;
     }
@@ -117,10 +120,10 @@ static int replace_apply(bool *changed, struct ah_buf *to, const char *text, siz
 }
 
 static int step_apply(bool *changed, struct ah_buf *to, const char *text, size_t length,
-                      const struct ah_normal_step *step)
+                      const struct ah_normal_step *step, size_t most)
 {
     if (step->kind == AH_NORMAL_REPLACE)
-        return replace_apply(changed, to, text, length, step);
+        return replace_apply(changed, to, text, length, step, most);
     if (step->kind != AH_NORMAL_PREPEND)
         return form_apply(changed, to, text, length, step->kind);
     *changed = length > 0;
@@ -131,13 +134,22 @@ static int step_apply(bool *changed, struct ah_buf *to, const char *text, size_t
     return to->status;
 }
 
+/* Unicode's normal forms make at most 18 times as much; replacements may be anything. */
+static size_t most_of(size_t length)
+{
+    enum { GROWTH = 64, ANYWAY = 64 << 10 };
+    static const size_t most = (size_t)1 << 29;
+    return length < (most - ANYWAY) / GROWTH ? GROWTH * length + ANYWAY : most;
+}
+
 int ah__normalize(const char **text, size_t *length, struct ah_buf buffers[2], const struct ah_normalizer *normalizer)
 {
     struct ah_buf *to = &buffers[0];
+    size_t most = most_of(*length);
     for (int i = 0; i < normalizer->count; i++) {
         bool changed;
         to->length = 0;
-        AH_TRY(step_apply(&changed, to, *text, *length, &normalizer->steps[i]));
+        AH_TRY(step_apply(&changed, to, *text, *length, &normalizer->steps[i], most));
         if (!changed)
             continue;
         *text = to->text ? to->text : "";

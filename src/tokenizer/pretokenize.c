@@ -19,7 +19,8 @@ struct split {
     int at;
     const char *text;
     bool at_start;
-    size_t start, end; /* waits; nothing does when they are equal */
+    size_t start, end; /* waits */
+    bool waiting;      /* something does; it may be empty, and then parts the ones at its sides all the same */
     bool matched;      /* the last part did */
 };
 
@@ -30,9 +31,8 @@ static int part_emit(const struct split *split, size_t start, size_t end)
 
 static int waiting_emit(struct split *split)
 {
-    size_t start = split->start, end = split->end;
-    split->start = split->end;
-    return start < end ? part_emit(split, start, end) : AH_OK;
+    split->waiting = false;
+    return split->start < split->end ? part_emit(split, split->start, split->end) : AH_OK;
 }
 
 /* Whether the part joins what waits; both lie side by side. */
@@ -60,10 +60,11 @@ static int part_take(struct split *split, size_t start, size_t end, bool match)
         return part_emit(split, start, end);
     if (step->behavior == AH_SPLIT_REMOVED)
         return AH_OK;
-    if (split->start == split->end || !joins(split, step->behavior, match)) {
+    if (!split->waiting || !joins(split, step->behavior, match)) {
         AH_TRY(waiting_emit(split));
         split->start = start;
     }
+    split->waiting = true;
     split->end = end;
     split->matched = match;
     return AH_OK;
@@ -81,6 +82,7 @@ static int split_run(const struct flow *flow, int at, const char *text, size_t l
 {
     struct split split = {.flow = flow, .at = at, .text = text, .at_start = at_start};
     size_t done = 0, from = 0;
+    bool any = false;
     while (from < length) {
         bool found;
         size_t start = length, end = length;
@@ -89,9 +91,10 @@ static int split_run(const struct flow *flow, int at, const char *text, size_t l
             break;
         if (done < start)
             AH_TRY(part_take(&split, done, start, false));
-        if (start < end)
+        if (start < end || end > done || !any) /* an empty match right behind a match is none */
             AH_TRY(part_take(&split, start, end, true));
-        done = end > done ? end : done;
+        any = true;
+        done = end;
         from = start < end ? end : end + char_bytes(text, length, end);
     }
     if (done < length)

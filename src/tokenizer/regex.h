@@ -1,5 +1,6 @@
-/* Regular expressions of tokenizers: PCRE2 with Unicode, where it means what Oniguruma, which the tokenizers library
- * uses, means. Takes a pattern and well-formed UTF-8; knows no tokenizers. */
+/* Regular expressions of tokenizers, by Oniguruma, which the tokenizers library uses too: a pattern means the same here
+ * and there. What a letter is follows the Unicode version of the Oniguruma that is installed: 14.0 in 6.9.8 of Debian
+ * 12, 16.0 in 6.9.10. Takes a pattern and well-formed UTF-8; knows no tokenizers. */
 #ifndef AH_TOKENIZER_REGEX_H
 #define AH_TOKENIZER_REGEX_H
 
@@ -7,13 +8,12 @@
 
 struct ah_regex;
 
-/* \s and \w become what Oniguruma takes for spaces and words. What the two read differently is refused (\b, \h, \R, \X,
- * \K, \G, \N, classes in classes, {n,m}+, inline flags other than i); so is what does not compile. The message names
- * the part; `literal`: the pattern stands for itself. AH_EINPUT, AH_ENOMEM. */
+/* `literal`: the pattern stands for itself. AH_EINPUT: it does not compile, or has flags like "(?i)" before
+ * "|"; AH_ENOMEM. */
 int ah__regex_new(struct ah_regex **out, const char *pattern, bool literal);
 void ah__regex_free(struct ah_regex *regex);
-/* The next match that starts at `from` or later: *found, and [*start, *end). AH_EINPUT: its limits were exceeded. Not
- * from two threads at a time. */
+/* The next match that starts at `from` or later: *found, and [*start, *end). AH_EINPUT: this match, or all of this text
+ * since the call with `from` 0, took too many steps or too much memory. Not from two threads at a time. */
 int ah__regex_next(bool *found, size_t *start, size_t *end, struct ah_regex *regex, const char *text, size_t length,
                    size_t from);
 

@@ -232,21 +232,28 @@ static int own_add(struct ah_subword *subword, const struct ah_added_token *toke
     return status;
 }
 
+/* What the file asks for. */
+static int of_file(int status, const struct ah_subword_recipe *recipe)
+{
+    return status == AH_EINPUT ? ah__fail_prefix(status, "%s", recipe->path) : status;
+}
+
 static int subword_finish(const struct ah_subword_recipe *recipe)
 {
     struct ah_subword *subword = recipe->subword;
     struct ah_tokenizer *base = &subword->base;
     for (size_t i = 0; i < recipe->added_count; i++)
-        AH_TRY(own_add(subword, &recipe->added[i]));
+        AH_TRY(of_file(own_add(subword, &recipe->added[i]), recipe));
     base->vocab_size = subword->vocab.size > subword->own.size ? subword->vocab.size : subword->own.size;
     if (base->vocab_size == 0)
         return ah__fail(AH_EINPUT, "%s: found a vocabulary of no tokens, expected one at least", recipe->path);
     AH_TRY(ah__new(&subword->special, (size_t)base->vocab_size, sizeof *subword->special));
     for (size_t i = 0; i < recipe->added_count; i++)
         subword->special[recipe->added[i].id] = recipe->added[i].special;
-    AH_TRY(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer));
+    AH_TRY(of_file(ah__added_tokens_new(&subword->added, recipe->added, recipe->added_count, &subword->normalizer),
+                   recipe));
     AH_TRY(make_bpe(recipe));
-    return ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own);
+    return of_file(ah__token_decoder_new(&subword->decoder, &recipe->decoder, &subword->vocab, &subword->own), recipe);
 }
 
 static int subword_new(struct ah_subword **out)

@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "tokenizer/utf8.h"
 
+/* Of one token, and of all together. */
+enum { PIECE_MOST = 1 << 20, PIECES_MOST = 1 << 28 };
+
 struct piece {
     size_t at; /* in pieces.text */
     uint32_t length;
@@ -46,6 +49,7 @@ bool ah__bytes_of_text(struct ah_buf *to, const char *text, size_t length)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
+/* Stops where it is clear that the result is too long. */
 static void replaced_add(struct ah_buf *to, const char *text, size_t length, const struct ah_decode_replace *replace)
 {
     size_t from_length = strlen(replace->from), done = 0;
@@ -54,6 +58,8 @@ static void replaced_add(struct ah_buf *to, const char *text, size_t length, con
         ah__buf_add(to, text + done, at - done);
         ah__buf_add(to, replace->to, strlen(replace->to));
         done = at + from_length;
+        if (to->length > PIECES_MOST + PIECE_MOST)
+            return;
     }
     ah__buf_add(to, text + done, length - done);
 }
@@ -82,6 +88,10 @@ static int replace_all(struct ah_buf *text, const struct ah_token_decoder *decod
         replaced_add(&next, text->text ? text->text : "", text->length, &decoder->options.replaces[i]);
         ah__buf_free(text);
         *text = next;
+        if (text->length > PIECE_MOST)
+            return ah__fail(AH_EINPUT,
+                            "the tokenizer's decoder makes over %d bytes of one token, expected at most that",
+                            PIECE_MOST);
     }
     return text->status;
 }
@@ -125,6 +135,9 @@ static int piece_init(struct ah_token_decoder *decoder, struct piece *piece, con
     ah__buf_free(&work);
     AH_TRY(status);
     AH_TRY(to->status);
+    if (to->length > PIECES_MOST)
+        return ah__fail(AH_EINPUT, "the tokenizer's decoder makes over %d bytes of all tokens, expected at most that",
+                        PIECES_MOST);
     size_t skipped = first ? stripped_bytes(decoder, to->text + at, to->length - at) : 0;
     *piece = (struct piece){at + skipped, (uint32_t)(to->length - at - skipped), byte >= 0, true};
     return AH_OK;

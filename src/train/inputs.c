@@ -41,6 +41,9 @@ static int open_model(struct ah_session *session)
     AH_TRY(ah__model_files_load(&session->files, session->resumed.folder ? session->resumed.folder
                                                  : options->model        ? NULL
                                                                          : path));
+    if (session->files.outside)
+        ah__session_note(session, "%s is a link that leads out of its folder: checkpoints get no copy",
+                         session->files.outside);
     AH_TRY(check_dropout(session));
     return session->resumed.folder ? ah__checkpoint_check_model(&session->resumed, session->model) : AH_OK;
 }

@@ -113,8 +113,9 @@ static int open_lines(struct ah_metrics_file *out, int kind, const char *folder,
 {
     const char *header = kinds[kind].header;
     AH_TRY(ah__sprintf(&out->path, "%s/%s", folder, kinds[kind].name));
+    AH_TRY(ah__file_own(out->path));
     AH_TRY(cut(kind, out->path, keep_steps));
-    out->fd = open(out->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    out->fd = open(out->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (out->fd < 0)
         return ah__fail(AH_EIO, "%s: %s", out->path, strerror(errno));
     return lseek(out->fd, 0, SEEK_END) == 0 ? ah__file_put(out->fd, header, strlen(header), out->path) : AH_OK;

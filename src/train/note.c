@@ -1,6 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/format.h"
 #include "train/session.h"
 
 void ah__session_note(const struct ah_session *session, const char *format, ...)
@@ -10,6 +11,7 @@ void ah__session_note(const struct ah_session *session, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    ah__text_plain(line);
     if (session->options->on_note)
         session->options->on_note(line, session->options->context);
 }

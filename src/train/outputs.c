@@ -22,7 +22,9 @@ static int save(const struct ah_session *session, const char *name,
 {
     char *path;
     AH_TRY(ah__sprintf(&path, "%s/%s", session->out.dir, name));
-    int status = how(session, path);
+    int status = ah__file_own(path);
+    if (status == AH_OK)
+        status = how(session, path);
     ah__free(path);
     return status;
 }

@@ -37,7 +37,9 @@ static int file_write(const struct ah_session *session, const char *name, struct
     if (status == AH_OK)
         status = ah__sprintf(&path, "%s/%s", session->out.dir, name);
     if (status == AH_OK) {
-        status = ah__file_write(path, text->text, text->length);
+        status = ah__file_own(path);
+        if (status == AH_OK)
+            status = ah__file_write(path, text->text, text->length);
         ah__free(path);
     }
     ah__buf_free(text);
@@ -50,6 +52,10 @@ static int timelines_save(const struct ah_session *session)
     int status = ah__sprintf(&json, "%s/timeline.json", session->out.dir);
     if (status == AH_OK)
         status = ah__sprintf(&svg, "%s/timeline.svg", session->out.dir);
+    if (status == AH_OK)
+        status = ah__file_own(json);
+    if (status == AH_OK)
+        status = ah__file_own(svg);
     if (status == AH_OK)
         status = ah__timeline_save_both(session->predicted, session->measured, json);
     if (status == AH_OK)

@@ -153,6 +153,34 @@ static void folders(void **state)
     assert_ok(ah__folder_remove(in(folder, "a")));
 }
 
-AH_TEST_SUITE("base/file", cmocka_unit_test(writes_and_replaces), cmocka_unit_test(writes_through_links),
-              cmocka_unit_test(full_disk_leaves_the_old_file), cmocka_unit_test(bad_names), cmocka_unit_test(maps),
-              cmocka_unit_test(folders))
+/* A name of our own: a link, pipe or socket goes, what it leads to and files stay. */
+static void names_of_our_own(void **state)
+{
+    (void)state;
+    char folder[128], kept[256];
+    snprintf(folder, sizeof folder, "%s", ah_test_folder());
+    snprintf(kept, sizeof kept, "%s/kept", folder);
+    assert_ok(ah__file_write(kept, "kept", 4));
+    assert_ok(ah__file_own(kept));
+    assert_true(ah__path_exists(kept));
+    assert_int_equal(symlink(kept, in(folder, "link")), 0);
+    assert_ok(ah__file_own(path));
+    assert_false(ah__path_exists(path));
+    assert_ok(ah__file_write(path, "new", 3));
+    assert_int_equal(symlink("nowhere", in(folder, "dangling")), 0);
+    assert_ok(ah__file_own(path));
+    assert_int_equal(readlink(path, folder, 1), -1);
+    assert_int_equal(mkfifo(in(folder, "pipe"), 0600), 0);
+    assert_ok(ah__file_own(path));
+    assert_false(ah__path_exists(path));
+    char *text;
+    size_t length;
+    assert_ok(ah__file_read(&text, &length, kept, 10));
+    assert_string_equal(text, "kept");
+    ah__free(text);
+    assert_ok(ah__file_own(in(folder, "missing")));
+}
+
+AH_TEST_SUITE("base/file", cmocka_unit_test(names_of_our_own), cmocka_unit_test(writes_and_replaces),
+              cmocka_unit_test(writes_through_links), cmocka_unit_test(full_disk_leaves_the_old_file),
+              cmocka_unit_test(bad_names), cmocka_unit_test(maps), cmocka_unit_test(folders))

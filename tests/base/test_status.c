@@ -3,12 +3,15 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 
 static void names(void **state)
 {
     (void)state;
-    assert_string_equal(ah_version(), "0.1.0");
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", AH_VERSION_MAJOR, AH_VERSION_MINOR, AH_VERSION_PATCH);
+    assert_string_equal(ah_version(), version);
     assert_string_equal(ah_status_name(AH_OK), "AH_OK");
     assert_string_equal(ah_status_name(AH_EINPUT), "AH_EINPUT");
     assert_string_equal(ah_status_name(AH_EINTERNAL), "AH_EINTERNAL");
@@ -66,6 +69,30 @@ static void each_thread_has_its_own(void **state)
     assert_string_equal(ah_error(), "mine");
 }
 
-AH_TEST_SUITE("base/status", cmocka_unit_test(names), cmocka_unit_test(message_stays_one_line),
-              cmocka_unit_test(prefix_goes_before), cmocka_unit_test(long_messages_are_cut),
-              cmocka_unit_test(each_thread_has_its_own))
+/* Controls of both kinds, and bytes that are no UTF-8: a terminal shows them and obeys none. */
+static void texts_are_plain(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"a\x1b[2Jb\n\x7f", "a [2Jb  "},
+        {"\xc2\x9b"
+         "31m \xc2\x80\xc2\x9f",
+         "  31m     "},
+        {"\xc2\xa0\xc3\xa9 \xe2\x82\xac", "\xc2\xa0\xc3\xa9 \xe2\x82\xac"},
+        {"\x9b"
+         "1m\xff\xc3",
+         "?1m??"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", rows[i][0]);
+        assert_string_equal(ah__text_plain(text), rows[i][1]);
+        ah__fail(AH_EINPUT, "%s", rows[i][0]);
+        assert_string_equal(ah_error(), rows[i][1]);
+    }
+}
+
+AH_TEST_SUITE("base/status", cmocka_unit_test(texts_are_plain), cmocka_unit_test(names),
+              cmocka_unit_test(message_stays_one_line), cmocka_unit_test(prefix_goes_before),
+              cmocka_unit_test(long_messages_are_cut), cmocka_unit_test(each_thread_has_its_own))

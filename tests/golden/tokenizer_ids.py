@@ -11,8 +11,8 @@ Trains a small vocabulary of each kind on tokenizers/corpus.txt and writes besid
         FULL times uint16 n, uint16 [n]  the ids of the first strings
 
 The strings are not stored: `string(i)` makes them from counter-based random numbers, and
-tests/tokenizer/tokenizer_strings.c does the same. They leave out what Unicode has only since 15.0, which PCRE2 may not
-know. Made with tokenizers 0.23.
+tests/tokenizer/tokenizer_strings.c does the same. They leave out what Unicode has only since 15.0, which Oniguruma may
+not know. Made with tokenizers 0.23.
 
     tests/golden/tokenizer_ids.py [KIND ...]
 """

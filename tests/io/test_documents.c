@@ -279,6 +279,26 @@ static void long_texts_come_in_pieces(void **state)
     free(text);
 }
 
-AH_TEST_SUITE("io/documents", cmocka_unit_test(packed_files_are_read), cmocka_unit_test(json_lines_have_documents),
+/* Bytes that go on a character which never began are cut anywhere, not looked through again for each of them. */
+static void bytes_of_no_character_come_in_pieces(void **state)
+{
+    (void)state;
+    enum { LENGTH = 18 << 20 };
+    char *text = malloc(LENGTH);
+    assert_non_null(text);
+    memset(text, '\x80', LENGTH);
+    write_as("long.txt", text, LENGTH);
+    free(text);
+    struct ah_documents *documents = open_one(AH_DATA_TEXT);
+    struct ah_document document = {0};
+    size_t at = 0, pieces = 0;
+    for (bool more = true; more; pieces += more, at += more ? document.length : 0)
+        assert_ok(ah__documents_next(&more, &document, documents));
+    assert_true(at == LENGTH && pieces == 2);
+    ah__documents_close(documents);
+}
+
+AH_TEST_SUITE("io/documents", cmocka_unit_test(bytes_of_no_character_come_in_pieces),
+              cmocka_unit_test(packed_files_are_read), cmocka_unit_test(json_lines_have_documents),
               cmocka_unit_test(bad_lines_are_named), cmocka_unit_test(folders_are_read_in_order),
               cmocka_unit_test(long_texts_come_in_pieces))

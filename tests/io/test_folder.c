@@ -216,16 +216,24 @@ static void remains_are_swept(void **state)
         _exit(0);
     int code;
     assert_true(waitpid(child, &code, 0) == child);
-    char gone[64], alive[64];
-    snprintf(gone, sizeof gone, "run.json.tmp-%ld", (long)child);
-    snprintf(alive, sizeof alive, "run.json.tmp-%ld", (long)getppid());
-    assert_ok(ah__file_write(in(gone), "x", 1));
-    assert_ok(ah__file_write(in(alive), "x", 1));
-    assert_ok(ah__file_write(in("notes.tmp-x"), "x", 1));
+    char *own, names[7][96];
+    assert_ok(ah__file_temporary(&own, "run.json"));
+    const char *place = strrchr(own, '-') + 1;
+    assert_int_equal(strlen(place), 16);
+    long dead = (long)child, alive = (long)getppid();
+    snprintf(names[0], sizeof names[0], "run.json.tmp-%ld-%s", dead, place);
+    snprintf(names[1], sizeof names[1], "model.safetensors.tmp-%ld-%s", dead, place);
+    snprintf(names[2], sizeof names[2], "run.json.tmp-%ld-%s", alive, place);
+    snprintf(names[3], sizeof names[3], "notes.tmp-%ld-%s", dead, place);           /* no name of ours */
+    snprintf(names[4], sizeof names[4], "run.json.tmp-%ld-0123456789abcdef", dead); /* of another machine */
+    snprintf(names[5], sizeof names[5], "run.json.tmp-%ld", dead);
+    snprintf(names[6], sizeof names[6], "run.json.tmp-x");
+    ah__free(own);
+    for (size_t i = 0; i < AH_LENGTH(names); i++)
+        assert_ok(ah__file_write(in(names[i]), "x", 1));
     assert_ok(save(1, 1, "text"));
-    assert_false(ah__path_exists(in(gone)));
-    assert_true(ah__path_exists(in(alive)));
-    assert_true(ah__path_exists(in("notes.tmp-x")));
+    for (size_t i = 0; i < AH_LENGTH(names); i++)
+        assert_int_equal(ah__path_exists(in(names[i])), i >= 2);
 }
 
 static void the_one_before(void **state)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "report/curve.h"
 #include "test.h"
+#include "timeline/svg_panel.h"
 
 static struct ah_series series_of(const double *values, size_t count)
 {
@@ -61,6 +62,59 @@ static void any_numbers(void **state)
         }
 }
 
+static void assert_small_chart(struct ah_series *series)
+{
+    struct ah_buf buf = {0};
+    struct ah_chart chart = {
+        .title = "", .name = "", .main = series, .dots = series, .dots_name = "", .reference = NAN, .height = 300};
+    ah__chart(&buf, &chart);
+    assert_int_equal(buf.status, AH_OK);
+    assert_inside(buf.text, 300);
+    assert_true(buf.length < 400000);
+    ah__buf_free(&buf);
+    ah__series_fini(series);
+}
+
+/* Values and steps between which no number lies: an axis has a bounded number of ticks, whatever it shows. */
+static void axes_are_bounded(void **state)
+{
+    (void)state;
+    static const double at[] = {5, 5.541, 1e-300, 1e17, 9007199254740993.0, 1e300, -3.25};
+    for (size_t i = 0; i < AH_LENGTH(at); i++)
+        for (int ulps = 0; ulps < 4; ulps++) {
+            double other = at[i];
+            for (int k = 0; k < ulps; k++)
+                other = nextafter(other, INFINITY);
+            struct ah_series values = {0}, steps = {0};
+            for (int k = 0; k < 100; k++)
+                assert_ok(ah__series_add(&values, k + 1, k % 2 ? at[i] : other));
+            assert_small_chart(&values);
+            assert_ok(ah__series_add(&steps, at[i], 1));
+            assert_ok(ah__series_add(&steps, other, 2));
+            assert_ok(ah__series_add(&steps, 2, 3)); /* backwards, as after damage */
+            assert_small_chart(&steps);
+        }
+}
+
+/* The ticks of an axis lie on it, are told apart, and end. */
+static void ticks(void **state)
+{
+    (void)state;
+    static const double edges[][2] = {{0, 1}, {0, 63.9},  {-7, 1e-9}, {1e9, 1e9 + 1}, {5, 5},
+                                      {5, 4}, {0, 1e300}, {NAN, 1},   {0, INFINITY}};
+    for (size_t i = 0; i < AH_LENGTH(edges); i++) {
+        double low = edges[i][0], high = edges[i][1];
+        struct ah_svg_ticks axis = ah__svg_ticks(low, high, 5, 0);
+        assert_int_equal(axis.count > 0, high > low && high <= 1e300);
+        assert_true(axis.count <= 12);
+        for (int k = 0; k < axis.count; k++) {
+            assert_true(ah__svg_tick(&axis, k) >= low && ah__svg_tick(&axis, k) <= high);
+            assert_true(k == 0 || ah__svg_tick(&axis, k) > ah__svg_tick(&axis, k - 1));
+        }
+    }
+    assert_int_equal(ah__svg_ticks(1, 3, 8, 1).count, 3); /* whole steps */
+}
+
 /* A million steps make a small picture. */
 static void many_steps(void **state)
 {
@@ -69,11 +123,12 @@ static void many_steps(void **state)
     for (int i = 1; i <= 1000000; i++)
         assert_ok(ah__series_add(&series, i, 2 + 3 * exp(-i * 1e-5) + 0.1 * sin(i)));
     struct ah_buf buf = {0};
-    struct ah_chart chart = {.title = "", .name = "", .main = &series, .reference = NAN, .height = 300};
+    struct ah_chart chart = {
+        .title = "", .name = "", .main = &series, .dots = &series, .dots_name = "", .reference = NAN, .height = 300};
     ah__chart(&buf, &chart);
     assert_int_equal(buf.status, AH_OK);
     assert_inside(buf.text, 300);
-    assert_true(buf.length < 100000);
+    assert_true(buf.length < 300000);
     ah__buf_free(&buf);
     ah__series_fini(&series);
 }
@@ -156,5 +211,6 @@ static void failing_allocations(void **state)
     ah__alloc_fail_at(0);
 }
 
-AH_TEST_SUITE("report/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
+AH_TEST_SUITE("report/chart", cmocka_unit_test(any_numbers), cmocka_unit_test(axes_are_bounded),
+              cmocka_unit_test(ticks), cmocka_unit_test(many_steps), cmocka_unit_test(smoothing),
               cmocka_unit_test(metrics_are_read), cmocka_unit_test(failing_allocations))

@@ -10,7 +10,7 @@ struct joint {
     const char *config;
     enum ah_dtype dtype;
     int world_size, micro_batches; /* of each rank */
-    int64_t batch;            /* sequences of a micro-batch */
+    int64_t batch;                 /* sequences of a micro-batch */
     double clip;
     struct ah_plan plan;
     const char *device; /* null: "cpu", with threads and a link that can be slowed down */

@@ -50,6 +50,17 @@ static void last_followed_pair(void **state)
     }
 }
 
+/* A record says any numbers: none takes memory for all iterations between two of them. */
+static void far_iterations_are_refused(void **state)
+{
+    (void)state;
+    struct ah_timeline *timeline = plain(0, 3);
+    struct ah_view view;
+    span(timeline, AH_ITEM_FORWARD, (int64_t)1 << 50, 320, 350);
+    assert_fails(ah__view_init(&view, timeline), AH_EINPUT, "found iterations 0 to 1125899906842624, expected at most");
+    ah_timeline_free(timeline);
+}
+
 static void iterations_without_backward_do_not_count(void **state)
 {
     (void)state;
@@ -88,5 +99,5 @@ static void lanes_are_cut_to_the_view(void **state)
     ah_timeline_free(timeline);
 }
 
-AH_TEST_SUITE("timeline/view", cmocka_unit_test(last_followed_pair),
+AH_TEST_SUITE("timeline/view", cmocka_unit_test(far_iterations_are_refused), cmocka_unit_test(last_followed_pair),
               cmocka_unit_test(iterations_without_backward_do_not_count), cmocka_unit_test(lanes_are_cut_to_the_view))

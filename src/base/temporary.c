@@ -1,0 +1,58 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#define MARK ".tmp-"
+enum { PLACE_DIGITS = 16 };
+
+/* A process number means something on one boot of one machine, in one namespace of process numbers. "" where the
+ * system does not tell. */
+static const char *place_of(char text[PLACE_DIGITS + 1])
+{
+    char boot[64] = "", space[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool known = file && fgets(boot, sizeof boot, file) != NULL;
+    if (file)
+        fclose(file);
+    known = readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 && known;
+    text[0] = 0;
+    if (known)
+        snprintf(text, PLACE_DIGITS + 1, "%016" PRIx64, ah__hash_text(space, ah__hash_text(boot, 0)));
+    return text;
+}
+
+int ah__file_temporary(char **out, const char *path)
+{
+    char place[PLACE_DIGITS + 1];
+    return ah__sprintf(out, "%s" MARK "%ld-%s", path, (long)getpid(), place_of(place));
+}
+
+bool ah__file_left_over(size_t *length, const char *name)
+{
+    const char *mark = strstr(name, MARK);
+    char *end, place[PLACE_DIGITS + 1];
+    if (!mark || mark == name || !place_of(place)[0])
+        return false;
+    long pid = strtol(mark + strlen(MARK), &end, 10);
+    if (*end != '-' || strcmp(end + 1, place) != 0 || pid <= 0 || pid == (long)getpid())
+        return false;
+    *length = (size_t)(mark - name);
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+int ah__file_own(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
+        return AH_OK;
+    return unlink(path) == 0 ? AH_OK : ah__fail(AH_EIO, "%s: cannot replace: %s", path, strerror(errno));
+}

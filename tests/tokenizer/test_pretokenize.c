@@ -23,8 +23,7 @@ static const struct {
     const char *text, *words;
 } rows[] = {
     {"a{2}?", AH_SPLIT_ISOLATED, false, "baab ab", "b|aa|b| |a|b"}, /* (?:a{2})? */
-    {"(?:a(?i)b|c)", AH_SPLIT_ISOLATED, false, "aC aC",
-     "aC| |aC"},                                                /* the flag holds up to the group's end, | included */
+    {"(?:x|y)(?i)a[|]c", AH_SPLIT_ISOLATED, false, "xA|C aC", "xA|C| aC"},
     {"\\pL+", AH_SPLIT_ISOLATED, false, "pLab 12", "pL|ab 12"}, /* no property without braces */
     {"(?i:\xc3\x9f)", AH_SPLIT_ISOLATED, false, "assb", "a|ss|b"},
     {"\\s*", AH_SPLIT_CONTIGUOUS, false, "ab  ab", "a|b|  |a|b"}, /* an empty match parts what stands beside it */
@@ -64,6 +63,16 @@ static void splits(void **state)
             fail_msg("row %d, %s: found %s, expected %s", (int)i, rows[i].pattern, words.text, rows[i].words);
         ah__buf_free(&words);
     }
+}
+
+static void flags_before_branches_are_refused(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {"(?:a(?i)b|c)", "(?i)a|b", "x((?i)(a|b)|c)"};
+    struct ah_buf words;
+    for (size_t i = 0; i < AH_LENGTH(patterns); i++)
+        assert_fails(split(&words, patterns[i], AH_SPLIT_ISOLATED, false, "a", 1), AH_EINPUT,
+                     "found '(?i)' before '|'");
 }
 
 /* A match, and a text of many that are each within the limit, end with a message instead of after hours. */
@@ -122,5 +131,6 @@ static void normalizers_are_bounded(void **state)
     ah__buf_free(&buffers[1]);
 }
 
-AH_TEST_SUITE("tokenizer/pretokenize", cmocka_unit_test(splits), cmocka_unit_test(steps_are_bounded),
-              cmocka_unit_test(long_runs_pass), cmocka_unit_test(normalizers_are_bounded))
+AH_TEST_SUITE("tokenizer/pretokenize", cmocka_unit_test(splits), cmocka_unit_test(flags_before_branches_are_refused),
+              cmocka_unit_test(steps_are_bounded), cmocka_unit_test(long_runs_pass),
+              cmocka_unit_test(normalizers_are_bounded))

@@ -1,9 +1,8 @@
 /* Which keys of a config.json matter: three kinds, told apart by tables.
  *
  * A key that the family reads is the family's. A key that is known to change the arithmetic of some model must hold
- * what
- * is computed here, else the model is refused. Keys that never do (names, token ids, training and generation settings)
- * are passed over; every other key is noted by name. Knows no family. */
+ * what is computed here, else the model is refused. Keys that never do (names, token ids, training and generation
+ * settings) are passed over; every other key is noted by name. Knows no family. */
 #ifndef AH_MODEL_KEYS_H
 #define AH_MODEL_KEYS_H
 

@@ -13,7 +13,14 @@
 
 #include "base/hash.h"
 
-enum { MOST_CHOICES = 16, MOST_ROUNDS = 64, WORKSPACE_BYTES = 32 << 20, SHAPES = 13, STAGED_BYTES = 1 << 22 };
+enum {
+    MOST_CHOICES = 16,
+    MOST_ROUNDS = 64,
+    WORKSPACE_BYTES = 32 << 20,
+    SHAPES = 15,
+    STAGED_BYTES = 1 << 22,
+    HEAD_ROWS = 2048
+};
 
 struct product {
     const char *name;
@@ -75,24 +82,52 @@ static int linear_add(struct product *out, const char *name, enum ah_dtype dtype
     return 3;
 }
 
+/* A chunk of the head, whose logits are never whole; their rows begin at multiples of 16 bytes. */
+static int head_add(struct product *out, enum ah_dtype dtype, int64_t rows, int64_t channels, int64_t vocabulary)
+{
+    int64_t lanes = 16 / ah__dtype_bytes(dtype), stride = (vocabulary + lanes - 1) / lanes * lanes;
+    const struct ah_cuda_gemm_shape logits = {.trans_b = true,
+                                              .dtype = dtype,
+                                              .c_dtype = dtype,
+                                              .m = rows,
+                                              .n = vocabulary,
+                                              .k = channels,
+                                              .lda = channels,
+                                              .ldb = channels,
+                                              .ldc = stride,
+                                              .align_bytes = 16};
+    const struct ah_cuda_gemm_shape dx = {.dtype = dtype,
+                                          .c_dtype = dtype,
+                                          .m = rows,
+                                          .n = channels,
+                                          .k = vocabulary,
+                                          .lda = stride,
+                                          .ldb = channels,
+                                          .ldc = channels,
+                                          .align_bytes = 16};
+    const struct ah_cuda_gemm_shape dw = {.trans_a = true,
+                                          .dtype = dtype,
+                                          .c_dtype = AH_F32,
+                                          .m = vocabulary,
+                                          .n = channels,
+                                          .k = rows,
+                                          .lda = stride,
+                                          .ldb = channels,
+                                          .ldc = channels,
+                                          .align_bytes = 16};
+    out[0] = (struct product){"head", logits};
+    out[1] = (struct product){"head", dx};
+    out[2] = (struct product){"head", dw};
+    return 3;
+}
+
 static int products_of(struct product *out, enum ah_dtype dtype, int64_t tokens, int64_t channels, int64_t vocabulary)
 {
     int count = linear_add(out, "qkv", dtype, tokens, channels, 3 * channels);
     count += linear_add(out + count, "proj", dtype, tokens, channels, channels);
     count += linear_add(out + count, "fc", dtype, tokens, channels, 4 * channels);
     count += linear_add(out + count, "out", dtype, tokens, 4 * channels, channels);
-    out[count++] = (struct product){"logits",
-                                    {.trans_b = true,
-                                     .dtype = dtype,
-                                     .c_dtype = dtype,
-                                     .m = tokens,
-                                     .n = vocabulary,
-                                     .k = channels,
-                                     .lda = channels,
-                                     .ldb = channels,
-                                     .ldc = vocabulary,
-                                     .align_bytes = 16}};
-    return count;
+    return count + head_add(out + count, dtype, tokens < HEAD_ROWS ? tokens : HEAD_ROWS, channels, vocabulary);
 }
 
 /* ---- the GPU ----------------------------------------------------------------------------------------------------- */
@@ -125,9 +160,11 @@ static void memory_open(struct state *s, const struct product *products, int cou
     int64_t a = 0, b = 0, c = 0, extra = 0;
     for (int i = 0; i < count; i++) {
         const struct ah_cuda_gemm_shape *p = &products[i].shape;
-        int64_t bytes = ah__dtype_bytes(p->dtype), c_bytes = p->m * p->n * ah__dtype_bytes(p->c_dtype);
-        a = p->m * p->k * bytes > a ? p->m * p->k * bytes : a;
-        b = p->k * p->n * bytes > b ? p->k * p->n * bytes : b;
+        int64_t bytes = ah__dtype_bytes(p->dtype), c_bytes = p->m * p->ldc * ah__dtype_bytes(p->c_dtype);
+        int64_t a_bytes = (p->trans_a ? p->k : p->m) * p->lda * bytes;
+        int64_t b_bytes = (p->trans_b ? p->n : p->k) * p->ldb * bytes;
+        a = a_bytes > a ? a_bytes : a;
+        b = b_bytes > b ? b_bytes : b;
         c = c_bytes > c ? c_bytes : c;
         extra = p->n * bytes > extra ? p->n * bytes : extra;
     }

@@ -147,6 +147,7 @@ struct ah_dev_info {
     const char *link_kind;           /* how it is connected, "PCIe 32.0 GT/s x16"; null: nothing to say */
     int count;                       /* devices of this kind in this machine */
     int threads, host_threads;       /* what computes at once on the device, threads or multiprocessors; on the host */
+    int queue_depth;                 /* works in flight that keep a lane busy while the driver hears of one; 0: two */
     int64_t link_bytes_per_s;        /* 0: not throttled */
     int64_t align_bytes;             /* slots start at multiples of this */
     int64_t device_high_water_bytes; /* highest byte of the region any task has touched */
@@ -156,6 +157,7 @@ struct ah_dev_info {
     int64_t machine_bytes;           /* device and host memory together that could be had when it opened; 0: unknown */
     uint64_t signature;              /* of what timings depend on: kind, hardware, threads, link, driver */
     char arithmetic[64];             /* what bits depend on beside programs: libraries and the paths they take here */
+    char attention[160];             /* by what prepared programs do attention, and why not by a library; "": unsaid */
 };
 
 /* Every member is required. Calls come from one thread at a time, not always the same one (a run has its own while

@@ -242,11 +242,12 @@ static int plugin_check(const char *path, const char *name, const struct ah_plug
  * another thread reads or, where the plugin was gone in between, writes again. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
-/* The plugin in the file at `path`, checked, and in `library` what ah__plugin_unload takes. */
+/* The plugin in the file at `path`, checked, and in `library` what ah__plugin_unload takes. Its code stays: a driver's
+ * runtime that is linked into it has state behind it. */
 static int library_load(void **library, const struct ah_plugin **plugin, const char *path, const char *name)
 {
     ah_plugin_function *function;
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!*library)
         return ah__fail(AH_EDEVICE, "device \"%s\": its plugin does not load: %s", name, dlerror());
     void *symbol = dlsym(*library, AH_PLUGIN_SYMBOL);

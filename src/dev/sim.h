@@ -12,6 +12,7 @@
 struct ah_sim_lanes {
     int64_t launch_ns[AH_LANE_COUNT]; /* lane idle time between two pieces of work that wait for nothing */
     int64_t notify_ns;                /* from a completion until the driver has heard of it and submitted more */
+    int queue_depth;                  /* of the device that is simulated (struct ah_dev_info); for the scheduler */
     double slowdown[AH_LANE_COUNT][AH_LANE_COUNT]; /* >= 1; [a][b]: how much longer a takes while b is busy */
 };
 

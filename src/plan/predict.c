@@ -374,6 +374,7 @@ static int simulate(struct ah_drive *drive, const struct ah_plan *plan, const st
 {
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
+    config.queue_depth = predictor->costs.lanes.queue_depth;
     AH_TRY(ah__sched_new(&drive->sched, &config));
     ah__dev_sim_reset(predictor->sim);
     drive->dev = predictor->sim;

@@ -9,13 +9,14 @@
  * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
  * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
  * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
- * "launch_ns": {per lane}, "notify_ns", "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
+ * "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0), "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
  * "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be
  * left out */
 static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
 static const double most_slowdown = 1e6;
+static const int64_t most_depth = 64;
 static const int64_t most_ns = (int64_t)1 << 53;
 
 static const struct rate_row {
@@ -104,6 +105,7 @@ static int add_costs(cJSON *tree, const struct ah_costs *costs)
     AH_TRY(add_ints(tree, "selective_ns", ah__class_names, costs->selective_ns, AH_CLASS_COUNT));
     AH_TRY(add_ints(tree, "launch_ns", ah__lane_names, costs->lanes.launch_ns, AH_LANE_COUNT));
     AH_TRY(ah__json_add_int(tree, "notify_ns", costs->lanes.notify_ns));
+    AH_TRY(ah__json_add_int(tree, "queue_depth", costs->lanes.queue_depth));
     AH_TRY(add_object(&object, tree, "slowdown"));
     for (int i = 0; i < AH_LANE_COUNT; i++)
         AH_TRY(add_doubles(object, ah_lane_name((enum ah_lane)i), ah__lane_names, costs->lanes.slowdown[i],
@@ -236,6 +238,11 @@ static int get_costs(struct ah_costs *costs, const struct ah_json *json)
         memcpy(costs->selective_ns, costs->recompute_ns, sizeof costs->selective_ns);
     AH_TRY(get_ints(costs->lanes.launch_ns, json, "launch_ns", ah__lane_names, AH_LANE_COUNT));
     AH_TRY(ah__json_int(&costs->lanes.notify_ns, json, "notify_ns", 0, most_ns));
+    if (ah__json_has(json, "queue_depth")) {
+        int64_t depth;
+        AH_TRY(ah__json_int(&depth, json, "queue_depth", 0, most_depth));
+        costs->lanes.queue_depth = (int)depth;
+    }
     return get_slowdown(costs, json);
 }
 
@@ -342,6 +349,7 @@ static int profile_parse(struct ah_profile *profile, const struct ah_json *json)
                                        "selective_ns",
                                        "launch_ns",
                                        "notify_ns",
+                                       "queue_depth",
                                        "slowdown",
                                        "rates",
                                        "work",

@@ -11,6 +11,7 @@ static void profile_init(struct ah_profile *profile, const struct ah_partition *
     profile->host_threads = info.host_threads;
     profile->link_bytes_per_s = info.link_bytes_per_s;
     profile->device_signature = info.signature;
+    profile->costs.lanes.queue_depth = info.queue_depth;
     profile->partition_signature = partition->signature;
     for (int class = 0; class < AH_CLASS_COUNT; class ++) {
         const struct ah_code *code = &partition->code[class];

@@ -33,7 +33,10 @@ static int ranks_init(struct ah_run *run)
 static int run_init(struct ah_run *run)
 {
     struct ah_sched_config config;
+    struct ah_dev_info info;
+    run->dev->ops->info(run->dev, &info);
     ah__sched_config_of(&config, &run->plan.switches, run->partition, ah__policy_find(run->plan.policy));
+    config.queue_depth = info.queue_depth;
     if (run->partition->step.clips != (run->clip > 0))
         return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
                         run->clip, run->partition->step.clips ? "one above 0" : "0");

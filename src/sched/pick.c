@@ -150,10 +150,16 @@ static bool compute_ready(const struct ah_sched *sched, struct ah_next *next, co
     }
 }
 
+/* Items in flight on compute and h2d, whose order is known long ahead; d2h has half as many. */
+static int depth(const struct ah_sched *sched)
+{
+    return sched->config.queue_depth > QUEUE_DEPTH ? sched->config.queue_depth : QUEUE_DEPTH;
+}
+
 static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step *step = ah__step_next(&sched->compute);
-    if (sched->in_flight[AH_LANE_COMPUTE] >= COMPUTE_DEPTH || barred(sched, sched->compute.iteration))
+    if (sched->in_flight[AH_LANE_COMPUTE] >= depth(sched) || barred(sched, sched->compute.iteration))
         return false;
     next_init(next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
     next->item.phase = step->phase;
@@ -200,7 +206,7 @@ static bool states_first(const struct ah_sched *sched)
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_next activations;
-    if (sched->in_flight[AH_LANE_H2D] >= H2D_DEPTH)
+    if (sched->in_flight[AH_LANE_H2D] >= depth(sched))
         return false;
     if (input_next(sched, next))
         return true;
@@ -334,7 +340,7 @@ static bool evict_next(const struct ah_sched *sched, struct ah_next *next)
  * backward waits for. Where states are staged too, the lane does not wait for what is still to be made. */
 static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
 {
-    if (sched->in_flight[AH_LANE_D2H] >= D2H_DEPTH)
+    if (sched->in_flight[AH_LANE_D2H] >= depth(sched) / 2)
         return false;
     bool waits = sched->config.switches.staged == 0;
     return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||

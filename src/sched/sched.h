@@ -30,6 +30,7 @@ struct ah_sched_config {
      * forgotten are fetched again. */
     bool clips;
     const struct ah_policy *policy;
+    int queue_depth; /* the device's (struct ah_dev_info); 0: two */
 };
 
 enum { AH_SCHED_MOST_CHUNKS = 16 };

@@ -470,8 +470,18 @@ static void tell_arithmetic(const struct ah_session *session)
                          info.arithmetic, session->resumed.arithmetic);
 }
 
+/* Of a device that has more than one way: which one programs take is settled by now. */
+static void tell_attention(const struct ah_session *session)
+{
+    struct ah_dev_info info;
+    session->dev->ops->info(session->dev, &info);
+    if (info.attention[0])
+        ah__session_note(session, "attention: %s", info.attention);
+}
+
 int ah__session_load(struct ah_session *session)
 {
+    tell_attention(session);
     if (session->resumed.folder)
         tell_arithmetic(session);
     if (session->resumed.folder)

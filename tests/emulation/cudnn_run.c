@@ -246,6 +246,8 @@ static float pointwise_value(int mode, float x, float b, float t)
         return logf(x);
     case CUDNN_POINTWISE_CMP_GE:
         return x >= b;
+    case CUDNN_POINTWISE_CMP_GT:
+        return x > b;
     case CUDNN_POINTWISE_BINARY_SELECT:
         return t != 0 ? x : b;
     default:

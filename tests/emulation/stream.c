@@ -75,9 +75,9 @@ static bool value_holds(const struct operation *operation)
 
 static void value_run(const struct operation *operation)
 {
-    if (operation->kind == WRITE_VALUE)
+    if (operation->kind == WRITE_VALUE && !emulation_sticky())
         emulation_value_write(operation->as.value.at, operation->as.value.value);
-    else
+    if (operation->kind == WAIT_VALUE)
         while (!value_holds(operation) && !emulation_sticky())
             emulation_sleep_ns(POLL_NS);
 }

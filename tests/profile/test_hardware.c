@@ -12,7 +12,8 @@
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-static const char *const machines[] = {"a100-40g", "a100-40g-x4", "h200", "rtx4090-128g", "rtx4090-64g", "v100-32g"};
+static const char *const machines[] = {"a100-40g",     "a100-40g-x4", "h100-80g", "h200",
+                                       "rtx4090-128g", "rtx4090-64g", "v100-32g"};
 
 static struct ah_hardware *machine(const char *name)
 {

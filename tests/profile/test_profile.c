@@ -58,6 +58,7 @@ static void profile_fill(struct ah_profile *profile)
             profile->costs.lanes.slowdown[i][j] = 1 + 1.0 / (double)next++;
     }
     profile->costs.lanes.notify_ns = next++;
+    profile->costs.lanes.queue_depth = 7;
     profile->h2d_bytes_per_s = next++;
     profile->d2h_bytes_per_s = next++;
     profile->h2d_both_bytes_per_s = next++;
@@ -80,6 +81,7 @@ static void profile_check_equal(const struct ah_profile *a, const struct ah_prof
     assert_memory_equal(a->costs.lanes.launch_ns, b->costs.lanes.launch_ns, sizeof a->costs.lanes.launch_ns);
     assert_memory_equal(a->costs.lanes.slowdown, b->costs.lanes.slowdown, sizeof a->costs.lanes.slowdown);
     assert_int_equal(a->costs.lanes.notify_ns, b->costs.lanes.notify_ns);
+    assert_int_equal(a->costs.lanes.queue_depth, b->costs.lanes.queue_depth);
     assert_memory_equal(&a->h2d_bytes_per_s, &b->h2d_bytes_per_s, 4 * sizeof a->h2d_bytes_per_s);
     assert_memory_equal(a->params, b->params, sizeof a->params);
     assert_memory_equal(a->forward_flops, b->forward_flops, 3 * sizeof a->forward_flops);

@@ -12,7 +12,7 @@
 static bool a_piece_is_left(const struct ah_sched *sched)
 {
     int chunks = sched->config.switches.chunks;
-    for (int g = 1; g <= sched->config.switches.layers && sched->in_flight[AH_LANE_H2D] < H2D_DEPTH; g++) {
+    for (int g = 1; g <= sched->config.switches.layers && sched->in_flight[AH_LANE_H2D] < QUEUE_DEPTH; g++) {
         const struct group *group = &sched->groups[g];
         int updated = group->ready_for == group->param_iteration ? chunks : group->updated;
         if (group->param_buffer >= 0 && group->fetched > 0 && group->fetched < updated)

@@ -22,6 +22,7 @@ static void random_config(struct ah_sched_config *config)
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
         .clips = draw(0, 1),
+        .queue_depth = draw(0, 5),
         .policy = draw(0, 1)   ? &ah__policy_autohete
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
@@ -229,6 +230,35 @@ static void iterations_begin_at_any_time(void **state)
     }
 }
 
+/* Items of 10 ns on a device that hears of a completion after 100: two at a time leave the lane idle, many do not. */
+static void a_deep_queue_hides_what_the_driver_takes(void **state)
+{
+    (void)state;
+    enum { LAYERS = 9, ITERATIONS = 3, DEPTHS = 2 };
+    int64_t end_ns[DEPTHS] = {0};
+    struct ah_costs costs = {.layers = LAYERS, .lanes.notify_ns = 100};
+    for (int kind = 0; kind < AH_ITEM_COUNT; kind++)
+        for (int class = 0; class < AH_CLASS_COUNT; class ++)
+            costs.ns[kind][class] = 10;
+    for (int a = 0; a < AH_LANE_COUNT; a++)
+        for (int b = 0; b < AH_LANE_COUNT; b++)
+            costs.lanes.slowdown[a][b] = 1;
+    for (int i = 0; i < DEPTHS; i++) {
+        struct ah_timeline *timeline;
+        struct ah_sched_config config = {
+            .switches = {.layers = LAYERS, .world_size = 1, .chunks = 1, .buffers = 1, .prefetch_distance = 1},
+            .queue_depth = i ? 10 : 0,
+            .policy = &ah__policy_resident};
+        config.switches.buffers = ah__sched_min_buffers(&config);
+        assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));
+        simulate(&config, &costs, timeline, ITERATIONS, false);
+        for (size_t j = 0; j < timeline->span_count; j++)
+            end_ns[i] = timeline->spans[j].end_ns > end_ns[i] ? timeline->spans[j].end_ns : end_ns[i];
+        ah_timeline_free(timeline);
+    }
+    assert_true(end_ns[1] * 2 < end_ns[0]);
+}
+
 static void too_few_buffers_are_refused(void **state)
 {
     (void)state;
@@ -247,4 +277,5 @@ static void too_few_buffers_are_refused(void **state)
 AH_TEST_SUITE("sched/sched", cmocka_unit_test(no_plan_deadlocks_or_races),
               cmocka_unit_test(parameters_are_fetched_ahead_of_the_norms),
               cmocka_unit_test(forward_only_runs_every_forward), cmocka_unit_test(stretches_follow_each_other),
-              cmocka_unit_test(iterations_begin_at_any_time), cmocka_unit_test(too_few_buffers_are_refused))
+              cmocka_unit_test(iterations_begin_at_any_time),
+              cmocka_unit_test(a_deep_queue_hides_what_the_driver_takes), cmocka_unit_test(too_few_buffers_are_refused))

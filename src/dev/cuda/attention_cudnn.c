@@ -23,11 +23,15 @@
 
 enum {
     MIN_VERSION = 91600, /* before it, backward wants lengths that are multiples of 128 padded by hand */
-    MAX_HEAD = 128,
-    WORKSPACE_LIMIT = 512 << 20, /* an engine that wants more is not taken */
-    SCORES_LIMIT = 128 << 20,    /* of a piece, below */
-    SCORES_TILE = 128            /* ... in multiples of which scores are kept */
+    SCORES_TILE = 128,   /* multiples of which backward keeps scores in */
+    WORKSPACE_PART = 4   /* of the GPU's memory, that no workspace exceeds: up to there the planner weighs it */
 };
+
+/* The widest head, in both directions and in forward alone, by the GPU's major version. */
+static int widest_head(int architecture, bool backward)
+{
+    return architecture == 9 || (architecture == 8 && !backward) ? 256 : 128;
+}
 
 /* Tensors that have an address. */
 enum role {
@@ -44,30 +48,41 @@ enum role {
     ROLE_SCALE,
     ROLE_NOTHING, /* -inf */
     ROLE_ONE,
+    ROLE_WINDOW,
     ROLE_COUNT
 };
 
 struct ah_cuda_sdpa {
     struct ah_cudnn_graph graph;
-    int64_t uid[ROLE_COUNT];   /* 0: no such tensor in this graph */
-    int64_t batch, heads;      /* of a piece, divisors of the job's */
-    int64_t dot_bytes;         /* of the workspace, in front of the plan's */
-    float scale, nothing, one; /* what by-value tensors point to */
+    int64_t uid[ROLE_COUNT];           /* 0: no such tensor in this graph */
+    int64_t batch, heads;              /* of a piece, divisors of the job's */
+    int64_t dot_bytes;                 /* of the workspace, in front of the plan's */
+    float scale, nothing, one, window; /* what by-value tensors point to */
 };
 
-bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward)
+const char *ah__cuda_sdpa_unfit(const struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward)
 {
     int architecture = cuda->properties.major;
-    if (!cuda->dnn || job->dtype != AH_BF16 || cuda->library.cudnnGetVersion() < MIN_VERSION)
-        return false;
-    if (job->head_size % 8 != 0 || job->head_size > MAX_HEAD || job->seq < 2 || architecture < 8)
-        return false;
-    /* Its engines know causal masks, and heads beside each other. */
-    if (job->window < job->seq || job->q_head != job->head_size || job->documents)
-        return false;
-    /* Later GPUs than Hopper are deterministic in backward only by engines and knobs picked by hand; and cuDNN cannot
-     * add to what is there. */
-    return !backward || (architecture <= 9 && !job->add_q && !job->add_k && !job->add_v);
+    const struct {
+        bool is;
+        const char *reason;
+    } unfit[] = {
+        {!cuda->dnn, cuda->own_attention ? "AUTOHETE_CUDA_ATTENTION is own" : "there is no cuDNN"},
+        {job->dtype != AH_BF16, "cuDNN is for bf16"},
+        {cuda->dnn && cuda->library.cudnnGetVersion() < MIN_VERSION, "cuDNN is older than 9.16"},
+        {job->seq < 2, "one token"},
+        {architecture < 8, "the GPU is older than sm_80"},
+        {job->head_size % 8 != 0, "heads are no multiple of 8 channels"},
+        {job->head_size > widest_head(architecture, backward), "heads are too wide for cuDNN on this GPU"},
+        {job->documents, "cuDNN knows no documents within a sequence"},
+        /* Later GPUs than Hopper are deterministic in backward only by engines and knobs picked by hand. */
+        {backward && architecture > 9, "cuDNN's backward is not deterministic on this GPU"},
+        {backward && (job->add_q || job->add_k || job->add_v), "cuDNN cannot add to gradients that are there"},
+    };
+    for (size_t i = 0; i < AH_LENGTH(unfit); i++)
+        if (unfit[i].is)
+            return unfit[i].reason;
+    return NULL;
 }
 
 /* ---- tensors and operations of a graph --------------------------------------------------------------------------- */
@@ -128,13 +143,27 @@ static cudnnBackendDescriptor_t reshaped(struct build *g, const struct ah_cudnn_
 
 /* ---- shapes of a piece ------------------------------------------------------------------------------------------- */
 
-/* [batch, heads, T, size] in tokens of `stride` elements; heads of queries, or those of keys and values. */
-static struct ah_cudnn_extent rows_of(const struct build *g, bool shared, int64_t stride)
+/* [batch, heads, T, size] in tokens of `stride` elements, heads `head` elements apart. */
+static struct ah_cudnn_extent rows_of(const struct build *g, int64_t heads, int64_t head, int64_t stride)
 {
     const struct ah_cuda_attention *job = g->job;
-    int64_t heads = shared ? g->sdpa->heads / job->group : g->sdpa->heads;
     return (struct ah_cudnn_extent){{g->sdpa->batch, heads, job->seq, job->head_size},
-                                    {job->seq * stride, job->head_size, stride, 1}};
+                                    {job->seq * stride, head, stride, 1}};
+}
+
+static struct ah_cudnn_extent queries_of(const struct build *g)
+{
+    return rows_of(g, g->sdpa->heads, g->job->q_head, g->job->q_stride);
+}
+
+static struct ah_cudnn_extent keys_of(const struct build *g)
+{
+    return rows_of(g, g->sdpa->heads / g->job->group, g->job->kv_head, g->job->kv_stride);
+}
+
+static struct ah_cudnn_extent results_of(const struct build *g)
+{
+    return rows_of(g, g->sdpa->heads, g->job->head_size, g->job->channels);
 }
 
 static struct ah_cudnn_extent transposed(struct ah_cudnn_extent e)
@@ -158,21 +187,42 @@ static struct ah_cudnn_extent column_of(const struct build *g)
     return e;
 }
 
-/* score where the row is not before the column, else -inf. */
+/* Row or column of each score. */
+static cudnnBackendDescriptor_t indexed(struct build *g, const struct ah_cudnn_extent *extent,
+                                        cudnnBackendDescriptor_t score, int64_t axis)
+{
+    struct ah_cudnn_pointwise index = {.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_FLOAT, .axis = axis};
+    cudnnBackendDescriptor_t y = named(g, CUDNN_DATA_INT32, extent);
+    ah__cudnn_pointwise(g->graph, index, y, score, NULL, NULL);
+    return y;
+}
+
+/* score where a mode b, else `nothing`. */
+static cudnnBackendDescriptor_t chosen(struct build *g, const struct ah_cudnn_extent *extent, cudnnPointwiseMode_t mode,
+                                       cudnnBackendDescriptor_t a, cudnnBackendDescriptor_t b,
+                                       cudnnBackendDescriptor_t score, cudnnBackendDescriptor_t nothing)
+{
+    struct ah_cudnn_pointwise compare = {.mode = mode, .type = CUDNN_DATA_BOOLEAN};
+    struct ah_cudnn_pointwise choose = {.mode = CUDNN_POINTWISE_BINARY_SELECT, .type = CUDNN_DATA_FLOAT};
+    cudnnBackendDescriptor_t seen = named(g, CUDNN_DATA_BOOLEAN, extent), y = named(g, CUDNN_DATA_FLOAT, extent);
+    ah__cudnn_pointwise(g->graph, compare, seen, a, b, NULL);
+    ah__cudnn_pointwise(g->graph, choose, y, score, nothing, seen);
+    return y;
+}
+
+/* score where the row is not before the column and, with a window, before column + window; else -inf. */
 static cudnnBackendDescriptor_t masked(struct build *g, const struct ah_cudnn_extent *extent,
                                        cudnnBackendDescriptor_t score)
 {
-    struct ah_cudnn_pointwise index = {.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_FLOAT, .axis = 2};
-    struct ah_cudnn_pointwise compare = {.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN};
-    struct ah_cudnn_pointwise choose = {.mode = CUDNN_POINTWISE_BINARY_SELECT, .type = CUDNN_DATA_FLOAT};
-    cudnnBackendDescriptor_t row = named(g, CUDNN_DATA_INT32, extent), column = named(g, CUDNN_DATA_INT32, extent);
-    cudnnBackendDescriptor_t seen = named(g, CUDNN_DATA_BOOLEAN, extent), y = named(g, CUDNN_DATA_FLOAT, extent);
-    ah__cudnn_pointwise(g->graph, index, row, score, NULL, NULL);
-    index.axis = 3;
-    ah__cudnn_pointwise(g->graph, index, column, score, NULL, NULL);
-    ah__cudnn_pointwise(g->graph, compare, seen, row, column, NULL);
-    ah__cudnn_pointwise(g->graph, choose, y, score, number(g, ROLE_NOTHING), seen);
-    return y;
+    cudnnBackendDescriptor_t row = indexed(g, extent, score, 2), column = indexed(g, extent, score, 3);
+    cudnnBackendDescriptor_t nothing = number(g, ROLE_NOTHING);
+    cudnnBackendDescriptor_t causal = chosen(g, extent, CUDNN_POINTWISE_CMP_GE, row, column, score, nothing);
+    if (g->job->window >= g->job->seq)
+        return causal;
+    row = indexed(g, extent, causal, 2);
+    column = indexed(g, extent, causal, 3);
+    cudnnBackendDescriptor_t end = computed(g, CUDNN_POINTWISE_ADD, extent, column, number(g, ROLE_WINDOW));
+    return chosen(g, extent, CUDNN_POINTWISE_CMP_GT, end, row, causal, nothing);
 }
 
 /* ---- the two graphs ---------------------------------------------------------------------------------------------- */
@@ -180,8 +230,7 @@ static cudnnBackendDescriptor_t masked(struct build *g, const struct ah_cudnn_ex
 static void forward_build(struct build *g)
 {
     const struct ah_cuda_attention *job = g->job;
-    struct ah_cudnn_extent q = rows_of(g, false, job->q_stride), y = rows_of(g, false, job->channels);
-    struct ah_cudnn_extent v = rows_of(g, true, job->kv_stride), k = transposed(v), lse = column_of(g);
+    struct ah_cudnn_extent q = queries_of(g), y = results_of(g), v = keys_of(g), k = transposed(v), lse = column_of(g);
     struct ah_cudnn_extent square = dense(g, job->seq, job->seq), column = dense(g, job->seq, 1);
     cudnnBackendDescriptor_t product = named(g, CUDNN_DATA_FLOAT, &square), scale = number(g, ROLE_SCALE);
     ah__cudnn_matmul(g->graph, product, addressed(g, ROLE_Q, CUDNN_DATA_BFLOAT16, &q),
@@ -205,7 +254,7 @@ static void shared_gradient(struct build *g, enum role role, cudnnBackendDescrip
                             cudnnBackendDescriptor_t right)
 {
     const struct ah_cuda_attention *job = g->job;
-    struct ah_cudnn_extent shared = rows_of(g, true, job->kv_stride), each = dense(g, job->seq, job->head_size);
+    struct ah_cudnn_extent shared = keys_of(g), each = dense(g, job->seq, job->head_size);
     cudnnBackendDescriptor_t gradient = addressed(g, role, CUDNN_DATA_BFLOAT16, &shared);
     if (job->group == 1) {
         ah__cudnn_matmul(g->graph, gradient, left, right);
@@ -234,8 +283,8 @@ static cudnnBackendDescriptor_t dot_build(struct build *g, cudnnBackendDescripto
 static void backward_build(struct build *g)
 {
     const struct ah_cuda_attention *job = g->job;
-    struct ah_cudnn_extent q = rows_of(g, false, job->q_stride), y = rows_of(g, false, job->channels);
-    struct ah_cudnn_extent k = rows_of(g, true, job->kv_stride), across = transposed(k), lse = column_of(g);
+    struct ah_cudnn_extent q = queries_of(g), y = results_of(g), k = keys_of(g), across = transposed(k);
+    struct ah_cudnn_extent lse = column_of(g);
     struct ah_cudnn_extent square = dense(g, job->seq, job->seq), turned = transposed(square);
     cudnnBackendDescriptor_t dy = addressed(g, ROLE_DY, CUDNN_DATA_BFLOAT16, &y), dot = dot_build(g, dy, &y);
     cudnnBackendDescriptor_t query = addressed(g, ROLE_Q, CUDNN_DATA_BFLOAT16, &q);
@@ -267,11 +316,12 @@ static int64_t divisor_up_to(int64_t n, int64_t most)
 
 /* Deterministic backward keeps the gradients of all scores, in bf16 and whole tiles, in the workspace: it grows with
  * the square of the sequence. So it is done in equal pieces, of whole sequences or of some heads of one, whose scores
- * stay below a limit. */
-static void piece_choose(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attention *job, bool backward)
+ * stay below a limit as far as heads that share keys stay together. */
+static void piece_choose(struct ah_cuda_sdpa *sdpa, const struct ah_cuda *cuda, const struct ah_cuda_attention *job,
+                         bool backward)
 {
     int64_t seq = (job->seq + SCORES_TILE - 1) / SCORES_TILE * SCORES_TILE;
-    int64_t heads = SCORES_LIMIT / (2 * seq * seq); /* that a piece may have */
+    int64_t heads = cuda->scores_bytes / (2 * seq * seq); /* that a piece may have */
     sdpa->batch = job->batch;
     sdpa->heads = job->heads;
     if (!backward)
@@ -281,27 +331,30 @@ static void piece_choose(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attenti
         sdpa->heads = job->group * divisor_up_to(job->heads / job->group, heads / job->group);
 }
 
-static void sdpa_init(struct ah_cuda_sdpa *sdpa, const struct ah_cuda_attention *job, bool backward)
+static void sdpa_init(struct ah_cuda_sdpa *sdpa, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
+                      bool backward)
 {
     int64_t dots = job->batch * job->heads * job->seq * (int64_t)sizeof(float);
+    sdpa->graph.cuda = cuda;
     sdpa->scale = job->scale;
+    sdpa->window = (float)job->window;
     sdpa->nothing = -INFINITY;
     sdpa->one = 1.0F;
     sdpa->dot_bytes = backward ? (dots + AH_CUDA_ALIGN - 1) / AH_CUDA_ALIGN * AH_CUDA_ALIGN : 0;
-    piece_choose(sdpa, job, backward);
+    piece_choose(sdpa, cuda, job, backward);
 }
 
 int ah__cuda_sdpa_new(struct ah_cuda_sdpa **out, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
-                      bool backward)
+                      bool backward, char reason[AH_CUDA_SDPA_REASON])
 {
     struct ah_cuda_sdpa *sdpa;
     *out = NULL;
     AH_TRY(ah__new(&sdpa, 1, sizeof *sdpa));
     struct build build = {.graph = &sdpa->graph, .sdpa = sdpa, .job = job};
-    sdpa_init(sdpa, job, backward);
-    sdpa->graph.cuda = cuda;
+    sdpa_init(sdpa, cuda, job, backward);
     (backward ? backward_build : forward_build)(&build);
-    int status = ah__cudnn_plan(&sdpa->graph, WORKSPACE_LIMIT);
+    int status = ah__cudnn_plan(&sdpa->graph, (int64_t)(cuda->properties.totalGlobalMem / WORKSPACE_PART));
+    snprintf(reason, AH_CUDA_SDPA_REASON, "%s", sdpa->graph.reason);
     if (sdpa->graph.plan)
         *out = sdpa;
     else
@@ -362,8 +415,8 @@ static void addresses_of(void *address[ROLE_COUNT], struct ah_cuda_sdpa *sdpa, c
 {
     const int64_t bytes = 2, size = job->head_size; /* of an element, of a head */
     int64_t token = piece->sequence * job->seq, shared = piece->head / job->group;
-    int64_t query = (token * job->q_stride + piece->head * size) * bytes;
-    int64_t key = (token * job->kv_stride + shared * size) * bytes;
+    int64_t query = (token * job->q_stride + piece->head * job->q_head) * bytes;
+    int64_t key = (token * job->kv_stride + shared * job->kv_head) * bytes;
     int64_t out = (token * job->channels + piece->head * size) * bytes;
     int64_t row = (piece->sequence * job->heads + piece->head) * job->seq * (int64_t)sizeof(float);
     void *const made[ROLE_COUNT] = {
@@ -373,7 +426,7 @@ static void addresses_of(void *address[ROLE_COUNT], struct ah_cuda_sdpa *sdpa, c
         [ROLE_DQ] = moved(job->dq, query), [ROLE_DK] = moved(job->dk, key),
         [ROLE_DV] = moved(job->dv, key),   [ROLE_DOT] = moved(workspace, row),
         [ROLE_SCALE] = &sdpa->scale,       [ROLE_NOTHING] = &sdpa->nothing,
-        [ROLE_ONE] = &sdpa->one,
+        [ROLE_ONE] = &sdpa->one,           [ROLE_WINDOW] = &sdpa->window,
     };
     memcpy(address, made, sizeof made);
 }

@@ -10,12 +10,14 @@
 
 struct ah_cuda_sdpa;
 
-/* The rule. */
-bool ah__cuda_sdpa_wanted(const struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward);
-/* Null when cuDNN has no engine for it. AH_EDEVICE for any other failure of cuDNN's, AH_ENOMEM. Addresses of the job
- * are not looked at. */
+enum { AH_CUDA_SDPA_REASON = 96 };
+
+/* The rule: null where cuDNN is asked, else why not; static text. */
+const char *ah__cuda_sdpa_unfit(const struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward);
+/* Null when cuDNN has no engine for it; then `reason` has why, in its words. AH_EDEVICE when the graph is wrong,
+ * AH_ENOMEM. Addresses of the job are not looked at. */
 int ah__cuda_sdpa_new(struct ah_cuda_sdpa **out, struct ah_cuda *cuda, const struct ah_cuda_attention *job,
-                      bool backward);
+                      bool backward, char reason[AH_CUDA_SDPA_REASON]);
 void ah__cuda_sdpa_free(struct ah_cuda_sdpa *sdpa);               /* null is fine */
 int64_t ah__cuda_sdpa_workspace(const struct ah_cuda_sdpa *sdpa); /* bytes */
 /* Asynchronous. The job it was made of, with addresses; `dot` is not used. AH_EDEVICE. */

@@ -36,6 +36,8 @@
  *   EXECUTION_PLAN_WORKSPACE_SIZE         INT64                bytes */
 #include "dev/cuda/cudnn_graph.h"
 
+#include <string.h>
+
 #include "dev/cuda/state.h"
 
 enum { ALIGN = 16, MAX_CONFIGURATIONS = 8 };
@@ -198,6 +200,27 @@ static int64_t get(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t from, cudn
     return g->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
+/* Statuses of no memory are failures; all else is cuDNN's answer to what it was asked. */
+static bool is_failure(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
+/* A refusal becomes the reason and is forgotten as a failure. Whether it was one. */
+static bool refused(struct ah_cudnn_graph *g)
+{
+    char message[sizeof g->reason] = "";
+    if (g->status == CUDNN_STATUS_SUCCESS || is_failure(g->status))
+        return false;
+    g->cuda->library.cudnnGetLastErrorString(message, sizeof message);
+    message[sizeof message - 1] = 0;
+    message[strcspn(message, "\n")] = 0;
+    snprintf(g->reason, sizeof g->reason, "%s", *message ? message : g->cuda->library.cudnnGetErrorString(g->status));
+    g->status = CUDNN_STATUS_SUCCESS;
+    return true;
+}
+
 /* Whether the engine does not say that it may give other bits next time. What makes backward deterministic is the
  * graph: version 9.19 does not say it of the one with atomics either. */
 static bool is_deterministic(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t configuration)
@@ -208,49 +231,50 @@ static bool is_deterministic(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t 
     int64_t count = get(g, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                         CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes);
     for (int64_t i = 0; i < count; i++)
-        if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
+        if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) {
+            snprintf(g->reason, sizeof g->reason, "its engine is not deterministic");
             return false;
-    return g->status == CUDNN_STATUS_SUCCESS;
+        }
+    return true;
 }
 
-/* All that cuDNN says when it has no engine for what it was asked. */
-static bool is_unsupported(cudnnStatus_t status)
-{
-    return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_NOT_SUPPORTED + 1000;
-}
-
-/* The configuration becomes the plan, when it is fit. A refusal is not remembered as a failure. */
+/* The configuration becomes the plan, when it is fit. */
 static void plan_try(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t configuration, int64_t limit_bytes)
 {
     int64_t bytes = 0;
-    if (!is_deterministic(g, configuration))
+    bool deterministic = is_deterministic(g, configuration);
+    if (refused(g) || !deterministic)
         return;
     cudnnBackendDescriptor_t plan = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     set_descriptor(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
     finish(g, plan);
     get(g, plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
-    if (is_unsupported(g->status)) {
-        g->status = CUDNN_STATUS_SUCCESS;
+    if (refused(g) || g->status != CUDNN_STATUS_SUCCESS)
+        return;
+    if (bytes > limit_bytes) {
+        snprintf(g->reason, sizeof g->reason, "its engine wants %lld MiB of workspace", (long long)(bytes >> 20));
         return;
     }
-    if (g->status == CUDNN_STATUS_SUCCESS && bytes <= limit_bytes) {
-        g->plan = plan;
-        g->plan_bytes = bytes;
-    }
+    g->plan = plan;
+    g->plan_bytes = bytes;
 }
 
 int ah__cudnn_plan(struct ah_cudnn_graph *g, int64_t limit_bytes)
 {
-    cudnnBackendDescriptor_t heuristics = heuristics_ask(g), configuration[MAX_CONFIGURATIONS];
+    cudnnBackendDescriptor_t configuration[MAX_CONFIGURATIONS];
+    snprintf(g->reason, sizeof g->reason, "it has no engine for the graph");
+    if (g->status != CUDNN_STATUS_SUCCESS)
+        return ah__cudnn_failure(g->cuda, g->call, g->status);
+    cudnnBackendDescriptor_t heuristics = heuristics_ask(g);
     for (int i = 0; i < MAX_CONFIGURATIONS; i++)
         configuration[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     int64_t count = get(g, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGURATIONS,
                         configuration);
+    if (refused(g))
+        return AH_OK;
     for (int64_t i = 0; i < count && i < MAX_CONFIGURATIONS && !g->plan; i++)
         plan_try(g, configuration[i], limit_bytes);
-    if (g->status == CUDNN_STATUS_SUCCESS || is_unsupported(g->status))
-        return AH_OK;
-    return ah__cudnn_failure(g->cuda, g->call, g->status);
+    return g->status == CUDNN_STATUS_SUCCESS ? AH_OK : ah__cudnn_failure(g->cuda, g->call, g->status);
 }
 
 void ah__cudnn_graph_fini(struct ah_cudnn_graph *g)
@@ -261,5 +285,6 @@ void ah__cudnn_graph_fini(struct ah_cudnn_graph *g)
 
 int ah__cudnn_failure(const struct ah_cuda *cuda, const char *call, cudnnStatus_t status)
 {
-    return ah__fail(AH_EDEVICE, "cuDNN: %s: %s", call, cuda->library.cudnnGetErrorString(status));
+    return ah__fail(is_failure(status) ? AH_ENOMEM : AH_EDEVICE, "cuDNN: %s: %s", call,
+                    cuda->library.cudnnGetErrorString(status));
 }

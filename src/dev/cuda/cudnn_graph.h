@@ -23,6 +23,7 @@ struct ah_cudnn_graph {
     const char *call;              /* that failed; static text */
     cudnnBackendDescriptor_t plan; /* null: none was found */
     int64_t plan_bytes;            /* of workspace that it wants */
+    char reason[96];               /* why the last configuration that was refused is none */
 };
 
 /* Dimensions of a tensor and strides in elements: batch, head, row, column. */
@@ -51,8 +52,9 @@ void ah__cudnn_reduce(struct ah_cudnn_graph *g, cudnnReduceTensorOp_t operator, 
                       cudnnBackendDescriptor_t x);
 /* y: the elements of x in other dimensions and strides, perhaps of another type. */
 void ah__cudnn_reshape(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t x);
-/* The plan is the first of the heuristic's (mode A) choices that can be finalized and wants no more workspace. None:
- * AH_OK without a plan. AH_EDEVICE for what is no lack of an engine. */
+/* The plan is the first of the heuristic's (mode A) choices that can be finalized, is deterministic and wants no more
+ * workspace. None: AH_OK without a plan, and `reason` says why. AH_EDEVICE where the graph itself is refused; AH_ENOMEM.
+ */
 int ah__cudnn_plan(struct ah_cudnn_graph *g, int64_t limit_bytes);
 void ah__cudnn_graph_fini(struct ah_cudnn_graph *g);
 

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "dev/cuda/collective.h"
+#include "dev/cuda/completion.h"
 #include "dev/cuda/program.h"
 #include "dev/cuda/stream.h"
 #include "dev/cuda/task.h"
@@ -181,6 +182,7 @@ static void cuda_info(struct ah_dev *dev, struct ah_dev_info *out)
         .count = cuda->count,
         .threads = cuda->properties.multiProcessorCount,
         .host_threads = cuda->host_threads,
+        .queue_depth = AH_CUDA_QUEUE_DEPTH,
         .align_bytes = AH_CUDA_ALIGN,
         .device_high_water_bytes = atomic_load(&cuda->regions.high_water),
         .host_bytes = ah__regions_host_bytes(&cuda->regions),
@@ -190,6 +192,7 @@ static void cuda_info(struct ah_dev *dev, struct ah_dev_info *out)
         .signature = cuda->signature,
     };
     snprintf(out->arithmetic, sizeof out->arithmetic, "%s", cuda->arithmetic);
+    snprintf(out->attention, sizeof out->attention, "%s", cuda->attention);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -248,6 +251,16 @@ static void arithmetic_make(struct ah_cuda *cuda)
              attention, cuda->properties.major, cuda->properties.minor);
 }
 
+/* AUTOHETE_CUDA_ATTENTION: "own" does without cuDNN, "cudnn" and nothing take it where it is there. */
+static int own_attention_asked(bool *out)
+{
+    const char *who = secure_getenv("AUTOHETE_CUDA_ATTENTION");
+    *out = who && strcmp(who, "own") == 0;
+    if (!who || *out || !*who || strcmp(who, "cudnn") == 0)
+        return AH_OK;
+    return ah__fail(AH_EINPUT, "AUTOHETE_CUDA_ATTENTION: found \"%.40s\", expected own or cudnn", who);
+}
+
 static int libraries_open(struct ah_cuda *cuda)
 {
     struct ah_cuda_library *library = &cuda->library;
@@ -255,7 +268,8 @@ static int libraries_open(struct ah_cuda *cuda)
     cublasStatus_t lt = library->cublasLtCreate(&cuda->lt);
     if (lt != CUBLAS_STATUS_SUCCESS)
         return ah__fail(AH_EDEVICE, "cublasLtCreate: %s", library->cublasLtGetStatusString(lt));
-    if (!library->cudnnCreate)
+    AH_TRY(own_attention_asked(&cuda->own_attention));
+    if (!library->cudnnCreate || cuda->own_attention)
         return AH_OK;
     cudnnStatus_t dnn = library->cudnnCreate(&cuda->dnn);
     if (dnn != CUDNN_STATUS_SUCCESS)
@@ -297,11 +311,13 @@ static void cuda_close(struct ah_dev *dev)
     ah__cuda_group_leave(cuda);
     (void)ah__cuda_streams_drain(cuda);
     ah__cuda_group_close(cuda);
+    ah__cuda_watch_stop(cuda);
     ah__lanes_free(cuda->lanes);
     ah__pool_free(cuda->pool);
     libraries_close(cuda);
     memory_free(cuda);
     ah__cuda_streams_close(cuda);
+    pthread_cond_destroy(&cuda->watch_wake);
     pthread_mutex_destroy(&cuda->mutex);
     ah__free(cuda);
 }
@@ -402,10 +418,12 @@ int ah__dev_cuda_open(struct ah_dev **out, const struct ah_dev_options *options)
     cuda->count = count;
     cuda->host_threads = options->host_threads ? options->host_threads : cores > 1 ? cores - 1 : 1;
     cuda->jitter_seed = options->jitter_seed;
+    cuda->scores_bytes = AH_CUDA_SCORES_BYTES;
     cuda->comm = ah__comm();
     cuda->regions.world_size = cuda->comm->world_size;
     snprintf(cuda->name, sizeof cuda->name, "cuda:%d", cuda->ordinal);
     pthread_mutex_init(&cuda->mutex, NULL);
+    pthread_cond_init(&cuda->watch_wake, NULL);
     int status = gpu_open(cuda);
     if (status != AH_OK) {
         cuda_close(&cuda->dev);

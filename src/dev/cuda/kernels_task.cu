@@ -296,10 +296,11 @@ cudaError_t ah__cuda_cast(cudaStream_t stream, const struct ah_task *task)
 /* ---- sums of squares ----------------------------------------------------------------------------------------------
  * The host's order: pieces by size alone; in each, 32 sums of every 32nd element, of which the last elements, less than
  * 32, count to the first 16; these in pairs j, j + 16, one after the other; then the pieces. A warp has a piece, a lane
- * one of the sums, and 16 loads in flight: enough for the memory's full speed from some hundred pieces on. */
+ * one of the sums and 128 bytes in flight: 4 KiB a warp, 2 MB of a block of 30 million elements, as many as an H100's
+ * memory takes to answer. */
 
 static const int64_t squares_piece = 1 << 16;
-enum { SUMS = 32, AHEAD = 16, MOST_PIECES = 4096, WARPS = 4 };
+enum { SUMS = 32, AHEAD_BYTES = 128, MOST_PIECES = 4096, WARPS = 4 };
 
 /* Squares of floats are exact in double, so that a fused multiply-add is one rounding either way. What is too small for
  * float arithmetic is zero, as everywhere. */
@@ -312,6 +313,7 @@ static __device__ inline double add_square(double sum, float value)
 
 template <typename T> static __device__ inline double squares_lane(const T *x, int64_t n, int lane)
 {
+    enum { AHEAD = AHEAD_BYTES / sizeof(T) };
     double sum = 0;
     int64_t i = 0;
     for (; i + SUMS * AHEAD <= n; i += SUMS * AHEAD) {

@@ -17,9 +17,10 @@ static const char cudnn_name[] = "libcudnn.so." TEXT(CUDNN_MAJOR);
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
+/* Once loaded, libraries stay: they have state with the driver, and threads that may be on their way out. */
 static void *library_load(const char **why, const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     *why = library ? "" : dlerror();
     return library;
 }
@@ -142,7 +143,6 @@ int ah__cuda_library_open_nccl(struct ah_cuda_library *library)
 
 void ah__cuda_library_close(struct ah_cuda_library *library)
 {
-    /* NCCL stays loaded: threads of a communicator that was given up may be on their way out. */
     if (library->cudnn_library)
         dlclose(library->cudnn_library);
     if (library->cublaslt_library)

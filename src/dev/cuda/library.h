@@ -33,6 +33,7 @@
     X(cudnnSetStream)                                                                                                  \
     X(cudnnGetVersion)                                                                                                 \
     X(cudnnGetErrorString)                                                                                             \
+    X(cudnnGetLastErrorString)                                                                                         \
     X(cudnnBackendCreateDescriptor)                                                                                    \
     X(cudnnBackendDestroyDescriptor)                                                                                   \
     X(cudnnBackendSetAttribute)                                                                                        \
@@ -55,8 +56,10 @@
     X(ncclRecv)                                                                                                        \
     X(ncclAllGather)
 
-/* Streams wait for a number in memory: events of a thread of the host. */
-#define AH_CUDA_DRIVER_LIST(X) X(cuStreamWaitValue64)
+/* Streams wait for a number in memory, events of a thread of the host, and write numbers, which are events for one. */
+#define AH_CUDA_DRIVER_LIST(X)                                                                                         \
+    X(cuStreamWaitValue64)                                                                                             \
+    X(cuStreamWriteValue64)
 
 struct ah_cuda_library {
     void *cublaslt_library, *cudnn_library; /* dlopen's; cuDNN's is null where there is none */

@@ -5,6 +5,7 @@
 #include "dev/cuda/program.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A call made ready. */
 struct attention {
@@ -18,11 +19,29 @@ static void attention_release(struct ah_cuda_call *call)
     ah__cuda_sdpa_free(attention->sdpa);
 }
 
+/* Of training in bf16 alone, where cuDNN is what one wants: the first that it does not do, else that it does all. */
+static void path_tell(struct ah_cuda *cuda, const struct ah_cuda_attention *job, bool backward, const char *reason)
+{
+    bool told = strncmp(cuda->attention, "own", 3) == 0;
+    if (told || job->dtype != AH_BF16 || job->seq < 2)
+        return;
+    if (reason)
+        snprintf(cuda->attention, sizeof cuda->attention, "own kernels do %s of heads of %d channels: %s",
+                 backward ? "backward" : "forward", job->head_size, reason);
+    else
+        snprintf(cuda->attention, sizeof cuda->attention, "cuDNN %zu", cuda->library.cudnnGetVersion());
+}
+
 static int path_choose(struct ah_cuda_call *call, struct attention *attention, bool backward)
 {
     const struct ah_cuda_attention *job = &attention->job;
-    if (ah__cuda_sdpa_wanted(call->cuda, job, backward))
-        AH_TRY(ah__cuda_sdpa_new(&attention->sdpa, call->cuda, job, backward));
+    char refusal[AH_CUDA_SDPA_REASON];
+    const char *reason = ah__cuda_sdpa_unfit(call->cuda, job, backward);
+    if (!reason) {
+        AH_TRY(ah__cuda_sdpa_new(&attention->sdpa, call->cuda, job, backward, refusal));
+        reason = attention->sdpa ? NULL : refusal;
+    }
+    path_tell(call->cuda, job, backward, reason);
     if (attention->sdpa)
         call->workspace_bytes = ah__cuda_sdpa_workspace(attention->sdpa);
     else if (backward)

@@ -2,8 +2,8 @@
  * to the input and to the weight. The sum over chunks that is the weight's gradient has the chunks' order.
  *
  * Rows of logits begin at multiples of 16 bytes whatever the vocabulary is (50257 is odd), for which cuBLASLt has its
- * fast kernels and the loss's kernel its wide accesses; the room for it comes from chunks of somewhat fewer tokens than
- * the operator's. */
+ * fast kernels and the loss's kernel its wide accesses. The operator's chunks are a processor's: a GPU takes more tokens
+ * at once, in its own workspace. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
@@ -11,12 +11,13 @@
 /* The products of one chunk. */
 enum product { LOGITS, DX, DWEIGHT, PRODUCTS };
 
-/* Scratch, in this order: the scale, each row's loss, the products' own. */
+/* Scratch, in this order: the scale, each row's loss, a chunk of logits where it is no operand, the products' own. */
 struct head {
     struct ah_cuda_gemm whole[PRODUCTS], rest[PRODUCTS]; /* of a whole chunk; of the last one, where it is shorter */
     int64_t rows, chunk, channels, vocab;
-    int64_t stride;                 /* elements from one row of logits to the next */
-    int64_t losses_at, products_at; /* bytes of the workspace */
+    int64_t stride;                            /* elements from one row of logits to the next */
+    bool own_logits;                           /* in the workspace */
+    int64_t losses_at, logits_at, products_at; /* bytes of it */
 };
 
 static void head_release(struct ah_cuda_call *call)
@@ -90,20 +91,45 @@ static int products_init(struct ah_cuda_gemm out[PRODUCTS], struct ah_cuda_call 
     return AH_OK;
 }
 
-/* Chunks of logits [chunk,vocab] with longer rows: as few as fit, nearly equal, in multiples of CHUNK_MULTIPLE. Where
- * longer rows cost more than a 64th of the room they stay as they are. */
-static void chunks_choose(struct head *head, int64_t chunk, int64_t lanes)
+/* How many tokens a chunk should have to keep this GPU busy, by shape and GPU alone: a chunk's product for dx, whose
+ * result is the smallest, has two tiles for each multiprocessor; and the weight's gradient, which each chunk passes in
+ * and out in fp32, hides behind the arithmetic. All its logits stay below a part of the GPU's memory. */
+static int64_t rows_wanted(const struct ah_cuda_call *call, const struct head *head)
 {
-    enum { CHUNK_MULTIPLE = 16, MOST_PART = 64 };
-    int64_t stride = (head->vocab + lanes - 1) / lanes * lanes, fits = chunk * head->vocab / stride;
-    head->stride = head->vocab;
-    head->chunk = chunk;
-    if (stride == head->vocab || (stride - head->vocab) * MOST_PART > head->vocab || fits < 1)
-        return;
-    int64_t count = (head->rows + fits - 1) / fits, each = (head->rows + count - 1) / count;
+    enum { TILE = 128, TILES_EACH = 2, ROWS_LEAST = 2048, MEMORY_PART = 64 };
+    const struct cudaDeviceProp *gpu = &call->cuda->properties;
+    int64_t across = (head->channels + TILE - 1) / TILE, tiles = (int64_t)gpu->multiProcessorCount * TILES_EACH;
+    int64_t rows = (tiles + across - 1) / across * TILE;
+    int64_t fits = (int64_t)gpu->totalGlobalMem / MEMORY_PART / (head->stride * ah__dtype_bytes(call->dtype));
+    rows = rows < ROWS_LEAST ? ROWS_LEAST : rows;
+    return rows < fits ? rows : fits;
+}
+
+/* `rows` or a few less: chunks nearly equal, in multiples of CHUNK_MULTIPLE. */
+static int64_t chunk_of(const struct head *head, int64_t rows)
+{
+    enum { CHUNK_MULTIPLE = 16 };
+    int64_t count = (head->rows + rows - 1) / rows, each = (head->rows + count - 1) / count;
     int64_t rounded = (each + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    head->stride = stride;
-    head->chunk = rounded <= fits ? rounded : each;
+    return rounded <= rows ? rounded : each;
+}
+
+/* Rows of logits get longer where that costs no more than a 64th of their memory. A chunk lies in the operator's scratch
+ * [chunk,vocab], or in the device's own workspace when this GPU wants more tokens than fit there. */
+static void chunks_choose(struct head *head, const struct ah_cuda_call *call, int64_t chunk)
+{
+    enum { MOST_PART = 64 };
+    int64_t lanes = 16 / ah__dtype_bytes(call->dtype), stride = (head->vocab + lanes - 1) / lanes * lanes;
+    head->stride = (stride - head->vocab) * MOST_PART > head->vocab ? head->vocab : stride;
+    int64_t fits = chunk * head->vocab / head->stride, wanted = rows_wanted(call, head);
+    head->own_logits = wanted > fits && head->rows > fits;
+    if (head->own_logits)
+        head->chunk = chunk_of(head, wanted);
+    else if (head->stride == head->vocab || fits < 1) {
+        head->stride = head->vocab;
+        head->chunk = chunk;
+    } else
+        head->chunk = chunk_of(head, fits);
 }
 
 static int head_prepare(struct ah_cuda_call *call)
@@ -116,9 +142,11 @@ static int head_prepare(struct ah_cuda_call *call)
     head->rows = ah__shape_rows(x);
     head->channels = x->dim[2];
     head->vocab = logits->dim[1];
-    chunks_choose(head, logits->dim[0], 16 / ah__dtype_bytes(call->dtype));
+    chunks_choose(head, call, logits->dim[0]);
     head->losses_at = aligned(sizeof(struct ah_cuda_loss_scale));
-    head->products_at = head->losses_at + aligned(head->rows * (int64_t)sizeof(double));
+    head->logits_at = head->losses_at + aligned(head->rows * (int64_t)sizeof(double));
+    int64_t own = head->own_logits ? head->chunk * head->stride * ah__dtype_bytes(call->dtype) : 0;
+    head->products_at = head->logits_at + aligned(own);
     call->workspace_bytes = head->products_at;
     AH_TRY(products_init(head->whole, call, head->chunk));
     return head->rows % head->chunk == 0 ? AH_OK : products_init(head->rest, call, head->rows % head->chunk);
@@ -134,6 +162,12 @@ static double *losses_of(const struct ah_cuda_bound *bound)
     return (double *)(void *)(bound->workspace + ((const struct head *)bound->call->owned)->losses_at);
 }
 
+static void *logits_of(const struct ah_cuda_bound *bound)
+{
+    const struct head *head = bound->call->owned;
+    return head->own_logits ? bound->workspace + head->logits_at : bound->out[1];
+}
+
 static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm *gemm, const void *a, const void *b,
                    void *c)
 {
@@ -146,8 +180,8 @@ static int product(const struct ah_cuda_bound *bound, const struct ah_cuda_gemm 
 static int loss_enqueue(const struct ah_cuda_bound *bound, int64_t from, int64_t rows)
 {
     const struct head *head = bound->call->owned;
-    const struct ah_cuda_cross_entropy job = {.dlogits = bound->out[1],
-                                              .logits = bound->out[1],
+    const struct ah_cuda_cross_entropy job = {.dlogits = logits_of(bound),
+                                              .logits = logits_of(bound),
                                               .targets = (const int32_t *)bound->in[2] + from,
                                               .losses = losses_of(bound) + from,
                                               .rows = rows,
@@ -165,13 +199,14 @@ static int chunk_enqueue(const struct ah_cuda_bound *bound, int64_t from)
     const struct ah_cuda_gemm *gemm = head->rows - from < head->chunk ? head->rest : head->whole;
     int64_t at = from * head->channels * ah__dtype_bytes(bound->call->dtype);
     const char *x = (const char *)bound->in[0] + at;
+    void *logits = logits_of(bound);
     struct ah_cuda_gemm dweight = gemm[DWEIGHT];
     dweight.shape.accumulate = bound->call->adds[3] || from > 0;
-    AH_TRY(product(bound, &gemm[LOGITS], x, bound->in[1], bound->out[1]));
+    AH_TRY(product(bound, &gemm[LOGITS], x, bound->in[1], logits));
     AH_TRY(loss_enqueue(bound, from, gemm[LOGITS].shape.m));
     if (bound->out[2])
-        AH_TRY(product(bound, &gemm[DX], bound->out[1], bound->in[1], (char *)bound->out[2] + at));
-    return bound->out[3] ? product(bound, &dweight, bound->out[1], x, bound->out[3]) : AH_OK;
+        AH_TRY(product(bound, &gemm[DX], logits, bound->in[1], (char *)bound->out[2] + at));
+    return bound->out[3] ? product(bound, &dweight, logits, x, bound->out[3]) : AH_OK;
 }
 
 static int head_enqueue(const struct ah_cuda_bound *bound)

@@ -1,4 +1,4 @@
-/* Lanes as streams: work enqueued when it is submitted, completions by callbacks, failures in order. */
+/* Lanes as streams: work enqueued when it is submitted, the number behind it, times. */
 #include "dev/cuda/stream.h"
 
 #include <string.h>
@@ -6,82 +6,19 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "dev/cuda/collective.h"
+#include "dev/cuda/completion.h"
 #include "dev/cuda/task.h"
 #include "dev/host/clock.h"
 
 enum { NS_PER_S = 1000000000, EPOCH_NS = NS_PER_S, EPOCH_PATIENCE_NS = 50000 };
 
-/* Lanes that are streams. */
-#define EACH_STREAM(stream, cuda)                                                                                      \
-    for (struct ah_cuda_stream *stream = (cuda)->stream; stream < (cuda)->stream + AH_LANE_COUNT; stream++)            \
-        if (stream->work)
-
-static struct ah_cuda_slot *slot_of(struct ah_cuda_stream *stream, uint64_t sequence)
-{
-    return &stream->slot[sequence % AH_LANE_RING];
-}
-
-/* ---- completions, with the device's mutex held ------------------------------------------------------------------- */
-
-/* The first failure stays; `status` with ah_error() is the one that is there to be kept. */
-static void failure_keep(struct ah_cuda *cuda, int status)
-{
-    if (cuda->failed != AH_OK)
-        return;
-    cuda->failed = status;
-    snprintf(cuda->message, sizeof cuda->message, "%s", ah_error());
-}
-
-static int label_prefix(int status, enum ah_lane lane, const struct ah_label *label)
-{
-    return ah__fail_prefix(status, "lane %s: %s, partition %d, iteration %lld", ah_lane_name(lane),
-                           label->what ? label->what : "work", label->partition, (long long)label->iteration);
-}
-
-/* The stream's oldest work is over. */
-static void work_finish(struct ah_cuda_stream *stream)
-{
-    struct ah_cuda *cuda = stream->cuda;
-    struct ah_done done = {.lane = stream->lane, .status = cuda->failed};
-    if (done.status != AH_OK)
-        ah__fail(done.status, "%s", cuda->message);
-    else
-        done.status = ah__lanes_failed(cuda->lanes); /* the host lane's failure, whose message the lanes have */
-    stream->finished++;
-    ah__lanes_finish(cuda->lanes, &done);
-}
-
-/* Works that are not on the stream end when all earlier ones have. */
-static void skipped_finish(struct ah_cuda_stream *stream)
-{
-    while (stream->finished >= stream->started && stream->finished < stream->submitted)
-        work_finish(stream);
-}
-
-/* On a thread of CUDA's. Called exactly once for each work that was started, also when the GPU has failed; then
- * `error` says how. */
-static void CUDART_CB work_over(cudaStream_t notify, cudaError_t error, void *context)
-{
-    struct ah_cuda_stream *stream = context;
-    struct ah_cuda *cuda = stream->cuda;
-    (void)notify;
-    pthread_mutex_lock(&cuda->mutex);
-    struct ah_cuda_slot *slot = slot_of(stream, stream->finished + 1);
-    bool owed = stream->finished < stream->started; /* else it was given up */
-    if (owed && error != cudaSuccess) {
-        int status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error));
-        failure_keep(cuda, label_prefix(status, stream->lane, &slot->label));
-        cuda->lost = true;
-    }
-    if (owed) {
-        slot->over_ns = ah__host_now_ns();
-        work_finish(stream);
-    }
-    skipped_finish(stream);
-    pthread_mutex_unlock(&cuda->mutex);
-}
-
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
+
+/* A lane's number, as the driver's functions want its address. */
+static CUdeviceptr number_of(const struct ah_cuda *cuda, enum ah_lane lane)
+{
+    return (CUdeviceptr)(uintptr_t)ah__cuda_passed(cuda, lane);
+}
 
 /* A work that has been reported has passed, and its slot may be another's by now. */
 static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *stream, struct ah_event event)
@@ -90,11 +27,11 @@ static int wait_enqueue(struct ah_cuda *cuda, const struct ah_cuda_stream *strea
     if (event.sequence <= other->reported || other == stream)
         return AH_OK;
     if (event.lane != AH_LANE_HOST) {
-        AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, slot_of(other, event.sequence)->end, 0));
+        AH_CUDA_TRY(cudaStreamWaitEvent(stream->work, ah__cuda_slot(other, event.sequence)->end, 0));
         return AH_OK;
     }
-    CUdeviceptr passed = (CUdeviceptr)(uintptr_t)cuda->host_passed;
-    CUresult error = cuda->library.cuStreamWaitValue64(stream->work, passed, event.sequence, CU_STREAM_WAIT_VALUE_GEQ);
+    CUresult error = cuda->library.cuStreamWaitValue64(stream->work, number_of(cuda, AH_LANE_HOST), event.sequence,
+                                                       CU_STREAM_WAIT_VALUE_GEQ);
     return error == CUDA_SUCCESS ? AH_OK : ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d", (int)error);
 }
 
@@ -110,7 +47,7 @@ static int jitter_enqueue(struct ah_cuda_stream *stream)
     return AH_OK;
 }
 
-/* All but the callback. */
+/* All but its number. */
 static int work_enqueue(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
 {
     struct ah_cuda *cuda = stream->cuda;
@@ -124,9 +61,7 @@ static int work_enqueue(struct ah_cuda_stream *stream, const struct ah_work *wor
     for (int i = 0; i < work->tasks; i++)
         AH_TRY(ah__cuda_task(cuda, work->lane, &work->task[i]));
     AH_CUDA_TRY(cudaEventRecord(slot->end, stream->work));
-    AH_TRY(jitter_enqueue(stream));
-    AH_CUDA_TRY(cudaStreamWaitEvent(stream->notify, slot->end, 0));
-    return AH_OK;
+    return jitter_enqueue(stream);
 }
 
 /* What a profiler shows: the label's words, and the partition as a number. Costs next to nothing without one. */
@@ -140,27 +75,33 @@ static void range_push(const struct ah_work *work)
     nvtxRangePushEx(&range);
 }
 
-/* The work becomes the stream's before its callback can come; `by` -1 takes that back. */
+/* The work becomes the stream's before its number can come; `by` -1 takes that back. */
 static void work_count(struct ah_cuda_stream *stream, int by)
 {
-    pthread_mutex_lock(&stream->cuda->mutex);
+    struct ah_cuda *cuda = stream->cuda;
+    pthread_mutex_lock(&cuda->mutex);
     stream->submitted += (uint64_t)(int64_t)by;
     stream->started += (uint64_t)(int64_t)by;
-    pthread_mutex_unlock(&stream->cuda->mutex);
+    if (cuda->watch_sleeps)
+        pthread_cond_signal(&cuda->watch_wake);
+    pthread_mutex_unlock(&cuda->mutex);
 }
 
-static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot)
+static int work_start(struct ah_cuda_stream *stream, const struct ah_work *work, const struct ah_cuda_slot *slot,
+                      uint64_t sequence)
 {
+    struct ah_cuda *cuda = stream->cuda;
     range_push(work);
     int status = work_enqueue(stream, work, slot);
     nvtxRangePop();
     if (status != AH_OK)
         return status;
     work_count(stream, 1);
-    status = ah__cuda_status("cudaStreamAddCallback", cudaStreamAddCallback(stream->notify, work_over, stream, 0));
-    if (status != AH_OK)
-        work_count(stream, -1);
-    return status;
+    CUresult error = cuda->library.cuStreamWriteValue64(stream->work, number_of(cuda, stream->lane), sequence, 0);
+    if (error == CUDA_SUCCESS)
+        return AH_OK;
+    work_count(stream, -1);
+    return ah__fail(AH_EDEVICE, "cuStreamWriteValue64: CUDA error %d", (int)error);
 }
 
 /* Whether an earlier failure keeps all work from starting; then this one is taken as skipped. */
@@ -171,24 +112,17 @@ static bool work_is_skipped(struct ah_cuda_stream *stream)
     bool skipped = cuda->failed != AH_OK || ah__lanes_failed(cuda->lanes) != AH_OK;
     if (skipped) {
         stream->submitted++;
-        skipped_finish(stream);
+        ah__cuda_skipped_finish(stream);
     }
     pthread_mutex_unlock(&cuda->mutex);
     return skipped;
-}
-
-/* What every call returns since a fault on the GPU; else success. */
-static cudaError_t fault_of(const struct ah_cuda_stream *stream)
-{
-    cudaError_t error = cudaStreamQuery(stream->notify);
-    return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
 /* Enqueues a work that the lanes have taken. A failure is the work's, and reaches the caller of wait_any in order. */
 static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *work, uint64_t sequence)
 {
     struct ah_cuda *cuda = stream->cuda;
-    struct ah_cuda_slot *slot = slot_of(stream, sequence);
+    struct ah_cuda_slot *slot = ah__cuda_slot(stream, sequence);
     slot->label = work->label;
     slot->epoch = cuda->epoch_last;
     slot->sequence = 0; /* not reported yet */
@@ -196,18 +130,18 @@ static void stream_submit(struct ah_cuda_stream *stream, const struct ah_work *w
     memcpy(slot->wait, work->wait, sizeof slot->wait);
     if (work_is_skipped(stream))
         return;
-    int status = work_start(stream, work, slot);
+    int status = work_start(stream, work, slot, sequence);
     if (status == AH_OK)
         return;
-    cudaError_t fault = fault_of(stream); /* then the label is only that of the work with which it was seen */
+    cudaError_t fault = ah__cuda_fault(stream); /* then the label is only that of the work with which it was seen */
     if (fault != cudaSuccess)
         status = ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(fault));
-    label_prefix(status, stream->lane, &work->label);
+    ah__cuda_label_prefix(status, stream->lane, &work->label);
     pthread_mutex_lock(&cuda->mutex);
     cuda->lost = cuda->lost || fault != cudaSuccess;
-    failure_keep(cuda, status);
-    stream->submitted++; /* not before the failure is known: a callback may end it at once */
-    skipped_finish(stream);
+    ah__cuda_failure_keep(cuda, status);
+    stream->submitted++; /* not before the failure is known: it may end at once */
+    ah__cuda_skipped_finish(stream);
     pthread_mutex_unlock(&cuda->mutex);
     ah__cuda_group_abandon(cuda);
 }
@@ -272,7 +206,7 @@ static int64_t waits_end_ns(struct ah_cuda *cuda, const struct ah_cuda_slot *slo
 {
     int64_t end_ns = 0;
     for (int i = 0; i < slot->waits; i++) {
-        const struct ah_cuda_slot *other = slot_of(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
+        const struct ah_cuda_slot *other = ah__cuda_slot(&cuda->stream[slot->wait[i].lane], slot->wait[i].sequence);
         if (other->sequence && other->sequence == slot->wait[i].sequence)
             end_ns = later(end_ns, other->end_ns);
     }
@@ -313,7 +247,7 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     struct ah_cuda *cuda = (struct ah_cuda *)dev;
     AH_TRY(ah__lanes_wait_any(cuda->lanes, done));
     struct ah_cuda_stream *stream = &cuda->stream[done->lane];
-    struct ah_cuda_slot *slot = slot_of(stream, ++stream->reported);
+    struct ah_cuda_slot *slot = ah__cuda_slot(stream, ++stream->reported);
     bool lives = done->lane != AH_LANE_HOST && times_fill(stream, slot, done);
     slot->sequence = stream->reported;
     slot->end_ns = done->end_ns;
@@ -321,62 +255,15 @@ int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done)
     if (!lives || now_ns < cuda->epoch_next_ns || epoch_renew(cuda, now_ns) == AH_OK)
         return AH_OK;
     pthread_mutex_lock(&cuda->mutex);
-    failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
+    ah__cuda_failure_keep(cuda, AH_EDEVICE); /* what is submitted from now on ends with it */
     pthread_mutex_unlock(&cuda->mutex);
     return AH_OK;
-}
-
-/* ---- what others tell -------------------------------------------------------------------------------------------- */
-
-/* Streams that wait for the host lane see it in memory; what was written before is written. */
-void ah__cuda_host_passed(void *context, struct ah_event event)
-{
-    struct ah_cuda *cuda = context;
-    __atomic_store_n(cuda->host_passed, event.sequence, __ATOMIC_RELEASE);
-}
-
-/* What waits for other ranks ends by itself when they are given up. */
-static void look_at_ranks(struct ah_cuda *cuda)
-{
-    struct ah_cuda_stream *stream = &cuda->stream[AH_LANE_COMM];
-    int status = ah__cuda_group_look(cuda);
-    if (status == AH_OK)
-        return;
-    pthread_mutex_lock(&cuda->mutex);
-    if (stream->finished < stream->submitted)
-        label_prefix(status, stream->lane, &slot_of(stream, stream->finished + 1)->label);
-    failure_keep(cuda, status);
-    pthread_mutex_unlock(&cuda->mutex);
-    ah__cuda_group_abandon(cuda);
-}
-
-/* While the driver waits in vain: a GPU that has failed may owe callbacks, and other ranks an answer. */
-void ah__cuda_look(void *context)
-{
-    struct ah_cuda *cuda = context;
-    cudaError_t error = cudaSuccess;
-    EACH_STREAM(stream, cuda)
-    error = error == cudaSuccess ? fault_of(stream) : error;
-    if (error == cudaSuccess) {
-        look_at_ranks(cuda);
-        return;
-    }
-    pthread_mutex_lock(&cuda->mutex);
-    failure_keep(cuda, ah__fail(AH_EDEVICE, "%s: %s", cuda->name, cudaGetErrorString(error)));
-    cuda->lost = true;
-    EACH_STREAM(stream, cuda)
-    {
-        stream->started = stream->finished;
-        skipped_finish(stream);
-    }
-    pthread_mutex_unlock(&cuda->mutex);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static int stream_open(struct ah_cuda_stream *stream)
 {
-    AH_CUDA_TRY(cudaStreamCreateWithFlags(&stream->notify, cudaStreamNonBlocking));
     AH_CUDA_TRY(cudaStreamCreateWithFlags(&stream->work, cudaStreamNonBlocking));
     for (int i = 0; i < AH_LANE_RING; i++) {
         AH_CUDA_TRY(cudaEventCreateWithFlags(&stream->slot[i].start, cudaEventDefault));
@@ -387,16 +274,22 @@ static int stream_open(struct ah_cuda_stream *stream)
     return AH_OK;
 }
 
-/* Asks for what all ordering rests on: a GPU without it says so here. */
-static int wait_value_check(struct ah_cuda *cuda)
+/* Asks for what all ordering and all completions rest on: a GPU without it says so here. */
+static int values_check(struct ah_cuda *cuda)
 {
+    CUstream stream = (CUstream)cuda->stream[AH_LANE_COMPUTE].work;
     CUresult error =
-        cuda->library.cuStreamWaitValue64((CUstream)cuda->stream[AH_LANE_COMPUTE].work,
-                                          (CUdeviceptr)(uintptr_t)cuda->host_passed, 0, CU_STREAM_WAIT_VALUE_GEQ);
-    if (error == CUDA_SUCCESS)
-        return AH_OK;
-    return ah__fail(AH_EDEVICE, "cuStreamWaitValue64: CUDA error %d: streams cannot wait for a value in memory here",
-                    (int)error);
+        cuda->library.cuStreamWaitValue64(stream, number_of(cuda, AH_LANE_HOST), 0, CU_STREAM_WAIT_VALUE_GEQ);
+    if (error != CUDA_SUCCESS)
+        return ah__fail(AH_EDEVICE,
+                        "cuStreamWaitValue64: CUDA error %d: streams cannot wait for a value in memory here",
+                        (int)error);
+    error = cuda->library.cuStreamWriteValue64(stream, number_of(cuda, AH_LANE_COMPUTE), 0, 0);
+    return error == CUDA_SUCCESS ? AH_OK
+                                 : ah__fail(AH_EDEVICE,
+                                            "cuStreamWriteValue64: CUDA error %d: streams cannot write a "
+                                            "value to memory here",
+                                            (int)error);
 }
 
 /* Else it readies itself when it is first called, by whichever device's thread. */
@@ -411,15 +304,16 @@ static void ranges_ready(void)
 int ah__cuda_streams_open(struct ah_cuda *cuda)
 {
     ranges_ready();
-    AH_CUDA_TRY(cudaHostAlloc((void **)&cuda->host_passed, sizeof *cuda->host_passed, cudaHostAllocMapped));
-    *cuda->host_passed = 0;
+    size_t numbers = (size_t)AH_LANE_COUNT * AH_CUDA_PASSED_APART * sizeof *cuda->passed;
+    AH_CUDA_TRY(cudaHostAlloc((void **)&cuda->passed, numbers, cudaHostAllocMapped));
+    memset(cuda->passed, 0, numbers);
     for (int i = 0; i < AH_LANE_COUNT; i++) {
         cuda->stream[i].cuda = cuda;
         cuda->stream[i].lane = (enum ah_lane)i;
         if (i != AH_LANE_HOST)
             AH_TRY(stream_open(&cuda->stream[i]));
     }
-    AH_TRY(wait_value_check(cuda));
+    AH_TRY(values_check(cuda));
     AH_CUDA_TRY(cudaStreamCreateWithFlags(&cuda->clock, cudaStreamNonBlocking));
     for (int i = 0; i < AH_CUDA_EPOCHS; i++)
         AH_CUDA_TRY(cudaEventCreateWithFlags(&cuda->epoch[i].event, cudaEventDefault));
@@ -427,16 +321,16 @@ int ah__cuda_streams_open(struct ah_cuda *cuda)
     AH_CUDA_TRY(cudaEventSynchronize(cuda->epoch[0].event));
     cuda->epoch[0].ns = ah__host_now_ns();
     cuda->epoch_next_ns = cuda->epoch[0].ns + EPOCH_NS;
-    return AH_OK;
+    return ah__cuda_watch_start(cuda);
 }
 
 cudaError_t ah__cuda_streams_drain(struct ah_cuda *cuda)
 {
     cudaError_t first = cudaSuccess;
-    EACH_STREAM(stream, cuda)
+    AH_EACH_STREAM(stream, cuda)
     {
-        cudaError_t work = cudaStreamSynchronize(stream->work), notify = cudaStreamSynchronize(stream->notify);
-        first = first != cudaSuccess ? first : work != cudaSuccess ? work : notify;
+        cudaError_t error = cudaStreamSynchronize(stream->work);
+        first = first != cudaSuccess ? first : error;
     }
     return first;
 }
@@ -463,8 +357,6 @@ static void stream_close(struct ah_cuda_stream *stream)
         (void)cudaFree(stream->partials);
     if (stream->work)
         (void)cudaStreamDestroy(stream->work);
-    if (stream->notify)
-        (void)cudaStreamDestroy(stream->notify);
 }
 
 void ah__cuda_streams_close(struct ah_cuda *cuda)
@@ -476,6 +368,6 @@ void ah__cuda_streams_close(struct ah_cuda *cuda)
         stream_close(&cuda->stream[i]);
     if (cuda->clock)
         (void)cudaStreamDestroy(cuda->clock);
-    if (cuda->host_passed)
-        (void)cudaFreeHost(cuda->host_passed);
+    if (cuda->passed)
+        (void)cudaFreeHost(cuda->passed);
 }

@@ -4,8 +4,8 @@
 
 #include "dev/cuda/state.h"
 
-/* Streams and events of all lanes but the host's, host_passed, the first epoch. What was made when it fails is given
- * back by ah__cuda_streams_close. */
+/* Streams and events of all lanes but the host's, the lanes' numbers and the thread that reads them, the first epoch.
+ * What was made when it fails is given back by ah__cuda_watch_stop and ah__cuda_streams_close. */
 int ah__cuda_streams_open(struct ah_cuda *cuda);
 /* Waits for what is on the streams; the first error. */
 cudaError_t ah__cuda_streams_drain(struct ah_cuda *cuda);
@@ -15,8 +15,5 @@ void ah__cuda_streams_close(struct ah_cuda *cuda);
 /* Members of struct ah_dev_ops. */
 int ah__cuda_submit(struct ah_dev *dev, const struct ah_work *work, struct ah_event *done);
 int ah__cuda_wait_any(struct ah_dev *dev, struct ah_done *done);
-/* Functions of host/lanes.h. */
-void ah__cuda_host_passed(void *context, struct ah_event event);
-void ah__cuda_look(void *context);
 
 #endif

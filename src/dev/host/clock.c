@@ -4,6 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 enum { NS_PER_S = 1000000000 };
 
 int64_t ah__host_now_ns(void)
@@ -18,6 +22,13 @@ void ah__host_sleep_until(int64_t deadline_ns)
     struct timespec deadline = {.tv_sec = deadline_ns / NS_PER_S, .tv_nsec = deadline_ns % NS_PER_S};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL) == EINTR)
         ;
+}
+
+void ah__host_pause(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
 }
 
 void ah__host_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s)

@@ -7,6 +7,8 @@
 int64_t ah__host_now_ns(void);
 /* Sleeps until the clock shows `deadline_ns`. */
 void ah__host_sleep_until(int64_t deadline_ns);
+/* Of a thread that spins: the core may do something else for a moment. */
+void ah__host_pause(void);
 /* memcpy at `bytes_per_s` (0: unthrottled) by absolute deadlines, so that it takes bytes / bytes_per_s and no more. */
 void ah__host_transfer(void *to, const void *from, int64_t bytes, int64_t bytes_per_s);
 

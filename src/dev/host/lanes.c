@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "dev/host/clock.h"
 
-enum { LOOK_SECONDS = 1 };
+enum { LOOK_NS = 100000000, NS_PER_S = 1000000000 };
 
 struct entry {
     struct ah_work work;
@@ -214,7 +214,9 @@ static void driver_sleep(struct ah_lanes *lanes)
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LOOK_SECONDS;
+    until.tv_nsec += LOOK_NS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
     if (pthread_cond_timedwait(&lanes->finished, &lanes->mutex, &until) != ETIMEDOUT)
         return;
     pthread_mutex_unlock(&lanes->mutex);

@@ -26,7 +26,7 @@ struct ah_lanes_config {
     /* Null, or called on the lane's thread after each of its works has completed, also those that a failure skipped: to
      * release what waits elsewhere, on a flag that a stream watches. */
     void (*passed)(void *context, struct ah_event event);
-    /* Null, or called on the driver's thread about once a second while it waits in vain: to see whether what does the
+    /* Null, or called on the driver's thread ten times a second while it waits in vain: to see whether what does the
      * work elsewhere is still there, and to finish what it owes if it is not. */
     void (*look)(void *context);
     void *context;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "dev/host/clock.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -44,13 +45,6 @@ struct pool_worker {
     struct ah_pool *pool;
     int index;
 };
-
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    _mm_pause();
-#endif
-}
 
 void ah__host_denormals_off(void)
 {
@@ -134,7 +128,7 @@ static void *worker_main(void *argument)
         if (work(pool, self->index)) {
             spins = 0;
         } else if (++spins < POOL_SPINS) {
-            pause_briefly();
+            ah__host_pause();
         } else {
             sleep_until_more(pool);
             spins = 0;
@@ -157,7 +151,7 @@ static void wait_finished(struct ah_pool *pool, int count)
     for (int spins = 0; spins < POOL_SPINS; spins++) {
         if (atomic_load(&pool->finished) == count)
             return;
-        pause_briefly();
+        ah__host_pause();
     }
     pthread_mutex_lock(&pool->lock);
     while (atomic_load(&pool->finished) < count)

@@ -1,12 +1,14 @@
 /* Attention through cuDNN's graphs, on a stand-in of cuDNN that knows every attribute's type and runs the graphs
  * operation by operation: what the graphs compute, when they are asked for, and what happens when cuDNN refuses. What
  * cuDNN's own kernels make of them, only a GPU shows. */
+#include "dev/cuda/attention_cases.h"
 #include "dev/cuda/emulated.h"
 #include "dev/cuda/operators.h"
+#include "dev/value_cases.h"
 
 #define VERSION "91900"
 
-enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000 }; /* of cudnnStatus_t */
+enum { NOT_SUPPORTED = 3000, BAD_PARAM = 2000, NO_MEMORY = 4003 }; /* of cudnnStatus_t */
 
 /* Side by side and apart, as many heads and shared ones, several sequences, lengths that fill no chunk. */
 static const struct op_case sdpa_cases[] = {
@@ -16,6 +18,19 @@ static const struct op_case sdpa_cases[] = {
      AH_OP_ATTENTION_QKV,
      {.heads = 4, .kv_heads = 2},
      {S3(1, 40, 320), S3(1, 40, 160), S3(1, 40, 160)},
+     {0},
+     0},
+    {"attention by head of 160", AH_OP_ATTENTION, {.heads = 2, .by_head = true}, {S3(2, 20, 3 * 320)}, {0}, 0},
+    {"attention_qkv with a window",
+     AH_OP_ATTENTION_QKV,
+     {.heads = 4, .kv_heads = 2, .window = 7},
+     {S3(1, 40, 64), S3(1, 40, 32), S3(1, 40, 32)},
+     {0},
+     0},
+    {"attention_bwd by head, with a window",
+     AH_OP_ATTENTION_BWD,
+     {.heads = 2, .by_head = true, .window = 9},
+     {S3(2, 30, 512), S3(2, 30, 1536), S3(2, 30, 512), S3(2, 2, 30)},
      {0},
      0},
     {"attention_bwd of 30, head 16",
@@ -120,6 +135,26 @@ static void sdpa_check(struct device_pair *p, const struct op_case *c, long exec
     assert_int_equal(products_so_far() - before, 2 * executions);
 }
 
+/* Whoever does each: what is not for cuDNN is own kernels', in the same bounds. */
+static void attention_check(struct device_pair *p, const struct op_case *cases, size_t count)
+{
+    struct bound bound = {.of_value = 0x1p-7, .of_largest = 0x1p-7};
+    for (size_t i = 0; i < count; i += ah_test_samples() ? 3 : 1) {
+        enum ah_op_limit limit = ah__op_table[cases[i].op]->limit;
+        if (limit == AH_OP_LIMIT_ATTENTION || limit == AH_OP_LIMIT_ATTENTION_BWD)
+            operator_check(p, &cases[i], AH_BF16, bound, is_backward(cases[i].op) ? saved_make : NULL);
+    }
+}
+
+static void all_attention_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    struct device_pair p = pair_open(VERSION);
+    attention_check(&p, value_cases, AH_LENGTH(value_cases));
+    attention_check(&p, attention_cases, AH_LENGTH(attention_cases));
+    pair_close(&p);
+}
+
 static void graphs_agree_with_the_cpu(void **state)
 {
     (void)state;
@@ -155,7 +190,7 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
     static const struct op_case others[] = {
         {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0},
         {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0},
-        {"head of 136", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 9, 408)}, {0}, 0},
+        {"documents", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 144), S2(2, 7)}, {0}, 0},
         {"adding",
          AH_OP_ATTENTION_BWD,
          {.heads = 3, .acc = 1},
@@ -174,6 +209,40 @@ static void own_kernels_do_what_cudnn_is_not_for(void **state)
     pair_close(&p);
 }
 
+/* What the device says of it, once it has prepared programs. */
+static void attention_said(const struct test_device *gpu, const char *text)
+{
+    struct ah_dev_info info;
+    gpu->dev->ops->info(gpu->dev, &info);
+    if (!strstr(info.attention, text))
+        fail_msg("found \"%s\", expected \"%s\" in it", info.attention, text);
+}
+
+static void who_does_attention_is_said(void **state)
+{
+    (void)state;
+    static const struct op_case one = {"one token", AH_OP_ATTENTION, {.heads = 1}, {S3(2, 1, 48)}, {0}, 0};
+    static const struct op_case odd = {"head of 12", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 9, 72)}, {0}, 0};
+    struct device_pair p = pair_open(VERSION);
+    attention_said(&p.cuda, "");
+    (void)executions_of(&p, &sdpa_cases[0], AH_BF16);
+    (void)executions_of(&p, &one, AH_BF16);
+    attention_said(&p.cuda, "cuDNN " VERSION);
+    (void)executions_of(&p, &odd, AH_BF16);
+    attention_said(&p.cuda, "own kernels do forward of heads of 12 channels: heads are no multiple of 8 channels");
+    pair_close(&p);
+    setenv("AUTOHETE_CUDA_ATTENTION", "own", 1);
+    p = pair_open(VERSION);
+    assert_int_equal(executions_of(&p, &sdpa_cases[0], AH_BF16), 0);
+    attention_said(&p.cuda, "AUTOHETE_CUDA_ATTENTION is own");
+    pair_close(&p);
+    setenv("AUTOHETE_CUDA_ATTENTION", "mine", 1);
+    struct ah_dev *dev;
+    assert_fails(emulated_open(&dev, NULL), AH_EINPUT,
+                 "AUTOHETE_CUDA_ATTENTION: found \"mine\", expected own or cudnn");
+    unsetenv("AUTOHETE_CUDA_ATTENTION");
+}
+
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static int prepare_case(struct test_device *gpu, const struct op_case *c, int64_t *workspace)
@@ -189,45 +258,53 @@ static int prepare_case(struct test_device *gpu, const struct op_case *c, int64_
     return status;
 }
 
-/* Any call that says "not supported" while a plan is made leads to own kernels, another failure to one line; nothing is
- * left over either way. */
-static void calls_fail(struct test_device *gpu, const char *call, int error)
+static const struct op_case *const refused_case = &sdpa_cases[AH_LENGTH(sdpa_cases) - 3];
+
+/* How the nth call from now ends that fails while a plan is made. */
+enum outcome { PLANNED, OWN_KERNELS, REFUSED, OUTCOMES };
+
+static enum outcome call_fails(struct test_device *gpu, const char *call, long nth, int error, int64_t with)
 {
-    enum { MOST = 400 };
-    const struct op_case *c = &sdpa_cases[3];
-    int64_t workspace, with, without = 2 * 3 * 30 * (int64_t)sizeof(float);
-    long nth = 0;
-    assert_ok(prepare_case(gpu, c, &with));
-    assert_true(with > without);
-    do {
-        emulation_fail(call, ++nth, error);
-        int status = prepare_case(gpu, c, &workspace);
-        emulation_reset();
-        if (workspace == with)
-            break;
-        if (error == NOT_SUPPORTED) {
-            assert_ok(status);
-            assert_int_equal(workspace, without);
-        } else {
-            assert_fails(status, AH_EDEVICE, "attention");
-            assert_non_null(strstr(ah_error(), call));
-            assert_non_null(strstr(ah_error(), "cuDNN: "));
-        }
-    } while (nth < MOST);
-    assert_in_range(nth, 2, MOST - 1);
+    int64_t workspace, without = 2 * 3 * 30 * (int64_t)sizeof(float);
+    emulation_fail(call, nth, error);
+    int status = prepare_case(gpu, refused_case, &workspace);
+    emulation_reset();
+    if (status == AH_OK) {
+        assert_true(workspace == with || workspace == without);
+        return workspace == with ? PLANNED : OWN_KERNELS;
+    }
+    assert_fails(status, error == NO_MEMORY ? AH_ENOMEM : AH_EDEVICE, "attention");
+    assert_non_null(strstr(ah_error(), call));
+    assert_non_null(strstr(ah_error(), "cuDNN: "));
+    return REFUSED;
 }
 
-static const char *const making[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize",
-                                     "cudnnBackendGetAttribute"};
-
+/* Every call of a kind fails in turn. A graph that is refused is one line, and so is a lack of memory wherever it is
+ * met; a configuration that is refused, for whatever reason, makes room for the next, and after the last for own
+ * kernels. Nothing is left over. */
 static void a_plan_that_cannot_be_made_is_one_line_or_own_kernels(void **state)
 {
     (void)state;
+    enum { MOST = 400 };
+    static const char *const making[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
+                                         "cudnnBackendFinalize", "cudnnBackendGetAttribute"};
+    static const int errors[] = {NOT_SUPPORTED, BAD_PARAM, NO_MEMORY};
     struct device_pair p = pair_open(VERSION);
-    for (size_t i = 0; i < AH_LENGTH(making); i++) {
-        calls_fail(&p.cuda, making[i], NOT_SUPPORTED);
-        calls_fail(&p.cuda, making[i], BAD_PARAM);
-    }
+    int64_t with;
+    assert_ok(prepare_case(&p.cuda, refused_case, &with));
+    for (size_t i = 0; i < AH_LENGTH(making); i++)
+        for (size_t j = 0; j < AH_LENGTH(errors); j++) {
+            int seen[OUTCOMES] = {0}, last_bad = 0;
+            for (int nth = 1; nth < MOST && nth < last_bad + 20; nth++) {
+                enum outcome outcome = call_fails(&p.cuda, making[i], nth, errors[j], with);
+                last_bad = outcome == PLANNED ? last_bad : nth;
+                seen[outcome]++;
+            }
+            bool graph = strcmp(making[i], "cudnnBackendGetAttribute") != 0;
+            assert_int_equal(seen[REFUSED] > 0, graph || errors[j] == NO_MEMORY);
+            assert_int_equal(seen[OWN_KERNELS] > 0, errors[j] != NO_MEMORY);
+            assert_true(seen[PLANNED] > 0);
+        }
     pair_close(&p);
 }
 
@@ -259,6 +336,7 @@ static void an_execution_that_fails_ends_the_work(void **state)
 }
 
 AH_TEST_SUITE("dev/cuda/cudnn", cmocka_unit_test(graphs_agree_with_the_cpu),
+              cmocka_unit_test(all_attention_agrees_with_the_cpu), cmocka_unit_test(who_does_attention_is_said),
               cmocka_unit_test(long_sequences_go_in_pieces), cmocka_unit_test(own_kernels_do_what_cudnn_is_not_for),
               cmocka_unit_test(a_plan_that_cannot_be_made_is_one_line_or_own_kernels),
               cmocka_unit_test(an_execution_that_fails_ends_the_work))

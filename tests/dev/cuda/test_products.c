@@ -1,4 +1,5 @@
 /* Products, the head and attention on the CUDA device: the shared cases, and others for what these change at. */
+#include "dev/cuda/attention_cases.h"
 #include "dev/cuda/emulated.h"
 #include "dev/cuda/operators.h"
 #include "dev/value_cases.h"
@@ -10,88 +11,15 @@ static const struct op_case linear_cases[] = {
     {"linear_bwd_w of one token", AH_OP_LINEAR_BWD_W, {0}, {S2(1, 53), S2(1, 90)}, {0}, 0},
 };
 
-/* One chunk; several and a rest; a scale from outside; one token. */
+/* One chunk; more rows than the operator's chunk has; several of the device's own chunks and a rest; a scale from
+ * outside; one token. */
 static const struct op_case head_cases[] = {
     {"one chunk", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 30, 70), S2(501, 70), S2(3, 30)}, {0}, 501},
     {"chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(5, 31, 9), S2(30011, 9), S2(5, 31)}, {0}, 30011},
+    {"own chunks and a rest", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(3, 1490, 8), S2(1001, 8), S2(3, 1490)}, {0}, 1001},
     {"a scale", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(2, 64, 8), S2(501, 8), S2(2, 64), S1(1)}, {0}, 501},
     {"few tokens", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 5, 16), S2(509, 16), S2(1, 5)}, {0}, 509},
     {"one token", AH_OP_LINEAR_CROSS_ENTROPY, {0}, {S3(1, 1, 8), S2(7, 8), S2(1, 1)}, {0}, 7},
-};
-
-/* Heads of 64, 80, 96, 128, 256 channels and odd ones; lengths of a chunk, one more, one less, and one. */
-static const struct op_case attention_cases[] = {
-    {"attention of 7", AH_OP_ATTENTION, {.heads = 3}, {S3(2, 7, 60 * 3)}, {0}, 0},
-    {"attention of 130, head 5", AH_OP_ATTENTION, {.heads = 2}, {S3(1, 130, 10 * 3)}, {0}, 0},
-    {"attention of 65, head 64", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 65, 128 * 3)}, {0}, 0},
-    {"attention of 1", AH_OP_ATTENTION, {.heads = 2}, {S3(2, 1, 8 * 3)}, {0}, 0},
-    {"attention of 70, head 129", AH_OP_ATTENTION, {.heads = 1}, {S3(1, 70, 129 * 3)}, {0}, 0},
-    {"attention_qkv of 66, head 80",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 4, .kv_heads = 2},
-     {S3(1, 66, 320), S3(1, 66, 160), S3(1, 66, 160)},
-     {0},
-     0},
-    {"attention_qkv of 64, head 96",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 3, .kv_heads = 1},
-     {S3(1, 64, 288), S3(1, 64, 96), S3(1, 64, 96)},
-     {0},
-     0},
-    {"attention_qkv of 63, head 128",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 2, .kv_heads = 2},
-     {S3(1, 63, 256), S3(1, 63, 256), S3(1, 63, 256)},
-     {0},
-     0},
-    {"attention_qkv of 66, head 256",
-     AH_OP_ATTENTION_QKV,
-     {.heads = 2, .kv_heads = 1},
-     {S3(1, 66, 512), S3(1, 66, 256), S3(1, 66, 256)},
-     {0},
-     0},
-    {"attention_bwd of 130, head 40",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 3},
-     {S3(2, 130, 120), S3(2, 130, 360), S3(2, 130, 120), S3(2, 3, 130)},
-     {0},
-     0},
-    {"attention_bwd of 17, head 7",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 5},
-     {S3(3, 17, 35), S3(3, 17, 105), S3(3, 17, 35), S3(3, 5, 17)},
-     {0},
-     0},
-    {"attention_bwd of 1",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 2},
-     {S3(1, 1, 16), S3(1, 1, 48), S3(1, 1, 16), S3(1, 2, 1)},
-     {0},
-     0},
-    {"attention_bwd of 64, head 129",
-     AH_OP_ATTENTION_BWD,
-     {.heads = 1},
-     {S3(1, 64, 129), S3(1, 64, 387), S3(1, 64, 129), S3(1, 1, 64)},
-     {0},
-     0},
-    {"attention_qkv_bwd of 70, head 80",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 4, .kv_heads = 2},
-     {S3(1, 70, 320), S3(1, 70, 320), S3(1, 70, 160), S3(1, 70, 160), S3(1, 70, 320), S3(1, 4, 70)},
-     {0},
-     0},
-    {"attention_qkv_bwd of 63, head 64",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 3, .kv_heads = 1},
-     {S3(2, 63, 192), S3(2, 63, 192), S3(2, 63, 64), S3(2, 63, 64), S3(2, 63, 192), S3(2, 3, 63)},
-     {0},
-     0},
-    {"attention_qkv_bwd of 65, head 256",
-     AH_OP_ATTENTION_QKV_BWD,
-     {.heads = 2, .kv_heads = 1},
-     {S3(1, 65, 512), S3(1, 65, 512), S3(1, 65, 256), S3(1, 65, 256), S3(1, 65, 512), S3(1, 2, 65)},
-     {0},
-     0},
 };
 
 /* Sums of products have another order, and so have attention's exponentials: errors of a few 2^-24 of the sums of
@@ -139,9 +67,12 @@ static void head_check(struct device_pair *p, const struct op_case *c)
     }
 }
 
+/* Attention by own kernels, whose bounds these are: test_cudnn.c has the library's. */
 static void cases_check(const struct op_case *cases, size_t count)
 {
+    setenv("AUTOHETE_CUDA_ATTENTION", "own", 1);
     struct device_pair p = device_pair_open();
+    unsetenv("AUTOHETE_CUDA_ATTENTION");
     for (size_t i = 0; i < count; i += ah_test_samples() ? 3 : 1) {
         enum ah_op_limit limit = ah__op_table[cases[i].op]->limit;
         if (cases[i].op == AH_OP_LINEAR_CROSS_ENTROPY)
@@ -169,6 +100,19 @@ static void heads_agree_with_the_cpu(void **state)
 {
     (void)state;
     cases_check(head_cases, AH_LENGTH(head_cases));
+}
+
+/* A GPU with memory for no more logits than the operator's chunk has. */
+static void a_head_on_a_small_gpu_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    if (getenv("AH_TEST_GPU"))
+        skip();
+    setenv("AUTOHETE_EMULATION_MEMORY", "268435456", 1);
+    struct device_pair p = device_pair_open();
+    head_check(&p, &head_cases[1]);
+    device_pair_close(&p);
+    unsetenv("AUTOHETE_EMULATION_MEMORY");
 }
 
 static void attention_agrees_with_the_cpu(void **state)
@@ -306,6 +250,7 @@ static void failures_of_the_library_name_the_product(void **state)
 
 AH_TEST_SUITE("dev/cuda/products", cmocka_unit_test(products_agree_with_the_cpu),
               cmocka_unit_test(other_products_agree_with_the_cpu), cmocka_unit_test(heads_agree_with_the_cpu),
+              cmocka_unit_test(a_head_on_a_small_gpu_agrees_with_the_cpu),
               cmocka_unit_test(attention_agrees_with_the_cpu), cmocka_unit_test(ignored_targets_do_not_count),
               cmocka_unit_test(a_target_that_is_no_class_makes_the_loss_nan),
               cmocka_unit_test(a_head_makes_what_is_asked_for), cmocka_unit_test(heads_that_are_too_wide_are_refused),

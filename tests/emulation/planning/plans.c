@@ -265,20 +265,23 @@ static bool plan_check(struct ah_cuda *gpu, const struct shape *shape, bool back
     return good;
 }
 
+/* Each plan takes about a second: without AUTOHETE_FULL a few are asked for. */
 static bool gpu_check(const struct shapes *shapes, int models, const char *path)
 {
+    enum { SAMPLE = 9 };
+    const int step = getenv("AUTOHETE_FULL") ? 1 : SAMPLE;
     struct ah_cuda gpu;
-    int good = 0, all = 2 * shapes->count;
+    int good = 0, tried = 0, all = 2 * shapes->count;
     printf("== %s, cuDNN %zu\n", path, cudnn.cudnnGetVersion());
     if (gpu_describe(&gpu, path) != AH_OK) {
         printf("%s\n", ah_error());
         return false;
     }
-    for (int i = 0; i < all; i++)
+    for (int i = 0; i < all; i += step, tried++)
         good += plan_check(&gpu, &shapes->shape[i / 2], i % 2, i / 2 < models);
     cudnn.cudnnBackendDestroyDescriptor(described);
-    printf("== %s: %d of %d as expected\n", path, good, all);
-    return good == all;
+    printf("== %s: %d of %d as expected\n", path, good, tried);
+    return good == tried;
 }
 
 int main(int argc, char **argv)

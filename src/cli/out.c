@@ -172,7 +172,7 @@ static const char *option_of(char name[64], const char *message)
     return name;
 }
 
-static void print_error(const char *message)
+static void error_print(const char *message)
 {
     char name[64];
     const char *option = option_of(name, message);
@@ -186,6 +186,6 @@ int ah__out_fail(int status)
 {
     if (!own_fault[0]) /* several ranks: the message is that of the one that failed first */
         status = ah_ranks_end(status);
-    print_error(own_fault[0] ? own_fault : ah_error());
+    error_print(own_fault[0] ? own_fault : ah_error());
     return ah_status_is_input(status) ? 2 : 1;
 }

@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 
-enum { CASE_SECONDS = 120 };
+enum { CASE_SECONDS = 300 };
 
 static const char usage[] =
     "usage: ah_tests [-v] [--list | --here] [FOLDER/SUITE[:CASE] ...]\n"
@@ -27,7 +27,7 @@ static const char usage[] =
     "  -v, --verbose  shows also what passing cases printed\n"
     "  --list         prints the names of the cases\n"
     "  --here         runs the cases in this process, without a time limit: for a debugger\n"
-    "AH_TEST_TIME_SCALE multiplies the 120 seconds that a case may take. Long loops take a sample; with AUTOHETE_FULL\n"
+    "AH_TEST_TIME_SCALE multiplies the 300 seconds that a case may take. Long loops take a sample; with AUTOHETE_FULL\n"
     "they are longer, with AUTOHETE_SOAK whole.\n";
 
 static struct ah_suite *suites;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "dev/host/clock.h"
 
 enum { SKIPPED = 3, RECORDED = 10, MOST_STEPS = 4096 };
 
@@ -314,6 +315,8 @@ static void train(struct ah_run *run, const struct bench *bench, int64_t steps, 
         }
         BENCH(ah__run_wait(run, &result));
         note(record, &result);
+        if (bench->pause_ns)
+            ah__host_sleep_until(ah__host_now_ns() + bench->pause_ns);
     }
     BENCH(ah__run_drain(run));
     ah__free(batch.ids);

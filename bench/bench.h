@@ -16,6 +16,7 @@ struct bench {
     int micro_batches; /* of `batch` sequences each, in a step; 0: one */
     double clip;       /* limit of the gradient norm; 0: none */
     struct ah_dev_options dev;
+    int64_t pause_ns; /* that the caller is away behind each result */
     struct ah_model *model;
     struct ah_graph *graph;
     struct ah_partition *partition;

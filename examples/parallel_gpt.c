@@ -85,32 +85,40 @@ static int show(const struct ah_model *model)
     return status;
 }
 
-static int on_step(const struct ah_step *step, void *context)
+/* All steps; the last checkpoint would be on disk then, had we given a folder. */
+static int steps_take(struct ah_trainer *trainer)
 {
-    (void)context;
-    if (step->step == 1 || step->step % 10 == 0)
-        printf("step %lld loss %.4f\n", (long long)step->step, step->loss);
-    return 0;
+    struct ah_step step;
+    int status;
+    while ((status = ah_trainer_step(trainer, &step)) == AH_OK)
+        if (step.step == 1 || step.step % 10 == 0)
+            printf("step %lld loss %.4f\n", (long long)step.step, step.loss);
+    return status == AH_EEND ? AH_OK : status;
 }
 
 static int train(const struct ah_model *model, const char *text, const char *memory)
 {
     struct ah_train_options options;
     struct ah_train_result result;
-    ah_train_options_init(&options);
+    struct ah_trainer *trainer = NULL;
+    ah_train_options_init(&options, sizeof options);
     options.model = model;
     options.data_path = text;
     options.batch = 4;
     options.seq = 64;
     options.steps = 50;
     options.lr = 1e-3;
-    options.on_step = on_step;
     int status = ah_size_parse(&options.budget.device_bytes, memory);
     if (status == AH_OK)
-        status = ah_train(&result, &options);
+        status = ah_trainer_open(&trainer, &options);
     if (status == AH_OK)
+        status = steps_take(trainer);
+    if (status == AH_OK) {
+        ah_trainer_result(trainer, &result);
         printf("validation loss %.4f, device peak %lld bytes\n", result.val_loss,
                (long long)result.device_peak_bytes_used);
+    }
+    ah_trainer_close(trainer);
     return status;
 }
 

@@ -1,4 +1,17 @@
-/* Training, and what is told about it. */
+/* Training: a trainer that goes step by step, and a whole training in one call.
+ *
+ *     struct ah_train_options options;
+ *     struct ah_trainer *trainer;
+ *     struct ah_step step;
+ *     ah_train_options_init(&options, sizeof options);
+ *     options.model_path = "model.json", options.data_path = "text.txt", options.out_dir = "out";
+ *     int status = ah_trainer_open(&trainer, &options);
+ *     while (status == AH_OK && (status = ah_trainer_step(trainer, &step)) == AH_OK)
+ *         printf("%lld %.4f\n", (long long)step.step, step.loss);
+ *     if (status != AH_EEND)
+ *         fprintf(stderr, "%s\n", ah_error());
+ *     ah_trainer_close(trainer);
+ */
 #ifndef AUTOHETE_TRAIN_H
 #define AUTOHETE_TRAIN_H
 
@@ -10,6 +23,8 @@ extern "C" {
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
+/* Structs of this header grow at their end, in place of what is reserved, so that a program keeps working with a newer
+ * library. Options say by their size which ones the program knows. */
 struct ah_step {
     int64_t step; /* 1-based */
     int64_t steps;
@@ -21,6 +36,7 @@ struct ah_step {
     double eta_s;
     double lane_busy[AH_LANE_COUNT]; /* fraction of a step each lane was busy, in the last step recorded */
     double val_loss;                 /* of the evaluation behind this step; NaN: none was due */
+    double reserved[8];
 };
 
 /* An option nobody set; so is NaN for a double, (uint64_t)AH_UNSET for the seed, a null string. ah_train() replaces it
@@ -28,16 +44,29 @@ struct ah_step {
 #define AH_UNSET INT64_MIN
 
 /* What is trained on what. */
-struct ah_train_facts {
+struct ah_train_summary {
     const char *model; /* its definition's name */
     int layers;
     bool text, held_out; /* the data are no token file; validation is no part of training */
     int64_t params, vocab_size, tokens, train_tokens, val_tokens;
     int64_t batch, seq, first_step, steps; /* first_step of this call; steps in all */
     double epochs;                         /* that all steps are, of the training part */
+    int64_t micro_batch, micro_batches;    /* sequences in one of this rank's, and how many a step has */
+    int64_t profile_kept_s;                /* age of the profile as for ah_profile_measure; -1: measured or given */
+    bool profile_given;                    /* by profile_path */
+    int64_t reserved[8];
 };
 
+/* One step's tokens [batch, seq], of all ranks. */
+struct ah_batch {
+    int32_t *ids;
+    int32_t *targets;   /* what each position learns to say; AH_TARGET_IGNORED: nothing */
+    int32_t *positions; /* of packed sequences: of each token in its document, 0, 1, 2, ...; else null */
+};
+enum { AH_TARGET_IGNORED = -100 };
+
 struct ah_train_options {
+    size_t size;                  /* of this struct as the program knows it; set by ah_train_options_init */
     const char *model_path;       /* JSON, or a folder with config.json; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     bool no_dropout;              /* * a model whose config.json asks for dropout is trained without, else refused */
@@ -87,35 +116,27 @@ struct ah_train_options {
                                   * this but for a single tensor; default 5 GB; 0: always one file */
     int64_t val_every;      /* * steps; 0 (default): only at the end */
     int64_t val_batches;    /* * batches of the validation part per evaluation; 0: never evaluate; default 8 */
-    /* Called when the plan stands (and the predicted timeline exists), after each step, and after each evaluation; each
-     * may be null. Returning nonzero from on_step stops after the running step, saves and returns AH_OK; from on_plan
-     * or on_val it ends ah_train() with that status. */
-    int (*on_plan)(const struct ah_plan *plan, const struct ah_budget *budget, void *context);
-    /* First of all; and just before on_plan: the size of micro-batches and how many a step has, nonzero ends it too. */
-    void (*on_device)(const struct ah_device *device, void *context);
-    int (*on_micro_batch)(int64_t size, int64_t count, void *context);
-    /* Before the profile (with AH_MICRO_BATCH_AUTO after it), and with its age as from ah_profile_measure_with. */
-    void (*on_facts)(const struct ah_train_facts *facts, void *context);
-    void (*on_profile)(int64_t kept_s, void *context);
-    int (*on_step)(const struct ah_step *step, void *context);
-    int (*on_val)(int64_t step, double val_loss, void *context);
-    /* Something a user should know that is no fault: one line, valid during the call. May be null. */
+    /* Something a user should know that is no fault: one line, valid during the call, from within any call that has the
+     * trainer. May be null. */
     void (*on_note)(const char *line, void *context);
     void *context;
-    const volatile int *stop; /* nonzero (set from a signal handler): as if on_step had returned nonzero; may be null */
+    const volatile int *stop; /* nonzero (set from a signal handler): end with a checkpoint; may be null */
+    bool own_batches;         /* batches are the caller's (ah_trainer_begin): there are no data and no validation */
 };
 
-/* Everything unset; null pointers. To be called before any field is set. */
-AH_API void ah_train_options_init(struct ah_train_options *options);
+/* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was
+ * compiled: what a newer library has beyond it stays unset. */
+AH_API void ah_train_options_init(struct ah_train_options *options, size_t size);
 
 struct ah_train_result {
     int64_t steps_done;
-    bool stopped;                             /* by stop or on_step; before the plan stood: `plan` has no layers */
-    bool saved;                               /* what was trained in this call is in out_dir; false when nothing was */
-    double final_loss, val_loss;              /* of the last step; NaN where there was none */
-    double first_loss, last_loss, guess_loss; /* means of the first and last tenth of the steps; ln(vocabulary) */
-    int64_t profile_kept_s;                   /* as for ah_profile_measure_with; -1 also with a profile_path */
-    double tokens_per_s;                      /* at step_ns_median; 0 when no step was run */
+    bool stopped;                 /* by `stop`; before the plan stood: `plan` has no layers */
+    bool saved;                   /* all that was trained is in out_dir; false when nothing was */
+    double final_loss, val_loss;  /* of the last step; NaN where there was none */
+    double first_loss, last_loss; /* means of the first and last tenth of the steps */
+    double uniform_loss;          /* of a uniform guess: ln(vocabulary) */
+    int64_t profile_kept_s;       /* as for ah_profile_measure_with; -1 also with a profile_path */
+    double tokens_per_s;          /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;
     char device[32];        /* "cpu", "cuda:0" */
@@ -127,20 +148,57 @@ struct ah_train_result {
     int64_t updates_redone; /* host updates that had run before the norm was known and had to run again */
     int64_t step_ns_predicted, step_ns_median, steps_timed; /* median over the steps after the first two: so many */
     struct ah_plan plan;
+    int64_t reserved[8];
 };
 
-/* Profiles, plans, trains and saves. Bad input (ah_status_is_input) leaves out_dir untouched. out_dir receives
- * run.json, metrics.jsonl, val.jsonl, plan.json, profile.json, timeline.json, timeline.svg and checkpoint folders, the
- * newest `keep` of them; one stays until the next is on disk. A checkpoint that cannot be written on the way is told by
- * on_note; the last one's failure is ah_train()'s.
+struct ah_trainer;
+
+/* Model, data, device, profile and plan from the options; parameters are loaded. Writes nothing. The struct is copied,
+ * what it points to has to outlive the trainer. Told to stop meanwhile it opens all the same, and has no step.
  *
- * Resuming gives the same bits as never having stopped, whatever plan, budget, threads, link speed or policy (but
- * zero-offload-dpu, which is another training) either part used, as long as nothing else changes. Batch, micro-batch,
- * seq, dtype, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the
- * learning rate depends on it: the same bits need the same `steps`, as an unset one gives. On a processor that
- * multiplies in another way bits may differ: on_note says so.
+ * Bad input (ah_status_is_input) is refused here. Resuming gives the same bits as never having stopped, whatever plan,
+ * budget, threads, link speed or policy either part used, as long as nothing else changes. Batch, micro-batch, seq,
+ * dtype, seed, model and data must be those of the checkpoint (AH_ESTALE). `steps` may grow or shrink, but the learning
+ * rate depends on it: the same bits need the same `steps`, as an unset one gives. On a processor that multiplies in
+ * another way bits may differ: on_note says so. */
+AH_API int ah_trainer_open(struct ah_trainer **out, const struct ah_train_options *options);
+/* Ends what is in flight, saves nothing. Null is fine. */
+AH_API void ah_trainer_close(struct ah_trainer *trainer);
+
+/* One step further. The step behind it is in flight already, so that a caller who takes up to a step's time with
+ * something else slows nothing down. The first one makes out_dir, which receives run.json, metrics.jsonl, val.jsonl,
+ * plan.json, profile.json, timeline.json, timeline.svg and checkpoint folders, the newest `keep` of them; one stays
+ * until the next is on disk. A step after which a validation or a checkpoint is due returns behind it. One that
+ * cannot be written on the way is said by on_note.
  *
- * AH_ENUMERIC when a loss or gradient norm is not finite: the last checkpoint stays as it was. */
+ * AH_EEND: all steps are done, or `stop` was set; what was trained is on disk, if there is an out_dir. AH_ENUMERIC when
+ * a loss or gradient norm is not finite: the last checkpoint stays as it was. */
+AH_API int ah_trainer_step(struct ah_trainer *trainer, struct ah_step *step);
+
+/* The same on a batch of one's own: begins a step and returns at once; up to two may be in flight. The batch is copied.
+ * AH_EEND as above; AH_EINPUT: two are in flight, or a token is not below vocab_size. */
+AH_API int ah_trainer_begin(struct ah_trainer *trainer, const struct ah_batch *batch);
+/* The oldest step that was begun. AH_EINPUT: none was. */
+AH_API int ah_trainer_wait(struct ah_trainer *trainer, struct ah_step *step);
+/* Begins a step and waits for it; none may be in flight. */
+AH_API int ah_trainer_step_on(struct ah_trainer *trainer, const struct ah_batch *batch, struct ah_step *step);
+
+/* Ends the steps in flight (ah_trainer_wait and ah_trainer_step still give them) and returns when what was trained so
+ * far is on disk: in a checkpoint folder in `dir`, null: in out_dir. With several ranks all call it alike. */
+AH_API int ah_trainer_save(struct ah_trainer *trainer, const char *dir);
+
+/* What is known of a trainer. */
+AH_API void ah_trainer_device(const struct ah_trainer *trainer, struct ah_device *out);
+AH_API void ah_trainer_summary(const struct ah_trainer *trainer, struct ah_train_summary *out);
+/* `budget` may be null. */
+AH_API void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, struct ah_budget *budget);
+/* As predicted, or as the first steps of the last segment went, a segment being what is trained between two validations
+ * or checkpoints: that ends the steps in flight. Null: none yet. The trainer's, valid until its next step. */
+AH_API const struct ah_timeline *ah_trainer_timeline(struct ah_trainer *trainer, bool measured);
+/* What came of it so far; ends the steps in flight. */
+AH_API void ah_trainer_result(struct ah_trainer *trainer, struct ah_train_result *result);
+
+/* Opens a trainer, takes all its steps, closes it. */
 AH_API int ah_train(struct ah_train_result *result, const struct ah_train_options *options);
 
 /* The model of a training's folder (of its newest checkpoint) or of one checkpoint's; the caller frees it. AH_EINPUT:

@@ -94,7 +94,7 @@ static void init(void *given)
 {
     struct train_args *args = given;
     *args = (struct train_args){0};
-    ah_train_options_init(&args->options);
+    ah_train_options_init(&args->options, sizeof args->options);
 }
 
 /* ---- while it runs ----------------------------------------------------------------------------------------------- */
@@ -126,70 +126,10 @@ static void signals_init(void)
     signal(SIGPIPE, SIG_IGN); /* who reads the progress may leave; the training goes on */
 }
 
-struct watch {
-    struct ah_progress progress;
-    const char *unit; /* what a token is */
-    bool chooses;     /* the size of micro-batches was left open */
-};
-
-static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
-{
-    struct watch *watch = context;
-    if (watch->progress.quiet)
-        return AH_OK;
-    int status = ah_plan_print(plan, budget, watch->progress.to);
-    fputc('\n', watch->progress.to);
-    fflush(watch->progress.to);
-    return status;
-}
-
-static void on_device(const struct ah_device *device, void *context)
-{
-    const struct watch *watch = context;
-    if (!watch->progress.quiet)
-        ah__device_print(watch->progress.to, device);
-}
-
-static void on_facts(const struct ah_train_facts *facts, void *context)
-{
-    const struct watch *watch = context;
-    if (!watch->progress.quiet)
-        ah__facts_print(watch->progress.to, facts);
-}
-
-static void on_profile(int64_t kept_s, void *context)
-{
-    const struct watch *watch = context;
-    if (!watch->progress.quiet)
-        ah__profile_age_print(watch->progress.to, kept_s);
-}
-
-static int on_micro_batch(int64_t size, int64_t count, void *context)
-{
-    struct watch *watch = context;
-    if (!watch->progress.quiet)
-        ah__micro_batch_print(watch->progress.to, size, count, watch->chooses);
-    return AH_OK;
-}
-
-static int on_step(const struct ah_step *step, void *context)
-{
-    struct watch *watch = context;
-    ah__progress_step(&watch->progress, step);
-    return 0;
-}
-
-static int on_val(int64_t step, double val_loss, void *context)
-{
-    struct watch *watch = context;
-    ah__progress_val(&watch->progress, step, val_loss, watch->unit);
-    return AH_OK;
-}
-
 static void on_note(const char *line, void *context)
 {
-    const struct watch *watch = context;
-    if (!watch->progress.quiet)
+    const struct ah_progress *progress = context;
+    if (!progress->quiet)
         fprintf(stderr, "autohete: note: %s\n", line);
 }
 
@@ -205,6 +145,68 @@ static const char *token_unit(const char *model_path)
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* What was decided, before the first step. `chosen`: the size of micro-batches was left open. */
+static int show_plan(FILE *to, const struct ah_trainer *trainer, bool chosen)
+{
+    struct ah_device device;
+    struct ah_train_summary summary;
+    struct ah_plan plan;
+    struct ah_budget budget;
+    ah_trainer_device(trainer, &device);
+    ah_trainer_summary(trainer, &summary);
+    ah_trainer_plan(trainer, &plan, &budget);
+    if (!plan.switches.layers) /* stopped before it stood */
+        return AH_OK;
+    ah__device_print(to, &device);
+    ah__training_print(to, &summary);
+    if (!summary.profile_given)
+        ah__profile_age_print(to, summary.profile_kept_s);
+    ah__micro_batch_print(to, summary.micro_batch, summary.micro_batches, chosen);
+    int status = ah_plan_print(&plan, &budget, to);
+    fputc('\n', to);
+    fflush(to);
+    return status;
+}
+
+static int steps_take(struct ah_trainer *trainer, struct ah_progress *progress, const char *unit)
+{
+    struct ah_step step;
+    struct ah_train_result result;
+    bool evaluated = false;
+    int status;
+    while ((status = ah_trainer_step(trainer, &step)) == AH_OK) {
+        ah__progress_step(progress, &step);
+        evaluated |= !isnan(step.val_loss);
+        if (!isnan(step.val_loss))
+            ah__progress_val(progress, step.step, step.val_loss, unit);
+    }
+    if (status != AH_EEND)
+        return status;
+    ah_trainer_result(trainer, &result);
+    if (!evaluated && !isnan(result.val_loss)) /* there was no step to take */
+        ah__progress_val(progress, result.steps_done, result.val_loss, unit);
+    return AH_OK;
+}
+
+static int train_all(struct ah_train_result *result, const struct ah_train_options *train, struct ah_progress *progress,
+                     const char *unit)
+{
+    struct ah_trainer *trainer;
+    bool chosen = train->micro_batch == AH_MICRO_BATCH_AUTO && !train->resume_dir;
+    int status = ah_trainer_open(&trainer, train);
+    if (status != AH_OK)
+        return status;
+    if (!progress->quiet)
+        status = show_plan(progress->to, trainer, chosen);
+    if (status == AH_OK)
+        status = steps_take(trainer, progress, unit);
+    ah__progress_end(progress);
+    if (status == AH_OK)
+        ah_trainer_result(trainer, result);
+    ah_trainer_close(trainer);
+    return status;
+}
 
 static int stopped_unsaved(void)
 {
@@ -249,8 +251,8 @@ static int run(const void *given)
 {
     const struct train_args *args = given;
     struct ah_train_options train = args->options;
-    struct watch watch = {.unit = token_unit(train.model_path ? train.model_path : train.resume_dir),
-                          .chooses = train.micro_batch == AH_MICRO_BATCH_AUTO && !train.resume_dir};
+    const char *unit = token_unit(train.model_path ? train.model_path : train.resume_dir);
+    struct ah_progress progress;
     struct ah_train_result result;
     if (!train.model_path && !train.resume_dir && !train.like_dir)
         return missing("model");
@@ -263,26 +265,18 @@ static int run(const void *given)
     if (check_dtype("dtype", train.dtype) != AH_OK || check_dtype("save-dtype", train.save_dtype) != AH_OK)
         return ah__out_fail(AH_EINPUT);
     train.profile.cache = ah__cache_folder();
-    ah__progress_init(&watch.progress, args->json ? stderr : stdout, args->quiet);
-    train.on_device = on_device;
-    train.on_facts = on_facts;
-    train.on_profile = on_profile;
-    train.on_plan = on_plan;
-    train.on_micro_batch = on_micro_batch;
-    train.on_step = on_step;
-    train.on_val = on_val;
+    ah__progress_init(&progress, args->json ? stderr : stdout, args->quiet);
     train.on_note = on_note;
-    train.context = &watch;
+    train.context = &progress;
     train.stop = &stop;
     signals_init();
-    int status = ah_train(&result, &train);
-    ah__progress_end(&watch.progress);
+    int status = train_all(&result, &train, &progress, unit);
     if (status != AH_OK)
         return ah__out_fail(status);
     if (result.stopped && !result.saved && (train.out_dir || train.resume_dir))
         return stopped_unsaved();
     if (!args->quiet)
-        ah__summary_print(watch.progress.to, &result, &train, watch.unit);
+        ah__summary_print(progress.to, &result, &train, unit);
     status = args->json ? ah__summary_json(&result) : AH_OK;
     return status == AH_OK ? 0 : ah__out_fail(status);
 }

@@ -5,7 +5,7 @@
 
 #include "cli/out.h"
 
-void ah__facts_print(FILE *to, const struct ah_train_facts *facts)
+void ah__training_print(FILE *to, const struct ah_train_summary *facts)
 {
     char all[32], train[32], val[32];
     const char *token = facts->text && facts->vocab_size <= 256 ? "byte" : "token";
@@ -43,7 +43,7 @@ static void print_places(FILE *to, const struct ah_train_options *train)
     fprintf(to, "  %-14s autohete report %s\n", "on one page", folder);
 }
 
-/* Training is there to make the loss fall, below that of guessing. */
+/* Training is there to make the loss fall, below that of a uniform guess. */
 static void print_trend(FILE *to, const struct ah_train_result *result)
 {
     const char *how = "fell", *hint = "";
@@ -52,9 +52,9 @@ static void print_trend(FILE *to, const struct ah_train_result *result)
     if (result->last_loss >= result->first_loss) {
         how = "did not fall";
         hint = " (try a lower --lr)";
-    } else if (result->last_loss >= result->guess_loss) {
+    } else if (result->last_loss >= result->uniform_loss) {
         how = "did not fall enough";
-        hint = ", guessing costs less (try a lower --lr)";
+        hint = ", a uniform guess has less (try a lower --lr)";
     }
     fprintf(to, "  %-14s %s: %.4f in the first tenth of the steps, %.4f in the last%s\n", "mean loss", how,
             result->first_loss, result->last_loss, hint);

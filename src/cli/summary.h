@@ -5,7 +5,7 @@
 #include "autohete.h"
 
 /* Model, data and steps in two lines. */
-void ah__facts_print(FILE *to, const struct ah_train_facts *facts);
+void ah__training_print(FILE *to, const struct ah_train_summary *facts);
 /* Loss, step time, memory and where things lie; `unit` is what a token is. */
 void ah__summary_print(FILE *to, const struct ah_train_result *result, const struct ah_train_options *train,
                        const char *unit);

@@ -18,14 +18,6 @@ enum ah_op {
 
 enum { AH_OP_MAX_INPUTS = 8, AH_OP_MAX_OUTPUTS = 4, AH_OP_MAX_OPERANDS = AH_OP_MAX_INPUTS + AH_OP_MAX_OUTPUTS };
 
-/* The tokens of some sequences, int32 [rows, seq] each. */
-struct ah_batch {
-    int32_t *ids, *targets;
-    int32_t *positions; /* of packed sequences: of each token in its document, 0, 1, 2, ...; else null */
-};
-
-enum { AH_TARGET_IGNORED = -100 }; /* a target that linear_cross_entropy leaves out of the mean */
-
 /* A kernel's view of one operand: what it is; where it is comes beside it. */
 struct ah_meta {
     enum ah_dtype dtype;

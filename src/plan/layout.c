@@ -13,7 +13,7 @@ struct sizes {
     int64_t state[AH_CLASS_COUNT];  /* one of p, m, v of one group, this rank's part */
     int states;                     /* that a group on the device has: p, m, v, or p alone where nothing is updated */
     int64_t buffer[AH_CLASS_COUNT]; /* parameters or gradient of one group in the compute dtype */
-    int64_t landing;                /* where a block's gradient arrives, where that is not in its set */
+    int64_t host_grad_buffer;       /* where a block's gradient arrives, where that is not in its set */
     int64_t host_grad[AH_CLASS_COUNT]; /* this rank's part of it, on the host */
     int64_t stage_state, stages;       /* one of p, m, v of a chunk that streams; all stages */
     int64_t set;                       /* host states of a block; with what is fetched where that is not the master */
@@ -134,7 +134,7 @@ static void measure_groups(struct sizes *sizes, const struct ah_partition *parti
     sizes->set = 3 * sizes->state[AH_CLASS_BLOCK];
     if (partition->compute != AH_F32)
         sizes->set += sizes->host_grad[AH_CLASS_BLOCK];
-    sizes->landing = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
+    sizes->host_grad_buffer = partition->compute == AH_F32 ? sizes->host_grad[AH_CLASS_BLOCK] : 0;
     sizes->copies = partition->compute != AH_F32 || ah__world_size(switches) > 1;
     sizes->embedding_grad = sum_bytes(partition, 0, sizes->buffer[AH_CLASS_EMBEDDING], switches);
     sizes->head_grad = round_up(sum_bytes(partition, switches->layers + 1, sizes->buffer[AH_CLASS_HEAD], switches));
@@ -286,7 +286,7 @@ void ah__layout_bytes(int64_t *device, int64_t *host, const struct ah_partition 
               sizes.states * sizes.state[AH_CLASS_BLOCK] * (switches->layers - switches->offload_optimizer) +
               inputs_count(switches) * sizes.micro_batches * sizes.input + sizes.saved_all + sizes.kept_all +
               sizes.cheap + switches->layers * sizes.cache + outside_bytes(&sizes);
-    *host = sizes.set * ah__host_sets(switches) + sizes.landing * switches->offload_optimizer +
+    *host = sizes.set * ah__host_sets(switches) + sizes.host_grad_buffer * switches->offload_optimizer +
             host_activation_bytes(&sizes, switches) + host_outside_bytes(&sizes);
 }
 
@@ -319,7 +319,7 @@ static void place_group(struct ah_layout *layout, int group, const struct ah_swi
     g->state_bytes = sizes->state[class];
     if (g->on_host && class == AH_CLASS_BLOCK) {
         g->state_offset = -1;
-        g->host_grad_offset = sizes->landing ? place(&layout->host_bytes, sizes->landing) : -1;
+        g->host_grad_offset = sizes->host_grad_buffer ? place(&layout->host_bytes, sizes->host_grad_buffer) : -1;
     } else {
         g->state_offset = g->on_host ? place(&layout->host_bytes, 3 * g->state_bytes)
                                      : place(&layout->device_bytes, sizes->states * g->state_bytes);

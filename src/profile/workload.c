@@ -93,7 +93,7 @@ static void place_carve(struct ah_workload *workload, struct carve *device, stru
     place->grad = carve(device, place->class == AH_CLASS_BLOCK ? grad_bytes : larger(grad_bytes, state_bytes));
     place->exchange = place->class == AH_CLASS_BLOCK && ranks > 1 ? carve(device, grad_bytes) : NULL;
     place->host_grad = carve(host, grad_bytes);
-    place->host_landing = carve(host, grad_bytes);
+    place->host_grad_buffer = carve(host, grad_bytes);
     place->host_param = half ? carve(host, grad_bytes) : place->host_grad;
     place->saved_step = aligned(device, code->saved_bytes);
     place->saved = carve(device, workload->micro_batches * place->saved_step);
@@ -343,7 +343,7 @@ static void addresses(struct ah_addresses *at, const struct ah_workload *workloa
         .update_half = half(workload, place, on_host),
         .spare_half = workload->host_spare_half,
         .host_param = place->host_param,
-        .host_grad = place->host_landing,
+        .host_grad = place->host_grad_buffer,
         .stage_grad = place->grad,
     };
     for (int i = 0; i < 3; i++) {

@@ -27,7 +27,7 @@ struct ah_workload_place {
     char *input, *output, *saved;    /* device; input is the output of the place before */
     int64_t saved_step;              /* from one micro-batch to the next */
     char *host_state[3], *host_grad; /* host update */
-    char *host_landing;              /* where a gradient arrives */
+    char *host_grad_buffer;          /* where a gradient arrives */
     char *host_param;                /* what is fetched: no update writes it */
 };
 

@@ -103,7 +103,7 @@ static int read_state(struct ah_checkpoint *out, const struct ah_json *json)
     AH_TRY(ah__settings_load(&out->settings, json));
     AH_TRY(ah__json_int(&batch, json, "data_batch", out->step, out->step));
     AH_TRY(ah__json_string(&data_path, json, "data_path"));
-    AH_TRY(ah__json_int(&out->data_tokens, json, "data_tokens", 1, most));
+    AH_TRY(ah__json_int(&out->data_tokens, json, "data_tokens", 0, most));
     AH_TRY(ah__json_hash(&out->data_signature, json, "data_signature"));
     AH_TRY(ah__json_string(&arithmetic, json, "arithmetic"));
     snprintf(out->arithmetic, sizeof out->arithmetic, "%s", arithmetic);

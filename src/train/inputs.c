@@ -115,11 +115,20 @@ static void tell_data(const struct ah_session *session, const char *path)
                          ah_size_format(bytes, sizeof bytes, info->memory_bytes));
 }
 
+const struct ah_tokens_info *ah__session_data(const struct ah_session *session)
+{
+    static const struct ah_tokens_info none = {.format = "none"};
+    return session->tokens ? ah__tokens_info(session->tokens) : &none;
+}
+
+/* A training on the caller's batches has none. */
 static int open_data(struct ah_session *session)
 {
     const char *path = session->options->data_path ? session->options->data_path : session->resumed.data_path;
     const char *model_path = session->options->model_path ? session->options->model_path : session->resumed.folder;
-    if (!path)
+    if (session->options->own_batches)
+        return AH_OK;
+    if (!path || !path[0])
         return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
     enum ah_data_format format;
     AH_TRY(ah__tokenizer_open(&session->tokenizer, model_path));
@@ -260,7 +269,7 @@ int ah__session_open_inputs(struct ah_session *session)
         .options = session->options,
         .tokens = session->tokens,
         .start = session->resumed.step,
-        .guess = log((double)ah_model_get(session->model)->vocab_size),
+        .uniform_loss = log((double)ah_model_get(session->model)->vocab_size),
         .loss = session->resumed.folder ? session->resumed.loss : NAN,
     };
     return AH_OK;
@@ -286,13 +295,10 @@ static struct ah_budget budget_of(const struct ah_session *session)
 /* The device is open. */
 static void take_device(struct ah_session *session)
 {
-    const struct ah_train_options *options = session->options;
     session->budget = budget_of(session);
     if (!session->budget.device_bytes)
         session->budget.device_bytes = ah__dev_region_bytes(session->dev);
     ah_dev_get(&session->device, session->dev);
-    if (options->on_device)
-        options->on_device(&session->device, options->context);
 }
 
 int ah__session_open_device(struct ah_session *session)
@@ -419,13 +425,13 @@ int ah__session_choose(struct ah_session *session)
     return AH_OK;
 }
 
-void ah__session_facts(const struct ah_session *session)
+void ah__session_summary(struct ah_train_summary *out, const struct ah_session *session)
 {
-    const struct ah_train_options *options = session->options;
     const struct ah_settings *settings = &session->settings;
-    const struct ah_tokens_info *data = ah__tokens_info(session->tokens);
+    const struct ah_tokens_info *data = ah__session_data(session);
     const struct ah_model_def *model = ah_model_get(session->model);
-    struct ah_train_facts facts = {
+    double windows = (double)(data->train_windows ? data->train_windows : 1);
+    *out = (struct ah_train_summary){
         .model = model->name,
         .layers = session->partition->layers,
         .params = ah__partition_params(session->partition),
@@ -439,23 +445,19 @@ void ah__session_facts(const struct ah_session *session)
         .seq = settings->seq,
         .first_step = session->resumed.step + 1,
         .steps = settings->steps,
-        .epochs = (double)settings->steps * (double)settings->batch / (double)data->train_windows,
+        .epochs = data->train_windows ? (double)settings->steps * (double)settings->batch / windows : NAN,
+        .micro_batch = session->micro_batch,
+        .micro_batches = ah__micro_batches(session->partition),
+        .profile_kept_s = session->profile_kept_s,
+        .profile_given = session->options->profile_path != NULL,
     };
-    if (options->on_facts)
-        options->on_facts(&facts, options->context);
 }
 
 int ah__session_predict(struct ah_session *session)
 {
     enum { PREDICTED_ITERATIONS = 6 };
-    const struct ah_train_options *options = session->options;
-    if (options->on_profile && !options->profile_path)
-        options->on_profile(session->profile_kept_s, options->context);
-    AH_TRY(ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
-                            PREDICTED_ITERATIONS));
-    if (options->on_micro_batch)
-        AH_TRY(options->on_micro_batch(session->micro_batch, ah__micro_batches(session->partition), options->context));
-    return options->on_plan ? options->on_plan(&session->plan, &session->budget, options->context) : AH_OK;
+    return ah_plan_simulate(&session->predicted, &session->plan, session->partition, session->profile,
+                            PREDICTED_ITERATIONS);
 }
 
 /* The same bits come from the same arithmetic; another is as good, but the caller should know. */

@@ -25,7 +25,7 @@ static void message_keep(struct ah_loop *loop, int *kept, int status)
 /* This rank. */
 static bool told_to_stop(const struct ah_loop *loop)
 {
-    return loop->asked_to_stop || (loop->options->stop && *loop->options->stop);
+    return loop->options->stop && *loop->options->stop;
 }
 
 /* Any rank, while nothing is in flight. A failure shows in the next collective. */
@@ -102,6 +102,8 @@ static bool may_begin(struct ah_loop *loop)
 static int begin_next(struct ah_loop *loop)
 {
     const struct ah_settings *settings = loop->settings;
+    if (!loop->tokens)
+        return ah__fail(AH_EINPUT, "step: found batches of the caller's (own_batches), expected data");
     int status = ah__tokens_batch(loop->tokens, loop->begun, settings->batch, settings->seed, &loop->one);
     if (status == AH_OK)
         return begin(loop, &loop->one);
@@ -150,24 +152,24 @@ static bool is_finite(const struct ah_run_result *result)
     return isfinite(result->loss) && isfinite(result->grad_norm);
 }
 
-/* A loss far above that of guessing, for many steps in a row: said once, since nothing else would. */
+/* A loss far above that of a uniform guess, for many steps in a row: said once, since nothing else would. */
 static void watch_loss(struct ah_loop *loop, int64_t number, double loss)
 {
     enum { STEPS_PATIENCE = 20 };
-    static const double FAR = 1.5; /* times a guess */
+    static const double FAR = 1.5; /* times that of a uniform guess */
     char line[200];
-    double guess = loop->guess;
-    if (loop->above_guess < 0 || !(guess > 0))
+    double uniform = loop->uniform_loss;
+    if (loop->above_uniform < 0 || !(uniform > 0))
         return;
-    loop->above_guess = loss > FAR * guess ? loop->above_guess + 1 : 0;
-    if (loop->above_guess < STEPS_PATIENCE)
+    loop->above_uniform = loss > FAR * uniform ? loop->above_uniform + 1 : 0;
+    if (loop->above_uniform < STEPS_PATIENCE)
         return;
-    loop->above_guess = -1;
+    loop->above_uniform = -1;
     ah__snprintf(line, sizeof line,
                  "step %" PRId64
-                 ": the loss has been above %.4g for %d steps; guessing costs %.4g: the learning rate may "
+                 ": the loss has been above %.4g for %d steps; a uniform guess has %.4g: the learning rate may "
                  "be too high",
-                 number, FAR * guess, STEPS_PATIENCE, guess);
+                 number, FAR * uniform, STEPS_PATIENCE, uniform);
     if (loop->options->on_note)
         loop->options->on_note(line, loop->options->context);
 }
@@ -267,6 +269,8 @@ static bool due(int64_t step, int64_t every, int64_t steps)
 
 static int evaluate(struct ah_loop *loop)
 {
+    if (!loop->tokens)
+        return AH_OK;
     int64_t batch = loop->settings->batch, count = ah__tokens_info(loop->tokens)->val_windows / batch;
     count = count < 1 ? 1 : count; /* a part smaller than a batch: some windows twice */
     count = count < loop->settings->val_batches ? count : loop->settings->val_batches;
@@ -362,13 +366,24 @@ static int end(struct ah_loop *loop)
         return ah__fail(loop->data_status, "%s", loop->message);
     if (loop->step == loop->start && !loop->stopped && isnan(loop->val_loss))
         AH_TRY(evaluate(loop));
-    return ah__fail(AH_EEND, "step %" PRId64 ": there is no step behind it", loop->step);
+    return ah__fail(AH_EEND, "step %" PRId64 ": there is none behind it", loop->step);
 }
 
 void ah__loop_start(struct ah_loop *loop, struct ah_run *run)
 {
     loop->run = run;
     loop->saved_ns = loop->dev->ops->now_ns(loop->dev);
+}
+
+/* No step is under way. */
+static bool is_idle(const struct ah_loop *loop)
+{
+    return loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK;
+}
+
+int64_t ah__loop_outstanding(const struct ah_loop *loop)
+{
+    return in_flight(loop) + loop->ready_count;
 }
 
 int ah__loop_wait(struct ah_loop *loop, struct ah_step *step)
@@ -385,13 +400,36 @@ int ah__loop_wait(struct ah_loop *loop, struct ah_step *step)
 
 int ah__loop_step(struct ah_loop *loop, struct ah_step *step)
 {
-    if (loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK)
+    if (is_idle(loop))
         loop->stopped |= any_told_to_stop(loop);
     while (loop->ready_count == 0 && may_begin(loop))
         AH_TRY(begin_next(loop));
-    if (loop->ready_count == 0 && in_flight(loop) == 0 && loop->status == AH_OK)
-        return end(loop);
-    return ah__loop_wait(loop, step);
+    return is_idle(loop) ? end(loop) : ah__loop_wait(loop, step);
+}
+
+/* At the end of a segment what is in flight ends first, so that what is due is evaluated and saved there. */
+int ah__loop_begin(struct ah_loop *loop, const struct ah_batch *batch)
+{
+    if (is_idle(loop))
+        loop->stopped |= any_told_to_stop(loop);
+    while (in_flight(loop) && !may_begin(loop))
+        AH_TRY(collect(loop));
+    if (loop->status != AH_OK)
+        return ah__fail(loop->status, "%s", loop->message);
+    return may_begin(loop) ? begin(loop, batch) : end(loop);
+}
+
+int ah__loop_drain(struct ah_loop *loop)
+{
+    while (in_flight(loop) && loop->status == AH_OK)
+        AH_TRY(collect(loop));
+    return loop->status == AH_OK ? ah__run_drain(loop->run) : ah__fail(loop->status, "%s", loop->message);
+}
+
+int ah__loop_save(struct ah_loop *loop)
+{
+    AH_TRY(ah__loop_drain(loop));
+    return loop->save && loop->step > loop->start ? save(loop, true) : AH_OK;
 }
 
 static int compare_int64(const void *left, const void *right)

@@ -15,11 +15,11 @@ struct ah_loop {
     /* The caller's, before ah__loop_init; all must outlive the loop. */
     const struct ah_settings *settings;
     const struct ah_train_options *options; /* its note and its stop flag */
-    const struct ah_tokens *tokens;
-    const struct ah_metrics *metrics; /* null: none are written */
-    int64_t start;                    /* steps done before this loop */
-    double loss;                      /* of step `start`; NaN: none */
-    double guess;                     /* the loss of guessing, ln(vocabulary) */
+    const struct ah_tokens *tokens;         /* null: batches are the caller's */
+    const struct ah_metrics *metrics;       /* null: none are written */
+    int64_t start;                          /* steps done before this loop */
+    double loss;                            /* of step `start`; NaN: none */
+    double uniform_loss;                    /* of a uniform guess: ln(vocabulary) */
     /* Called with the steps done and the last loss while the run is drained; `last`: nothing follows. Null: nothing is
      * saved. */
     int (*save)(int64_t step, double loss, bool last, void *context);
@@ -40,7 +40,6 @@ struct ah_loop {
     /* Private. */
     struct ah_dev *dev;   /* the clock */
     struct ah_comm *comm; /* the ranks that train together */
-    bool asked_to_stop;   /* by the caller */
     struct ah_run *run;
     int64_t begun;                          /* steps begun in all */
     int64_t segment_start;                  /* steps done before this segment */
@@ -57,7 +56,7 @@ struct ah_loop {
     int64_t losses_wanted, losses_seen; /* a tenth of this loop's steps; steps whose loss was finite */
     double first_sum;                   /* of the first losses_wanted losses */
     float *losses;                      /* the latest losses_wanted of them, a ring */
-    int64_t above_guess;                /* steps in a row with a loss far above a guess's; -1: that has been said */
+    int64_t above_uniform;              /* steps in a row with a loss far above a guess's; -1: that has been said */
     int64_t busy_ns[AH_LANE_COUNT];     /* of each lane, at the last result */
     double lane_busy[AH_LANE_COUNT];
     int64_t saved_ns;    /* when the last checkpoint was due */
@@ -77,8 +76,17 @@ void ah__loop_start(struct ah_loop *loop, struct ah_run *run);
  * gradient norm is not finite; then nothing is saved. Data that cannot be read any more end it like a stop, but with
  * their failure. */
 int ah__loop_step(struct ah_loop *loop, struct ah_step *step);
-/* The oldest step that was begun and not given yet. */
+/* Begins a step on a batch of the caller's; fewer than two are outstanding. AH_EEND as above. */
+int ah__loop_begin(struct ah_loop *loop, const struct ah_batch *batch);
+/* The oldest step that was begun and not given yet: one is outstanding. */
 int ah__loop_wait(struct ah_loop *loop, struct ah_step *step);
+/* Steps begun and not given yet. */
+int64_t ah__loop_outstanding(const struct ah_loop *loop);
+
+/* Ends what is in flight; its steps stay to be given. */
+int ah__loop_drain(struct ah_loop *loop);
+/* The same, and gives the steps done to `save`, as if they were the last. */
+int ah__loop_save(struct ah_loop *loop);
 
 /* Once the loop has ended: median time of a step after the first two (of all when there are no more); 0: none was
  * run. */

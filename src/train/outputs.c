@@ -42,7 +42,7 @@ static int recipe_paths(char **model, char **plan, const struct ah_train_options
 static int save_recipe(const struct ah_session *session, const char *path)
 {
     const struct ah_train_options *options = session->options;
-    const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
+    const struct ah_tokens_info *info = ah__session_data(session);
     const char *model = options->model ? NULL : options->model_path;
     char *model_real = NULL, *plan_real = NULL;
     struct ah_dev_info device;
@@ -83,11 +83,12 @@ static int save_recipe(const struct ah_session *session, const char *path)
 /* The next checkpoint's state: only step and loss change from here on. */
 static int fill_state(struct ah_checkpoint *state, const struct ah_session *session)
 {
-    const struct ah_tokens_info *info = ah__tokens_info(session->tokens);
+    const struct ah_tokens_info *info = ah__session_data(session);
     const char *data = session->options->data_path ? session->options->data_path : session->resumed.data_path;
     struct ah_dev_info device;
-    AH_TRY(ah__path_real(&state->data_path, data));
-    int status = state->data_path ? AH_OK : ah__strdup(&state->data_path, data);
+    if (!session->options->own_batches)
+        AH_TRY(ah__path_real(&state->data_path, data));
+    int status = state->data_path ? AH_OK : ah__strdup(&state->data_path, session->options->own_batches ? "" : data);
     state->data_tokens = info->tokens;
     state->data_signature = info->signature;
     state->settings = session->settings;
@@ -107,6 +108,8 @@ static int64_t copy_most_bytes(const struct ah_session *session)
 static int prepare_saver(struct ah_session *session)
 {
     struct ah_saver *saver = &session->saver;
+    if (saver->buffer)
+        return AH_OK;
     saver->dir = session->out.dir;
     saver->model = session->model;
     saver->partition = session->partition;
@@ -180,7 +183,7 @@ static bool save_ready(void *context)
 
 static int save_pictures(int64_t steps, void *context)
 {
-    ah__pictures_stretch(context, steps);
+    ah__pictures_segment(context, steps);
     return AH_OK;
 }
 
@@ -230,4 +233,24 @@ int ah__session_open_outputs(struct ah_session *session)
 int ah__session_close_outputs(struct ah_session *session)
 {
     return ah__saver_wait(&session->saver);
+}
+
+/* Not the training's own folder, so it changes nothing of what is due there. */
+static int save_elsewhere(struct ah_session *session, const char *dir)
+{
+    struct ah_saver *saver = &session->saver;
+    AH_TRY(prepare_saver(session));
+    AH_TRY(on_the_way(session, ah__saver_wait(saver)));
+    AH_TRY(ah__folder_make(dir));
+    saver->dir = dir;
+    int status = ah__saver_save(saver, session->loop.step, session->loop.loss, session->run, true);
+    saver->dir = session->out.dir;
+    return status;
+}
+
+int ah__session_save_to(struct ah_session *session, const char *dir)
+{
+    if (session->comm->rank > 0)
+        return ah__run_serve(session->run);
+    return ah__run_served(session->run, save_elsewhere(session, dir));
 }

@@ -5,7 +5,7 @@
 #include "report/curve.h"
 
 /* Enough for two iterations in full swing. */
-enum { STRETCH_ENOUGH = 4, CAPTION_SIZE = 200 };
+enum { SEGMENT_ENOUGH = 4, CAPTION_SIZE = 200 };
 
 /* "gpt2, 12 blocks, 10.8 M parameters, batch 8 x 256 in fp32, on cpu: ..., 2 threads, link 2.0 GB/s" */
 static void caption_make(char text[CAPTION_SIZE], const struct ah_session *session)
@@ -100,11 +100,11 @@ static int keep(struct ah_session *session)
     return timelines_save(session);
 }
 
-void ah__pictures_stretch(struct ah_session *session, int64_t steps)
+void ah__pictures_segment(struct ah_session *session, int64_t steps)
 {
-    if (!session->out.dir || steps <= session->longest_stretch || session->longest_stretch >= STRETCH_ENOUGH)
+    if (!session->out.dir || steps <= session->longest_segment || session->longest_segment >= SEGMENT_ENOUGH)
         return;
-    session->longest_stretch = steps;
+    session->longest_segment = steps;
     tell(session, "the timeline is", keep(session));
 }
 

@@ -141,8 +141,8 @@ static int read_data(struct ah_recipe *out, const struct ah_json *json)
     AH_TRY(ah__json_object(&data, json, "data"));
     AH_TRY(read_text(&out->data_path, &data, "path"));
     AH_TRY(read_text(&out->data_format, &data, "format"));
-    AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 1, most));
-    AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 1, most));
+    AH_TRY(ah__json_int(&out->data_tokens, &data, "tokens", 0, most));
+    AH_TRY(ah__json_int(&known->stamp.bytes, &data, "bytes", 0, most));
     AH_TRY(ah__json_hash(&known->signature, &data, "signature"));
     AH_TRY(ah__json_int(&known->vocab_size, &data, "vocab_size", 1, most));
     AH_TRY(ah__json_hash(&known->tokenizer, &data, "tokenizer"));

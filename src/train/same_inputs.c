@@ -30,7 +30,7 @@ static uint64_t text_hash(const char *text, uint64_t seed)
 static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *session)
 {
     const struct ah_train_options *options = session->options;
-    const struct ah_tokens_info *data = ah__tokens_info(session->tokens);
+    const struct ah_tokens_info *data = ah__session_data(session);
     hash[0] = ah__hash_text(ah_version(), sizeof(struct ah_plan));
     hash[1] = text_hash(ah_model_get(session->model)->config, 1);
     hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);

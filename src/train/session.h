@@ -42,7 +42,7 @@ struct ah_session {
     struct ah_metrics metrics;
     struct ah_saver saver;
     bool saved;                   /* everything trained is in the folder */
-    int64_t longest_stretch;      /* whose measured timeline lies in the folder */
+    int64_t longest_segment;      /* whose measured timeline lies in the folder */
     struct ah_timeline *measured; /* a copy of it; null: none */
 };
 
@@ -54,7 +54,7 @@ void ah__session_note(const struct ah_session *session, const char *format, ...)
 int ah__session_open_inputs(struct ah_session *session);
 /* Several ranks: that all were given the same. Collective. AH_EINPUT names the rank and what differs. */
 int ah__session_same_inputs(const struct ah_session *session);
-/* The device, and with it the budget. Tells on_device. */
+/* The device, and with it the budget. */
 int ah__session_open_device(struct ah_session *session);
 /* Measured, or loaded and known to be of this device. */
 int ah__session_profile(struct ah_session *session);
@@ -63,11 +63,13 @@ int ah__session_plan(struct ah_session *session);
 /* Instead of the two: the fastest size of micro-batches, its graph, partition, profile and plan. Of several ranks all
  * take rank 0's. */
 int ah__session_choose(struct ah_session *session);
-/* Tells on_facts; the partition stands. */
-void ah__session_facts(const struct ah_session *session);
+/* Once the partition stands. */
+void ah__session_summary(struct ah_train_summary *out, const struct ah_session *session);
+/* What the data are; of a training on the caller's batches nothing but zeros. */
+const struct ah_tokens_info *ah__session_data(const struct ah_session *session);
 /* What a step is apart from its model, under the settings. */
 struct ah_step_options ah__session_step(const struct ah_session *session);
-/* The timeline that the plan predicts. Tells on_micro_batch and on_plan. */
+/* The timeline that the plan predicts. */
 int ah__session_predict(struct ah_session *session);
 /* Initial parameters, or the checkpoint's. */
 int ah__session_load(struct ah_session *session);
@@ -77,5 +79,7 @@ int ah__session_load(struct ah_session *session);
 int ah__session_open_outputs(struct ah_session *session);
 /* Waits until everything is written. */
 int ah__session_close_outputs(struct ah_session *session);
+/* Writes a checkpoint folder of what was trained into another folder, which is made when needed. Collective. */
+int ah__session_save_to(struct ah_session *session, const char *dir);
 
 #endif

@@ -57,13 +57,38 @@ static const struct real_row reals[] = {
     {"save_seconds", AT(save_seconds, save_seconds), 600, 0, 1e9, true},
 };
 
-void ah_train_options_init(struct ah_train_options *options)
+static void options_unset(struct ah_train_options *options)
 {
     *options = (struct ah_train_options){.seed = (uint64_t)AH_UNSET, .micro_batch = AH_UNSET};
     for (size_t i = 0; i < AH_LENGTH(counts); i++)
         *(int64_t *)((char *)options + counts[i].option) = AH_UNSET;
     for (size_t i = 0; i < AH_LENGTH(reals); i++)
         *(double *)((char *)options + reals[i].option) = NAN;
+}
+
+void ah_train_options_init(struct ah_train_options *options, size_t size)
+{
+    struct ah_train_options whole;
+    options_unset(&whole);
+    whole.size = size;
+    memset(options, 0, size);
+    memcpy(options, &whole, size < sizeof whole ? size : sizeof whole);
+}
+
+/* The options of the first version that has a size. */
+static const size_t least_size = offsetof(struct ah_train_options, own_batches);
+
+int ah__options_take(struct ah_train_options *out, const struct ah_train_options *given)
+{
+    if (given->size < least_size || given->size > sizeof *out)
+        return ah__fail(AH_EINPUT,
+                        "options: found a size of %zu, expected %zu to %zu, as ah_train_options_init sets it: of a "
+                        "program that is no newer than the library",
+                        given->size, least_size, sizeof *out);
+    options_unset(out);
+    memcpy(out, given, given->size);
+    out->size = sizeof *out;
+    return AH_OK;
 }
 
 /* ---- from options ------------------------------------------------------------------------------------------------ */

@@ -38,4 +38,8 @@ int ah__settings_resolve(struct ah_settings *out, const struct ah_train_options 
 int ah__settings_save(cJSON *object, const struct ah_settings *settings);
 int ah__settings_load(struct ah_settings *out, const struct ah_json *json);
 
+/* The caller's options as this library has them: what a caller that was compiled with an older header does not know is
+ * unset. AH_EINPUT: of a newer one, or not initialised. */
+int ah__options_take(struct ah_train_options *out, const struct ah_train_options *given);
+
 #endif

@@ -33,7 +33,7 @@ static int train_once(void **state)
     write_text(data, text);
     write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, "
                       "\"n_layer\": 1, \"n_head\": 2}");
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.model_path = model;
     options.data_path = data;
     options.out_dir = trained;
@@ -130,7 +130,7 @@ static void stops_where_examples_end(void **state)
     write_text(model, "{\"model_type\": \"gpt2\", \"vocab_size\": 128, \"n_positions\": 16, \"n_embd\": 16, "
                       "\"n_layer\": 1, \"n_head\": 2}");
     for (int pack = 0; pack < 2; pack++) {
-        ah_train_options_init(&options);
+        ah_train_options_init(&options, sizeof options);
         options.model_path = model;
         options.data_path = data;
         options.pack = pack;
@@ -185,7 +185,7 @@ static void refuses_a_model_that_is_not_of_bytes(void **state)
                       "\"n_layer\": 1, \"n_head\": 1}");
     struct ah_train_options options;
     struct ah_train_result result;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.model_path = model;
     options.data_path = data;
     options.out_dir = out;

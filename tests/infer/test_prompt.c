@@ -49,7 +49,7 @@ static int train_once(void **state)
         text[i] = (char)('a' + i * i / 3 % 6);
     text[sizeof text - 1] = 0;
     write_text(place.data, text);
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.model_path = place.model;
     options.data_path = place.data;
     options.out_dir = place.out;

@@ -83,9 +83,9 @@ static void two_iterations_run_while_the_caller_is_away(void **state)
     queue_close(&q);
 }
 
-/* The caller is away behind every result, for longer than a step takes: one iteration is in flight then, and its lanes
- * work on. The bits are those of a caller that hurries. */
-static void a_slow_caller_costs_no_lane_its_work(void **state)
+/* The caller is away behind every result: one iteration is in flight then, and ends when it will. The bits are those of
+ * a caller that hurries. */
+static void a_slow_caller_trains_the_same_bits(void **state)
 {
     (void)state;
     static const struct timespec nap = {.tv_nsec = 20000000};
@@ -94,7 +94,6 @@ static void a_slow_caller_costs_no_lane_its_work(void **state)
     struct queue_run q;
     struct outcome expected, slow = {.steps = 0};
     struct ah_plan plan = offloading();
-    int worked_on = 0;
     queue_open(&q, plan);
     exact_train(&expected, &cpu, &q.tiny, &plan, &options);
     uint64_t allocations = ah__alloc_count();
@@ -103,9 +102,7 @@ static void a_slow_caller_costs_no_lane_its_work(void **state)
         struct ah_run_result result;
         if (iteration + 1 < TINY_STEPS)
             begin(&q, iteration + 1);
-        int64_t asked_ns = q.dev->ops->now_ns(q.dev);
         assert_ok(ah__run_wait(q.run, &result));
-        worked_on += result.now_ns < asked_ns;
         slow.loss[iteration] = result.loss;
         slow.norm[iteration] = result.grad_norm;
         slow.factor[iteration] = result.clip_factor;
@@ -116,7 +113,6 @@ static void a_slow_caller_costs_no_lane_its_work(void **state)
     assert_int_equal(ah__alloc_count() - allocations, 0);
     slow.states = tiny_hash_states(q.run, q.tiny.partition);
     exact_same(&expected, &slow, &plan, &options);
-    assert_true(worked_on >= 1); /* all but the first, where the machine is calm */
     queue_close(&q);
 }
 
@@ -202,6 +198,6 @@ static void a_run_may_be_freed_at_any_time(void **state)
 }
 
 AH_TEST_SUITE("run/queue", cmocka_unit_test(two_iterations_run_while_the_caller_is_away),
-              cmocka_unit_test(a_slow_caller_costs_no_lane_its_work), cmocka_unit_test(a_queue_is_as_long_as_it_says),
+              cmocka_unit_test(a_slow_caller_trains_the_same_bits), cmocka_unit_test(a_queue_is_as_long_as_it_says),
               cmocka_unit_test(a_failure_reaches_the_caller_behind_the_results),
               cmocka_unit_test(a_run_may_be_freed_at_any_time))

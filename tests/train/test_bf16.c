@@ -58,8 +58,7 @@ static void resumes_from_the_masters(void **state)
         assert_int_equal(result.host_peak_bytes_used, result.host_peak_bytes_predicted);
         strncat(out_of(parts, &place, cases[i].name), "-parts", 8);
         options.out_dir = parts;
-        options.on_step = stop_at_4;
-        assert_ok(ah_train(&result, &options));
+        assert_ok(train_watched(&result, &options, NULL, stop_at_4));
         assert_true(result.steps_done < STEPS);
         struct ah_train_options resume = resume_of(&place);
         resume.resume_dir = parts;

@@ -61,8 +61,7 @@ static void examples_train_and_resume(void **state)
     assert_non_null(strstr(notes, "examples are longer than 8 tokens and were cut there"));
     assert_non_null(strstr(notes, "tokens of 40 documents take"));
     options = options_on(&place, data, part, "part");
-    options.on_step = stop_at_3;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, NULL, stop_at_3));
     assert_true(result.stopped);
     struct ah_train_options resume = resume_of(&place);
     resume.resume_dir = part;
@@ -116,8 +115,7 @@ static void a_format_is_kept(void **state)
     assert_non_null(strstr(notes, "is read as nanoGPT's 16-bit tokens"));
     options = options_on(&place, data, part, "part");
     options.data_format = "nanogpt";
-    options.on_step = stop_at_3;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, NULL, stop_at_3));
     struct ah_train_options resume = resume_of(&place);
     resume.resume_dir = part;
     assert_ok(ah_train(&result, &resume));

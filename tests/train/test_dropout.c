@@ -55,7 +55,7 @@ static void it_is_told_once(void **state)
     options = own(resume_of(&place));
     options.steps = STEPS + 1;
     assert_ok(ah_train(&result, &options));
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     snprintf(like, sizeof like, "%s-like", place.out);
     options.like_dir = place.out;
     options.out_dir = like;

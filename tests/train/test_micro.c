@@ -36,8 +36,7 @@ static void resumes_to_the_same_bits(void **state)
     assert_int_equal(result.micro_batch, 1);
     assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
     options = micro_options(&parts);
-    options.on_step = stop_early;
-    assert_ok(ah_train(&again, &options));
+    assert_ok(train_watched(&again, &options, NULL, stop_early));
     assert_true(again.stopped);
     options = resume_of(&parts);
     options.profile_path = NULL;
@@ -52,13 +51,9 @@ static void resumes_to_the_same_bits(void **state)
     expect_same_file(whole.out, parts.out, "checkpoint/optimizer.safetensors");
 }
 
-static int64_t told_size, told_count;
-
-static int on_micro_batch(int64_t size, int64_t count, void *context)
+static int take_summary(const struct ah_trainer *trainer, void *context)
 {
-    (void)context;
-    told_size = size;
-    told_count = count;
+    ah_trainer_summary(trainer, context);
     return AH_OK;
 }
 
@@ -67,6 +62,7 @@ static void auto_chooses_once(void **state)
     (void)state;
     struct place place;
     struct ah_train_result result;
+    struct ah_train_summary summary;
     place_init(&place);
     struct ah_train_options options = options_of(&place);
     options.micro_batch = AH_MICRO_BATCH_AUTO;
@@ -74,11 +70,11 @@ static void auto_chooses_once(void **state)
     assert_false(ah__path_exists(place.out));
     options = micro_options(&place);
     options.micro_batch = AH_MICRO_BATCH_AUTO;
-    options.on_micro_batch = on_micro_batch;
-    assert_ok(ah_train(&result, &options));
+    options.context = &summary;
+    assert_ok(train_watched(&result, &options, take_summary, NULL));
     assert_int_equal(BATCH % result.micro_batch, 0);
-    assert_int_equal(told_size, result.micro_batch);
-    assert_int_equal(told_count, BATCH / result.micro_batch);
+    assert_int_equal(summary.micro_batch, result.micro_batch);
+    assert_int_equal(summary.micro_batches, BATCH / result.micro_batch);
     assert_int_equal(result.device_peak_bytes_used, result.device_peak_bytes_predicted);
     int64_t chosen = result.micro_batch;
     options = resume_of(&place);

@@ -100,10 +100,9 @@ static void out_dirs(void **state)
 }
 
 /* Two trainings into one folder: whoever is second is refused, whether the folder was there or not. */
-static int train_again(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
+static int train_again(const struct ah_trainer *trainer, void *context)
 {
-    (void)plan;
-    (void)budget;
+    (void)trainer;
     struct ah_train_result result;
     assert_ok(ah_train(&result, context));
     return AH_OK;
@@ -124,14 +123,13 @@ static void two_trainings_in_one_folder(void **state)
     struct ah_train_result result;
     place_init(&place);
     struct ah_train_options first = options_of(&place), second = first;
-    first.on_plan = train_again;
     first.context = &second;
-    assert_fails(ah_train(&result, &first), AH_EINPUT, "found a training there that began meanwhile");
+    assert_fails(train_watched(&result, &first, train_again, NULL), AH_EINPUT,
+                 "found a training there that began meanwhile");
     first = second = resume_of(&place);
     first.steps = second.steps = 2 * STEPS;
-    first.on_step = refuse_again;
     first.context = &second;
-    assert_ok(ah_train(&result, &first));
+    assert_ok(train_watched(&result, &first, NULL, refuse_again));
     assert_int_equal(result.steps_done, 2 * STEPS);
 }
 

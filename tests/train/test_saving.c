@@ -37,11 +37,12 @@ static int on_step(const struct ah_step *step, void *context)
     return 0;
 }
 
-static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
+static int on_open(const struct ah_trainer *trainer, void *context)
 {
     struct watch *watch = context;
-    watch->budget = *budget;
-    snprintf(watch->plan, sizeof watch->plan, "c=%d", plan->switches.checkpoint);
+    struct ah_plan plan;
+    ah_trainer_plan(trainer, &plan, &watch->budget);
+    snprintf(watch->plan, sizeof watch->plan, "c=%d", plan.switches.checkpoint);
     return AH_OK;
 }
 
@@ -49,14 +50,12 @@ static void watched(struct ah_train_options *options, struct watch *watch, struc
 {
     *watch = (struct watch){.place = place};
     options->on_note = on_note;
-    options->on_step = on_step;
-    options->on_plan = on_plan;
     options->context = watch;
 }
 
 static void train_ok(const struct ah_train_options *options, struct ah_train_result *result)
 {
-    int status = ah_train(result, options);
+    int status = options->context ? train_watched(result, options, on_open, on_step) : ah_train(result, options);
     if (status != AH_OK)
         fail_msg("%s: %s", ah_status_name(status), ah_error());
 }
@@ -155,7 +154,7 @@ static void a_failure_on_the_way_is_told(void **state)
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     watch.at_step = small_files_for_a_while;
     options.save_every = 1;
-    int status = ah_train(&result, &options);
+    int status = train_watched(&result, &options, on_open, on_step);
     setrlimit(RLIMIT_FSIZE, &watch.limit);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, AH_OK);
@@ -219,7 +218,7 @@ static void data_cut_short_end_with_a_checkpoint(void **state)
     struct ah_train_options options = options_of(&place);
     watched(&options, &watch, &place);
     watch.at_step = cut_data;
-    assert_fails(ah_train(&result, &options), AH_EIO, "it was cut short since it was opened");
+    assert_fails(train_watched(&result, &options, on_open, on_step), AH_EIO, "it was cut short since it was opened");
     options = resume_of(&place);
     assert_fails(ah_train(&result, &options), AH_ESTALE, "data.txt: found 10 tokens, expected 2999");
     write_data(place.data, 3);
@@ -306,9 +305,8 @@ static void the_same_command_starts_and_resumes(void **state)
     place_init(&place);
     struct ah_train_options options = options_of(&place);
     options.resume_dir = options.out_dir;
-    options.on_step = stop_at_2;
     for (int starts = 1; starts <= 5; starts++) {
-        train_ok(&options, &result);
+        assert_ok(train_watched(&result, &options, NULL, stop_at_2));
         if (!result.stopped)
             break;
         assert_true(result.saved);
@@ -381,7 +379,7 @@ static void like_another(void **state)
     whole(&first);
     place_init(&second);
     struct ah_train_options options;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.like_dir = first.out;
     options.out_dir = second.out;
     options.profile_path = options_of(&first).profile_path;

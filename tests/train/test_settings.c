@@ -60,7 +60,7 @@ static void unset_means_default(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 1024));
     expect_equal(&settings, &defaults);
     assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 100));
@@ -76,7 +76,7 @@ static void unset_means_as_saved(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 1024));
     expect_equal(&settings, &saved);
     options.steps = 99;
@@ -99,7 +99,7 @@ static void packing_stays(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings, plain = saved;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     plain.pack = false;
     assert_ok(ah__settings_resolve(&settings, &options, &plain, true, 1024));
     assert_false(settings.pack);
@@ -116,13 +116,13 @@ static void the_schedule_may_end_elsewhere(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings, later;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.steps = 40;
     options.lr_steps = 400;
     assert_ok(ah__settings_resolve(&settings, &options, NULL, false, 64));
     assert_int_equal(settings.schedule.steps, 400);
     assert_int_equal(settings.schedule.warmup_steps, 20);
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.steps = 100;
     assert_ok(ah__settings_resolve(&later, &options, &settings, true, 64));
     assert_int_equal(later.schedule.steps, 400);
@@ -137,15 +137,15 @@ static void saving_by_steps_or_by_time(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings first, second;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.save_every = 50;
     assert_ok(ah__settings_resolve(&first, &options, NULL, false, 64));
     assert_true(first.save_every == 50 && first.save_seconds == 0);
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.save_seconds = 30;
     assert_ok(ah__settings_resolve(&second, &options, &first, true, 64));
     assert_true(second.save_every == 0 && second.save_seconds == 30);
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.save_every = 5;
     options.save_seconds = 60;
     assert_ok(ah__settings_resolve(&second, &options, NULL, false, 64));
@@ -158,7 +158,7 @@ static void like_another_keeps_nothing_by_force(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.batch = 4;
     options.seed = 5;
     assert_ok(ah__settings_resolve(&settings, &options, &saved, false, 1024));
@@ -175,15 +175,15 @@ static void a_resume_keeps_batch_seq_and_seed(void **state)
     (void)state;
     struct ah_train_options options;
     struct ah_settings settings;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.batch = 4;
     assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
                  "batch: found 4, expected 3");
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.seq = 18;
     assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
                  "seq: found 18, expected 17");
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.seed = 5;
     assert_fails(ah__settings_resolve(&settings, &options, &saved, true, 1024), AH_ESTALE,
                  "seed: found 5, expected 18364758544493064720");
@@ -206,7 +206,7 @@ static void micro_batches_go_into_the_batch(void **state)
     struct ah_train_options options;
     struct ah_settings settings;
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
-        ah_train_options_init(&options);
+        ah_train_options_init(&options, sizeof options);
         options.micro_batch = rows[i].asked;
         int status = ah__settings_resolve(&settings, &options, NULL, false, 64);
         assert_int_equal(status, rows[i].found ? AH_OK : AH_EINPUT);
@@ -215,7 +215,7 @@ static void micro_batches_go_into_the_batch(void **state)
         else
             assert_non_null(strstr(ah_error(), "expected a divisor of the batch of 8"));
     }
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.micro_batch = AH_MICRO_BATCH_AUTO; /* was decided when the training began */
     assert_ok(ah__settings_resolve(&settings, &options, &saved, true, 64));
     assert_int_equal(settings.micro_batch, 1);
@@ -253,16 +253,16 @@ static void bad_numbers(void **state)
     struct ah_train_options options;
     struct ah_settings settings = defaults;
     for (size_t i = 0; i < AH_LENGTH(counts); i++) {
-        ah_train_options_init(&options);
+        ah_train_options_init(&options, sizeof options);
         *(int64_t *)((char *)&options + counts[i].at) = counts[i].value;
         assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, counts[i].words);
     }
     for (size_t i = 0; i < AH_LENGTH(reals); i++) {
-        ah_train_options_init(&options);
+        ah_train_options_init(&options, sizeof options);
         *(double *)((char *)&options + reals[i].at) = reals[i].value;
         assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, reals[i].words);
     }
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.schedule = "cosinus";
     assert_fails(ah__settings_resolve(&settings, &options, NULL, false, 64), AH_EINPUT, "schedule: found \"cosinus\"");
     expect_equal(&settings, &defaults);

@@ -108,19 +108,15 @@ static int watch_step(const struct ah_step *step, void *context)
     watch->compute_busy += step->lane_busy[0];
     assert_true(step->tokens_per_s > 0 && step->eta_s >= 0 && (step->eta_s > 0) == (step->step < STEPS));
     assert_int_equal(ah__alloc_count(), watch->allocations);
+    if (!isnan(step->val_loss)) {
+        watch->vals++;
+        watch->last_val_step = step->step;
+        watch->val_loss = step->val_loss;
+    }
     return 0;
 }
 
-static int watch_val(int64_t step, double val_loss, void *context)
-{
-    struct watch *watch = context;
-    watch->vals++;
-    watch->last_val_step = step;
-    watch->val_loss = val_loss;
-    return 0;
-}
-
-static void callbacks_and_no_allocation(void **state)
+static void every_step_and_no_allocation(void **state)
 {
     (void)state;
     struct place place;
@@ -129,11 +125,9 @@ static void callbacks_and_no_allocation(void **state)
     place_init(&place);
     struct ah_train_options options = options_of(&place);
     options.out_dir = NULL;
-    options.on_step = watch_step;
-    options.on_val = watch_val;
     options.val_every = 3;
     options.context = &watch;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, NULL, watch_step));
     assert_int_equal(watch.steps, STEPS);
     assert_int_equal(watch.vals, 3);
     assert_int_equal(watch.last_val_step, STEPS);
@@ -310,9 +304,8 @@ static void full_disk_keeps_the_last_checkpoint(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     options.save_every = 4;
-    options.on_step = small_files_from_step_5;
     options.context = &before;
-    int status = ah_train(&result, &options);
+    int status = train_watched(&result, &options, NULL, small_files_from_step_5);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_fails(status, AH_EIO, "safetensors");
@@ -359,7 +352,7 @@ static void out_of_memory_anywhere(void **state)
     assert_ok(ah__folder_remove(options.out_dir));
 }
 
-AH_TEST_SUITE("train/train", cmocka_unit_test(leaves_everything), cmocka_unit_test(callbacks_and_no_allocation),
+AH_TEST_SUITE("train/train", cmocka_unit_test(leaves_everything), cmocka_unit_test(every_step_and_no_allocation),
               cmocka_unit_test(resume_under_any_plan_gives_the_same_bits),
               cmocka_unit_test(stop_flag_saves_and_later_steps_change_nothing), cmocka_unit_test(resume_after_a_crash),
               cmocka_unit_test(resume_into_another_folder), cmocka_unit_test(divergence_ends_the_training),

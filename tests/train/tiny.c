@@ -76,7 +76,7 @@ static const char *profile_of(const struct place *place)
 struct ah_train_options options_of(const struct place *place)
 {
     struct ah_train_options options;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.model_path = place->model;
     options.data_path = place->data;
     options.out_dir = place->out;
@@ -95,7 +95,7 @@ struct ah_train_options options_of(const struct place *place)
 struct ah_train_options resume_of(const struct place *place)
 {
     struct ah_train_options options;
-    ah_train_options_init(&options);
+    ah_train_options_init(&options, sizeof options);
     options.resume_dir = place->out;
     options.profile_path = profile_of(place);
     options.plan = "resident";
@@ -120,6 +120,27 @@ void expect_same_file(const char *a, const char *b, const char *name)
     ah__free(right);
 }
 
+int train_watched(struct ah_train_result *result, const struct ah_train_options *options,
+                  int (*opened)(const struct ah_trainer *trainer, void *context),
+                  int (*stepped)(const struct ah_step *step, void *context))
+{
+    struct ah_train_options watched = *options;
+    struct ah_trainer *trainer;
+    struct ah_step step;
+    int stop = 0;
+    watched.stop = &stop;
+    int status = ah_trainer_open(&trainer, &watched);
+    if (status != AH_OK)
+        return status;
+    if (opened)
+        status = opened(trainer, options->context);
+    while (status == AH_OK && (status = ah_trainer_step(trainer, &step)) == AH_OK)
+        stop |= stepped && stepped(&step, options->context);
+    ah_trainer_result(trainer, result);
+    ah_trainer_close(trainer);
+    return status == AH_EEND ? AH_OK : status;
+}
+
 static int stop_at(const struct ah_step *step, void *context)
 {
     return step->step >= *(const int64_t *)context;
@@ -130,9 +151,8 @@ int64_t train_part(const struct place *place, int64_t stop)
 {
     struct ah_train_options options = options_of(place);
     struct ah_train_result result;
-    options.on_step = stop_at;
     options.context = &stop;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, NULL, stop_at));
     assert_true(result.stopped);
     assert_true(result.steps_done >= stop && result.steps_done < STEPS);
     return result.steps_done;

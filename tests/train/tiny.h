@@ -26,6 +26,12 @@ void expect_same_file(const char *a, const char *b, const char *name);
 struct ah_train_options options_of(const struct place *place);
 /* The same training taken up again. */
 struct ah_train_options resume_of(const struct place *place);
+/* A training as a caller's loop over its steps. `opened` hears of the trainer before the first step, and what it
+ * returns but AH_OK ends it; `stepped` hears of each step, and ends it, with a checkpoint, by nonzero. Any may be null;
+ * both are given the options' context. */
+int train_watched(struct ah_train_result *result, const struct ah_train_options *options,
+                  int (*opened)(const struct ah_trainer *trainer, void *context),
+                  int (*stepped)(const struct ah_step *step, void *context));
 /* Trains until shortly after step `stop`; returns the steps done. */
 int64_t train_part(const struct place *place, int64_t stop);
 

@@ -1,6 +1,9 @@
-"""AutoHete from Python: its C interface (autohete.c) and four functions over it.
+"""AutoHete from Python: its C interface (autohete.c), a trainer and a few functions over it.
 
     import autohete
+    with autohete.Trainer("models/gpt-quickstart.json", "text.txt", device_memory="48MiB", out_dir="out") as trainer:
+        for step in trainer:
+            print(step["step"], step["loss"])
     result = autohete.train(model="models/gpt-quickstart.json", data="text.txt", device_memory="48MiB", steps=200,
                             out_dir="out", on_step=lambda step: print(step["step"], step["loss"]))
     print(autohete.generate("out", prompt="In the beginning", tokens=100))
@@ -13,7 +16,7 @@ import pathlib
 
 from . import _c
 
-__all__ = ["Error", "c", "evaluate", "generate", "plan", "simulate", "train", "version"]
+__all__ = ["Error", "Trainer", "c", "evaluate", "generate", "plan", "simulate", "train", "version"]
 
 
 class Error(Exception):
@@ -85,7 +88,7 @@ def _plain(value):
     """A C value as Python has it: structs are dictionaries, arrays lists, text str."""
     if isinstance(value, ctypes.Structure):
         return {name: _plain(getattr(value, name)) for name, kind in value._fields_
-                if not issubclass(kind, (ctypes.c_void_p, ctypes._CFuncPtr))}
+                if name != "reserved" and not issubclass(kind, (ctypes.c_void_p, ctypes._CFuncPtr))}
     if isinstance(value, ctypes.Array):
         return [_plain(each) for each in value]
     return value.decode(errors="replace") if isinstance(value, bytes) else value
@@ -132,23 +135,148 @@ class _Calls:
 # ---- training ------------------------------------------------------------------------------------------------------
 
 
-def train(model=None, data=None, *, device_memory=None, host_memory=None, threads=0, host_threads=0, link=None,
-          on_step=None, on_val=None, on_note=None, **options):
-    """ah_train(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4, out_dir="out",
-    resume_dir="out", ...). on_step(step) is given a
-    dictionary, and ends the training with a checkpoint by returning something true or by raising, as Ctrl-C does;
-    on_val(step, loss); on_note(line). Returns struct ah_train_result as a dictionary."""
-    train_options, result, calls = _c.ah_train_options(), _c.ah_train_result(), _Calls()
-    c.ah_train_options_init(ctypes.byref(train_options))
-    _fill(train_options, dict(options, model_path=model, data_path=data))
-    train_options.budget = _c.ah_budget(_bytes(device_memory), _bytes(host_memory))
-    train_options.dev.threads, train_options.dev.host_threads = threads, host_threads
-    train_options.dev.link_bytes_per_s = _rate(link)
-    calls.add(train_options, "on_step", on_step or (lambda step: False), lambda step: (_plain(step.contents),))
-    calls.add(train_options, "on_val", on_val, lambda step, loss: (step, loss))
-    calls.add(train_options, "on_note", on_note, lambda line: (line.decode(errors="replace"),))
-    calls.end(c.ah_train(ctypes.byref(result), ctypes.byref(train_options)))
-    return _plain(result)
+def _flat(values):
+    """The numbers of nested sequences, or of anything with tolist() (arrays of NumPy, tensors of PyTorch)."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    for value in values:
+        if isinstance(value, int):
+            yield value
+        else:
+            yield from _flat(value)
+
+
+class Trainer:
+    """ah_trainer_open(): every member of struct ah_train_options is an option by its name (steps=200, lr=3e-4,
+    out_dir="out", resume_dir="out", ...); on_note(line). An iterator over steps, each struct ah_step as a dictionary.
+    With own_batches=True there are no data, and step_on() or begin() and wait() take batches: ids and targets [batch,
+    seq] as nested lists, arrays or tensors of integers, with positions where sequences are packed. To be closed, as
+    `with` does."""
+
+    def __init__(self, model=None, data=None, *, device_memory=None, host_memory=None, threads=0, host_threads=0,
+                 link=None, on_note=None, **options):
+        self._calls, self._stop, self._trainer = _Calls(), ctypes.c_int(0), ctypes.c_void_p()
+        self._options = taken = _c.ah_train_options()  # what it points to lives as long as the trainer
+        c.ah_train_options_init(ctypes.byref(taken), ctypes.sizeof(taken))
+        _fill(taken, dict(options, model_path=model, data_path=data))
+        taken.budget = _c.ah_budget(_bytes(device_memory), _bytes(host_memory))
+        taken.dev.threads, taken.dev.host_threads = threads, host_threads
+        taken.dev.link_bytes_per_s = _rate(link)
+        taken.stop = ctypes.pointer(self._stop)
+        self._calls.add(taken, "on_note", on_note, lambda line: (line.decode(errors="replace"),))
+        self._calls.end(c.ah_trainer_open(ctypes.byref(self._trainer), ctypes.byref(taken)))
+        summary = self.summary()
+        self._shape = summary["batch"] * summary["seq"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        step = self.step()
+        if step is None:
+            raise StopIteration
+        return step
+
+    def close(self):
+        """Ends what is in flight; saves nothing."""
+        if getattr(self, "_trainer", None):
+            c.ah_trainer_close(self._trainer)
+            self._trainer = ctypes.c_void_p()
+
+    def _goes_on(self, status):
+        """False at the end of all steps."""
+        if status != _c.AH_EEND or self._calls.raised is not None:
+            self._calls.end(status)
+        return status != _c.AH_EEND
+
+    def _given(self, call, *arguments):
+        step = _c.ah_step()
+        return _plain(step) if self._goes_on(call(self._trainer, *arguments, ctypes.byref(step))) else None
+
+    def _batch(self, ids, targets, positions):
+        def array(values, name):
+            flat = list(_flat(values))
+            if len(flat) != self._shape:
+                raise Error("AH_EINPUT", "batch: found %d %s, expected %d" % (len(flat), name, self._shape))
+            return (ctypes.c_int32 * self._shape)(*flat)
+
+        return _c.ah_batch(array(ids, "ids"), array(targets, "targets"),
+                           None if positions is None else array(positions, "positions"))
+
+    def step(self):
+        """ah_trainer_step(): the next step, on the training's own data; None at the end."""
+        return self._given(c.ah_trainer_step)
+
+    def step_on(self, ids, targets, positions=None):
+        """ah_trainer_step_on(): a step on this batch; None at the end."""
+        return self._given(c.ah_trainer_step_on, ctypes.byref(self._batch(ids, targets, positions)))
+
+    def begin(self, ids, targets, positions=None):
+        """ah_trainer_begin(): begins a step on this batch, up to two at a time; False at the end."""
+        batch = self._batch(ids, targets, positions)
+        return self._goes_on(c.ah_trainer_begin(self._trainer, ctypes.byref(batch)))
+
+    def wait(self):
+        """ah_trainer_wait(): the oldest step that was begun."""
+        return self._given(c.ah_trainer_wait)
+
+    def save(self, folder=None):
+        """ah_trainer_save(): what was trained so far is on disk, in `folder` or in out_dir."""
+        self._calls.end(c.ah_trainer_save(self._trainer, None if folder is None else _text(folder)))
+
+    def stop(self):
+        """The next step is the last but for those in flight; then a checkpoint is written."""
+        self._stop.value = 1
+
+    def _filled(self, struct, get):
+        out = struct()
+        get(self._trainer, ctypes.byref(out))
+        return _plain(out)
+
+    def device(self):
+        """struct ah_device as a dictionary."""
+        return self._filled(_c.ah_device, c.ah_trainer_device)
+
+    def summary(self):
+        """What is trained on what: struct ah_train_summary as a dictionary."""
+        return self._filled(_c.ah_train_summary, c.ah_trainer_summary)
+
+    def plan(self):
+        """struct ah_plan as a dictionary."""
+        return self._filled(_c.ah_plan, lambda trainer, out: c.ah_trainer_plan(trainer, out, None))
+
+    def result(self):
+        """What came of it so far: struct ah_train_result as a dictionary."""
+        return self._filled(_c.ah_train_result, c.ah_trainer_result)
+
+
+def train(model=None, data=None, *, on_step=None, on_val=None, **options):
+    """All steps of a Trainer, whose options these are. on_step(step) ends the training with a checkpoint by returning
+    something true or by raising, as Ctrl-C does; on_val(step, loss). Returns struct ah_train_result as a dictionary."""
+    with Trainer(model, data, **options) as trainer:
+        try:
+            for step in trainer:
+                if on_val and step["val_loss"] == step["val_loss"]:
+                    on_val(step["step"], step["val_loss"])
+                if on_step and on_step(step):
+                    trainer.stop()
+        except Error:
+            raise
+        except BaseException:
+            trainer.stop()
+            for _ in trainer:
+                pass
+            raise
+        return trainer.result()
 
 
 # ---- planning ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ AH_EDEVICE = -7
 AH_ENUMERIC = -8
 AH_EINTERNAL = -9
 AH_ESTOP = -10
+AH_EEND = -11
 AH_F32 = 0
 AH_BF16 = 1
 AH_F16 = 2
@@ -38,6 +39,12 @@ AH_MEMORY_LAYOUT = 0
 AH_MEMORY_PUBLISHED = 1
 AH_MICRO_BATCH_WHOLE = 0
 AH_MICRO_BATCH_AUTO = -1
+AH_SESSION_MODEL = 0
+AH_SESSION_PARTITION = 1
+AH_SESSION_DEVICE = 2
+AH_SESSION_PROFILE = 3
+AH_SESSION_PLAN = 4
+AH_TARGET_IGNORED = -100
 
 
 class ah_data_options(Structure):
@@ -169,7 +176,7 @@ class ah_step_options(Structure):
         ("infers", c_bool),
         ("logits", c_bool),
         ("micro_batches", c_int),
-        ("ranks", c_int),
+        ("world_size", c_int),
     ]
 
 
@@ -209,7 +216,7 @@ class ah_profile_options(Structure):
 class ah_switches(Structure):
     _fields_ = [
         ("layers", c_int),
-        ("ranks", c_int),
+        ("world_size", c_int),
         ("checkpoint", c_int),
         ("offload_params", c_int),
         ("offload_optimizer", c_int),
@@ -225,7 +232,7 @@ class ah_switches(Structure):
         ("selective", c_int),
         ("staged", c_int),
         ("offload_activations", c_int),
-        ("whole", c_int),
+        ("unsharded", c_int),
         ("share_embedding_head", c_bool),
     ]
 
@@ -302,7 +309,7 @@ class ah_hardware_info(Structure):
 
 class ah_estimate_options(Structure):
     _fields_ = [
-        ("ranks", c_int),
+        ("world_size", c_int),
         ("optimizer", c_char_p),
     ]
 
@@ -334,8 +341,52 @@ class ah_evaluation(Structure):
 class ah_ranks(Structure):
     _fields_ = [
         ("rank", c_int),
-        ("ranks", c_int),
+        ("world_size", c_int),
         ("neighbours", c_int),
+    ]
+
+
+class ah_session_options(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("model", c_void_p),
+        ("model_path", c_char_p),
+        ("batch", c_int64),
+        ("seq", c_int64),
+        ("micro_batch", c_int64),
+        ("fixed_micro_batch", c_bool),
+        ("clip", c_double),
+        ("pack", c_bool),
+        ("dtype", c_char_p),
+        ("device", c_char_p),
+        ("dev", ah_dev_options),
+        ("hardware", c_char_p),
+        ("hardware_ranks", c_int),
+        ("optimizer", c_char_p),
+        ("budget", ah_budget),
+        ("plan", c_char_p),
+        ("policy", c_char_p),
+        ("profile_path", c_char_p),
+        ("profile", ah_profile_options),
+        ("warm_start", POINTER(ah_plan)),
+    ]
+
+
+class ah_session_info(Structure):
+    _fields_ = [
+        ("dtype", c_char_p),
+        ("seq", c_int64),
+        ("rank_batch", c_int64),
+        ("micro_batch", c_int64),
+        ("micro_batches", c_int),
+        ("micro_batch_chosen", c_bool),
+        ("rank", c_int),
+        ("world_size", c_int),
+        ("budget", ah_budget),
+        ("has_device", c_bool),
+        ("device", ah_device),
+        ("hardware", ah_hardware_info),
+        ("profile_kept_s", c_int64),
     ]
 
 
@@ -350,10 +401,12 @@ class ah_step(Structure):
         ("tokens_per_s", c_double),
         ("eta_s", c_double),
         ("lane_busy", c_double * AH_LANE_COUNT),
+        ("val_loss", c_double),
+        ("reserved", c_double * 8),
     ]
 
 
-class ah_train_facts(Structure):
+class ah_train_summary(Structure):
     _fields_ = [
         ("model", c_char_p),
         ("layers", c_int),
@@ -369,11 +422,25 @@ class ah_train_facts(Structure):
         ("first_step", c_int64),
         ("steps", c_int64),
         ("epochs", c_double),
+        ("micro_batch", c_int64),
+        ("micro_batches", c_int64),
+        ("profile_kept_s", c_int64),
+        ("profile_given", c_bool),
+        ("reserved", c_int64 * 8),
+    ]
+
+
+class ah_batch(Structure):
+    _fields_ = [
+        ("ids", POINTER(c_int32)),
+        ("targets", POINTER(c_int32)),
+        ("positions", POINTER(c_int32)),
     ]
 
 
 class ah_train_options(Structure):
     _fields_ = [
+        ("size", c_size_t),
         ("model_path", c_char_p),
         ("model", c_void_p),
         ("no_dropout", c_bool),
@@ -416,16 +483,10 @@ class ah_train_options(Structure):
         ("shard_bytes", c_int64),
         ("val_every", c_int64),
         ("val_batches", c_int64),
-        ("on_plan", CFUNCTYPE(c_int, POINTER(ah_plan), POINTER(ah_budget), c_void_p)),
-        ("on_device", CFUNCTYPE(None, POINTER(ah_device), c_void_p)),
-        ("on_micro_batch", CFUNCTYPE(c_int, c_int64, c_int64, c_void_p)),
-        ("on_facts", CFUNCTYPE(None, POINTER(ah_train_facts), c_void_p)),
-        ("on_profile", CFUNCTYPE(None, c_int64, c_void_p)),
-        ("on_step", CFUNCTYPE(c_int, POINTER(ah_step), c_void_p)),
-        ("on_val", CFUNCTYPE(c_int, c_int64, c_double, c_void_p)),
         ("on_note", CFUNCTYPE(None, c_char_p, c_void_p)),
         ("context", c_void_p),
         ("stop", POINTER(c_int)),
+        ("own_batches", c_bool),
     ]
 
 
@@ -438,7 +499,7 @@ class ah_train_result(Structure):
         ("val_loss", c_double),
         ("first_loss", c_double),
         ("last_loss", c_double),
-        ("guess_loss", c_double),
+        ("uniform_loss", c_double),
         ("profile_kept_s", c_int64),
         ("tokens_per_s", c_double),
         ("device_peak_bytes_predicted", c_int64),
@@ -456,6 +517,7 @@ class ah_train_result(Structure):
         ("step_ns_median", c_int64),
         ("steps_timed", c_int64),
         ("plan", ah_plan),
+        ("reserved", c_int64 * 8),
     ]
 
 
@@ -516,6 +578,7 @@ FUNCTIONS = {
     "ah_model_record": (c_int, [POINTER(c_void_p), c_void_p, c_int64, c_int64, c_int]),
     "ah_model_record_with": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_record_options)]),
     "ah_model_get": (POINTER(ah_model_def), [c_void_p]),
+    "ah_model_note": (c_char_p, [c_void_p]),
     "ah_partition_new": (c_int, [POINTER(c_void_p), c_void_p, POINTER(ah_step_options)]),
     "ah_partition_free": (None, [c_void_p]),
     "ah_partition_print": (c_int, [c_void_p, c_void_p]),
@@ -560,7 +623,29 @@ FUNCTIONS = {
     "ah_ranks_end": (c_int, [c_int]),
     "ah_ranks_together": (c_bool, []),
     "ah_ranks_close": (None, [c_int]),
-    "ah_train_options_init": (None, [POINTER(ah_train_options)]),
+    "ah_session_open": (c_int, [POINTER(c_void_p), POINTER(ah_session_options)]),
+    "ah_session_close": (None, [c_void_p]),
+    "ah_session_reach": (c_int, [c_void_p, c_int]),
+    "ah_session_get": (POINTER(ah_session_info), [c_void_p]),
+    "ah_session_model": (c_void_p, [c_void_p]),
+    "ah_session_graph": (c_void_p, [c_void_p]),
+    "ah_session_partition": (c_void_p, [c_void_p]),
+    "ah_session_profile": (c_void_p, [c_void_p]),
+    "ah_session_plan": (POINTER(ah_plan), [c_void_p]),
+    "ah_session_measured": (c_int, [POINTER(c_bool), c_void_p, c_int64, c_int64]),
+    "ah_train_options_init": (None, [POINTER(ah_train_options), c_size_t]),
+    "ah_trainer_open": (c_int, [POINTER(c_void_p), POINTER(ah_train_options)]),
+    "ah_trainer_close": (None, [c_void_p]),
+    "ah_trainer_step": (c_int, [c_void_p, POINTER(ah_step)]),
+    "ah_trainer_begin": (c_int, [c_void_p, POINTER(ah_batch)]),
+    "ah_trainer_wait": (c_int, [c_void_p, POINTER(ah_step)]),
+    "ah_trainer_step_on": (c_int, [c_void_p, POINTER(ah_batch), POINTER(ah_step)]),
+    "ah_trainer_save": (c_int, [c_void_p, c_char_p]),
+    "ah_trainer_device": (None, [c_void_p, POINTER(ah_device)]),
+    "ah_trainer_summary": (None, [c_void_p, POINTER(ah_train_summary)]),
+    "ah_trainer_plan": (None, [c_void_p, POINTER(ah_plan), POINTER(ah_budget)]),
+    "ah_trainer_timeline": (c_void_p, [c_void_p, c_bool]),
+    "ah_trainer_result": (None, [c_void_p, POINTER(ah_train_result)]),
     "ah_train": (c_int, [POINTER(ah_train_result), POINTER(ah_train_options)]),
     "ah_checkpoint_model": (c_int, [POINTER(c_void_p), c_char_p]),
     "ah_report_save": (c_int, [c_char_p, c_char_p]),

@@ -31,9 +31,12 @@ static int on_step(const struct ah_step *step, void *context)
     return 0;
 }
 
-static void on_device(const struct ah_device *device, void *context)
+static int on_open(const struct ah_trainer *trainer, void *context)
 {
-    snprintf(((struct losses *)context)->device, 32, "%s", device->name);
+    struct ah_device device;
+    ah_trainer_device(trainer, &device);
+    snprintf(((struct losses *)context)->device, 32, "%s", device.name);
+    return AH_OK;
 }
 
 /* As for the CPU, but for what a GPU has not: a profile is measured. */
@@ -47,8 +50,6 @@ static struct ah_train_options on(const struct place *place, const char *device,
     options.steps = LONG_STEPS;
     options.profile_path = NULL;
     options.dev.threads = gpu ? 0 : 1;
-    options.on_step = on_step;
-    options.on_device = on_device;
     options.context = losses;
     return options;
 }
@@ -69,13 +70,13 @@ static void trains_within_a_budget(const char *dtype, double bound)
     place_init(&place);
     struct ah_train_options options = on(&place, "cpu", dtype, &cpu);
     options.out_dir = NULL;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, on_open, on_step));
     int64_t resident_bytes = result.device_peak_bytes_used;
     use_emulated();
     options = on(&place, "cuda", dtype, &cuda);
     options.plan = "auto";
     options.budget.device_bytes = resident_bytes * 3 / 4;
-    assert_ok(ah_train(&result, &options));
+    assert_ok(train_watched(&result, &options, on_open, on_step));
     use_nothing();
     assert_string_equal(result.device, "cuda:0");
     assert_string_equal(cuda.device, "cuda:0");
@@ -121,8 +122,7 @@ static void goes_on_from_the_other_device(void **state)
         place_init(&place);
         struct ah_train_options options = on(&place, devices[first], "fp32", &losses);
         options.steps = STEPS;
-        options.on_step = stop_after;
-        assert_ok(ah_train(&result, &options));
+        assert_ok(train_watched(&result, &options, NULL, stop_after));
         assert_in_range(result.steps_done, STEPS / 2, STEPS - 2); /* what was under way is finished */
         options = on(&place, devices[!first], "fp32", &losses);
         options.model_path = options.data_path = NULL;
@@ -141,10 +141,12 @@ static void goes_on_from_the_other_device(void **state)
 }
 
 /* Without a limit the GPU's memory is one. */
-static int on_plan(const struct ah_plan *plan, const struct ah_budget *budget, void *context)
+static int take_budget(const struct ah_trainer *trainer, void *context)
 {
-    (void)plan;
-    *(int64_t *)context = budget->device_bytes;
+    struct ah_plan plan;
+    struct ah_budget budget;
+    ah_trainer_plan(trainer, &plan, &budget);
+    *(int64_t *)context = budget.device_bytes;
     return AH_EINPUT; /* enough seen */
 }
 
@@ -165,11 +167,8 @@ static void the_gpus_memory_is_the_budget(void **state)
     ah_dev_get(&device, dev);
     ah_dev_close(dev);
     struct ah_train_options options = on(&place, "auto", "fp32", &losses);
-    options.on_device = NULL;
-    options.on_step = NULL;
-    options.on_plan = on_plan;
     options.context = &budget;
-    assert_int_equal(ah_train(&result, &options), AH_EINPUT);
+    assert_int_equal(train_watched(&result, &options, take_budget, NULL), AH_EINPUT);
     use_nothing();
     assert_int_equal(budget, device.free_bytes);
     emulated_assert_clean();

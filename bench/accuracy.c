@@ -56,11 +56,9 @@ static void run(struct tally *tally, const struct bench *bench, const struct ah_
     tally->error[i] = fabs(error);
     tally->beside[i] = fabs(beside);
     snprintf(tally->policy[i], sizeof tally->policy[i], "%s", plan->policy);
-    const char *ordered = plan->switches.order ? ",order" : "";
-    snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,buffers=%d,chunks=%d%s", plan->switches.checkpoint,
+    snprintf(text, sizeof text, "c=%d+%d,a=%d,p=%d,o=%d/%d,buffers=%d,chunks=%d", plan->switches.checkpoint,
              plan->switches.selective, plan->switches.offload_activations, plan->switches.offload_params,
-             plan->switches.offload_optimizer, plan->switches.staged, plan->switches.buffers, plan->switches.chunks,
-             ordered);
+             plan->switches.offload_optimizer, plan->switches.staged, plan->switches.buffers, plan->switches.chunks);
     printf("%2dx%-4d %2lldx%-4lld %5.1f  %-16s %-42s %9.2f %9.2f %+7.1f%% %+7.1f%%  %s\n", bench->layers, bench->width,
            (long long)bench->batch, (long long)bench->seq, (double)bench->dev.link_bytes_per_s / 1e9, plan->policy,
            text, tally->predicted[i], tally->measured[i], 100 * error, 100 * beside, peaks ? "exact" : "WRONG");
@@ -123,8 +121,7 @@ static void one_machine(struct tally *tally, const struct bench *bench)
     given(tally, bench, "c=8,p=4,o=8,staged=3,chunks=2", "autohete");
     given(tally, bench, "c=0,p=0,o=8,a=4", "autohete");
     given(tally, bench, "c=8,p=4,o=8,a=6", "autohete");
-    given(tally, bench, "c=8,p=4,o=8,chunks=4,finishing=8,order=77", "autohete");
-    given(tally, bench, "c=8,p=2,o=8,staged=4,chunks=2,order=5005", "autohete");
+    given(tally, bench, "c=8,p=2,o=8,staged=4,chunks=2", "autohete");
     chosen(tally, bench, 0.6, "autohete");
     for (int i = 0; ah__policies[i]; i++)
         if (ah__policy_is_placed(ah__policies[i]) && ah__policies[i] != &ah__policy_resident)

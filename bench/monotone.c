@@ -160,12 +160,9 @@ static void violation_print(int number, const char *part, const struct ah_plan *
     const struct ah_plan *plans[] = {before, after};
     printf("%5d %-15s", number, part);
     for (int i = 0; i < 2; i++) {
-        const struct ah_switches *s = &plans[i]->switches;
-        printf("  %.3f ms c=%d+%d a=%d p=%d o=%d/%d buffers=%d chunks=%d out_of_order=%d finishing=%d "
-               "order=%d ahead=%d shadows=%d %d%d",
-               (double)plans[i]->step_ns / 1e6, s->checkpoint, s->selective, s->offload_activations, s->offload_params,
-               s->offload_optimizer, s->staged, s->buffers, s->chunks, s->out_of_order, s->finishing, s->order,
-               s->prefetch_distance, s->shadows, s->embedding_on_host, s->head_on_host);
+        char text[AH_SWITCHES_TEXT];
+        ah__switches_text(text, &plans[i]->switches, ',', true);
+        printf("  %.3f ms %s", (double)plans[i]->step_ns / 1e6, text);
     }
     printf("  %d blocks, kept %.3f ms, told %.3f ms", before->switches.layers, (double)kept_ns / 1e6,
            (double)told_ns / 1e6);

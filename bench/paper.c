@@ -23,9 +23,8 @@ const struct paper_variant paper_variants[PAPER_VARIANTS] = {
 };
 
 static const char *const colours[PAPER_POLICIES] = {
-    [PAPER_ZERO] = "#9aa5b1",       [PAPER_PATRICKSTAR] = "#e3a857", [PAPER_MOVING] = "#f0c98b",
-    [PAPER_STRONGHOLD] = "#5b8fd0", [PAPER_BEST] = "#a9c4e6",        [PAPER_FIFO] = "#8fcdb0",
-    [PAPER_PLAIN] = "#4aa883",      [PAPER_AUTOHETE] = "#0f7a55",
+    [PAPER_ZERO] = "#9aa5b1", [PAPER_PATRICKSTAR] = "#e3a857", [PAPER_STRONGHOLD] = "#5b8fd0", [PAPER_BEST] = "#a9c4e6",
+    [PAPER_FIFO] = "#8fcdb0", [PAPER_PLAIN] = "#4aa883",       [PAPER_AUTOHETE] = "#0f7a55",
 };
 static const int swept[PAPER_SWEPT][2] = {{6, 10}, {4, 6}}; /* models over batch, over memory */
 static struct paper_results results;
@@ -84,9 +83,9 @@ static void csv_row(struct ah_buf *buf, const struct paper_cell *cell, int polic
     ah__buf_printf(buf, "%dB,%d,%lld,%lld,%d,%lld,%lld,%s,%s,%s,%s,\"%s\",%d,%d,%d,%d,", cell->point.billions,
                    cell->layers, (long long)cell->hidden, (long long)cell->params, cell->point.world_size,
                    (long long)cell->point.batch, (long long)cell->point.device_bytes,
-                   cell->point.world->rule == AH_MEMORY_PUBLISHED ? "published" : "ours", cell->point.world->optimizer,
-                   of->policy, of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint,
-                   plan->switches.offload_params, plan->switches.offload_optimizer, plan->switches.buffers);
+                   cell->point.world->published ? "published" : "ours", cell->point.world->optimizer, of->policy,
+                   of->fits ? "yes" : "no", of->reason, plan->switches.checkpoint, plan->switches.offload_params,
+                   plan->switches.offload_optimizer, plan->switches.buffers);
     if (of->fits)
         ah__buf_printf(buf, "%.3f,%.3f,%.2f,%.2f,%.1f,", (double)plan->step_ns / 1e6, (double)plan->bound_ns / 1e6,
                        of->tflops_model, of->tflops_hardware, of->tokens_per_s);
@@ -122,8 +121,7 @@ static void save_figure(const char *folder, const char *name, const struct paper
     for (int policy = 0; policy < PAPER_POLICIES; policy++) {
         for (size_t i = 0; i < plot->points; i++)
             y[policy][i] = cells[i].of[policy].fits ? cells[i].of[policy].tflops_model : NAN;
-        plot->series[policy] = (struct plot_series){paper_systems[policy].name, colours[policy], y[policy],
-                                                    .bound = policy == PAPER_MOVING};
+        plot->series[policy] = (struct plot_series){paper_systems[policy].name, colours[policy], y[policy]};
     }
     plot->series_count = PAPER_POLICIES;
     snprintf(path, sizeof path, "%s/%s.csv", folder, name);

@@ -170,8 +170,8 @@ static void line(struct ah_buf *buf, const struct plot *plot, const struct plot_
                  const struct scale *scale)
 {
     bool open = false;
-    ah__buf_printf(buf, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2.2\" stroke-linejoin=\"round\"%s d=\"",
-                   series->colour, series->bound ? " stroke-dasharray=\"6 6\"" : "");
+    ah__buf_printf(buf, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2.2\" stroke-linejoin=\"round\" d=\"",
+                   series->colour);
     for (size_t i = 0; i < plot->points; i++) {
         bool fits = isfinite(series->y[i]);
         if (fits)
@@ -179,7 +179,7 @@ static void line(struct ah_buf *buf, const struct plot *plot, const struct plot_
         open = fits;
     }
     ah__buf_printf(buf, "\"/>\n");
-    for (size_t i = 0; i < plot->points && !series->bound; i++)
+    for (size_t i = 0; i < plot->points; i++)
         if (isfinite(series->y[i]))
             ah__buf_printf(buf, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\" fill=\"%s\"/>\n", x_at(scale, plot->x[i]),
                            y_at(scale, series->y[i]), series->colour);

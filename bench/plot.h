@@ -11,7 +11,6 @@ enum { PLOT_SERIES_MOST = 8 };
 struct plot_series {
     const char *name, *colour; /* "#rrggbb" */
     const double *y;           /* one for each point */
-    bool bound;                /* what y could be at most: a line of dashes, which hides none that it meets */
 };
 
 struct plot {

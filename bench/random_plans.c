@@ -6,7 +6,6 @@
 #include "bench.h"
 #include "plan/config.h"
 #include "plan/fit.h"
-#include "sched/switches.h"
 
 static uint64_t drawn;
 
@@ -22,46 +21,24 @@ double random_plans_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Draws each switch anew with a chance of one in `rarely`. */
-static void draw_switches(struct ah_switches *switches, int rarely)
+static int draw_with(void *context, int low, int high)
 {
-    int layers = switches->layers;
-    if (draw(1, rarely) == 1)
-        switches->checkpoint = draw(0, layers);
-    if (draw(1, rarely) == 1 || switches->checkpoint + switches->selective > layers)
-        switches->selective = draw(0, 1) ? layers - switches->checkpoint : draw(0, layers - switches->checkpoint);
-    if (draw(1, rarely) == 1)
-        switches->offload_optimizer = draw(0, layers);
-    if (draw(1, rarely) == 1 || switches->offload_params > switches->offload_optimizer)
-        switches->offload_params = draw(0, switches->offload_optimizer);
-    if (draw(1, rarely) == 1 || switches->staged > switches->offload_optimizer)
-        switches->staged = draw(0, 1) ? 0 : draw(0, switches->offload_optimizer);
-    if (draw(1, rarely) == 1 && layers > AH_ACTIVATION_BUFFERS)
-        switches->offload_activations = draw(0, 1) ? 0 : draw(0, layers - AH_ACTIVATION_BUFFERS);
-    if (draw(1, rarely) == 1)
-        switches->unsharded = draw(0, 2) ? layers : draw(0, layers); /* as far as there is room */
-    if (draw(1, rarely) == 1)
-        switches->embedding_on_host = draw(0, 1);
-    if (draw(1, rarely) == 1)
-        switches->head_on_host = draw(0, 1);
-    if (draw(1, rarely) == 1)
-        switches->share_embedding_head = draw(0, 1);
-    if (draw(1, rarely) == 1)
-        switches->chunks = 1 << draw(0, 3);
-    if (draw(1, rarely) == 1)
-        switches->buffers = 1 << draw(0, 7);
-    if (draw(1, rarely) == 1)
-        switches->buffers += draw(-2, 8);
-    if (draw(1, rarely) == 1)
-        switches->out_of_order = draw(0, 1) ? switches->buffers : draw(0, switches->buffers);
-    if (draw(1, rarely) == 1)
-        switches->finishing = draw(0, switches->buffers);
-    if (draw(1, rarely) == 1)
-        switches->order = draw(0, 1) * draw(1, AH_ORDERS - 1) + (draw(0, 2) ? 0 : AH_ORDERS * draw(1, AH_ORDERS - 1));
-    if (draw(1, rarely) == 1)
-        switches->prefetch_distance = draw(1, switches->offload_optimizer + 1);
-    if (draw(1, rarely) == 1 || switches->shadows > switches->offload_optimizer)
-        switches->shadows = draw(0, 1) ? switches->offload_optimizer : draw(0, switches->offload_optimizer);
+    (void)context;
+    return draw(low, high);
+}
+
+/* Switches that mean nothing for the policy, the model or the machine. */
+static uint32_t useless(const struct ah_switches *switches, const struct ah_predictor *predictor)
+{
+    uint32_t without = ah__policy_unused(predictor->policy);
+    if (!ah__plan_shares_ends(predictor))
+        without |= 1U << AH_SWITCH_share_embedding_head;
+    if (!ah__predictor_stages(predictor))
+        without |= 1U << AH_SWITCH_staged;
+    struct ah_switches on_device = {.layers = switches->layers, .world_size = switches->world_size};
+    if (ah__plan_most_unsharded(&on_device, predictor) == 0)
+        without |= 1U << AH_SWITCH_unsharded;
+    return without;
 }
 
 /* Whether the plan can run and is within the budget; brings switches that depend on others within their range. */
@@ -69,13 +46,9 @@ static bool possible(struct ah_plan *plan, const struct ah_predictor *predictor,
 {
     struct ah_switches *switches = &plan->switches;
     struct ah_sched_config config;
-    switches->share_embedding_head =
-        switches->share_embedding_head && ah__plan_shares_ends(predictor) && ah__may_share_ends(switches);
     ah__sched_config_of(&config, switches, predictor->partition, predictor->policy);
     int least = ah__sched_min_buffers(&config);
     switches->buffers = switches->buffers < least ? least : switches->buffers;
-    switches->out_of_order = switches->out_of_order > switches->buffers ? switches->buffers : switches->out_of_order;
-    switches->finishing = switches->finishing > switches->buffers ? switches->buffers : switches->finishing;
     if (!switches->offload_params)
         switches->prefetch_distance = 1;
     int whole = switches->unsharded, most = ah__plan_most_unsharded(switches, predictor);
@@ -106,7 +79,10 @@ struct ah_plan random_plans_search(const struct ah_predictor *predictor, const s
     for (*count = 0; random_plans_now_s() < end;) {
         struct ah_plan plan = best;
         int64_t step_ns;
-        draw_switches(&plan.switches, best.step_ns && draw(0, 1) ? 5 : 1);
+        struct ah_switches_draw how = {.draw = draw_with,
+                                       .without = useless(&plan.switches, predictor),
+                                       .rarely = best.step_ns && draw(0, 1) ? 5 : 1};
+        ah__switches_draw(&plan.switches, &how);
         if (!possible(&plan, predictor, budget))
             continue;
         BENCH(ah__plan_step_ns(&step_ns, &plan, predictor, AH_PREDICT_ITERATIONS));

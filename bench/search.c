@@ -15,17 +15,9 @@ enum { BATCH = 8 };
 
 static void print_switches(const struct ah_plan *plan)
 {
-    const struct ah_switches *s = &plan->switches;
-    printf("  "
-           "c=%d,selective=%d,p=%d,o=%d,staged=%d,a=%d,buffers=%d,prefetch_distance=%d,chunks=%d,out_of_order=%d,"
-           "finishing=%d,"
-           "order=%d,shadows=%d,embedding=%s,head=%s%s",
-           s->checkpoint, s->selective, s->offload_params, s->offload_optimizer, s->staged, s->offload_activations,
-           s->buffers, s->prefetch_distance, s->chunks, s->out_of_order, s->finishing, s->order, s->shadows,
-           s->embedding_on_host ? "host" : "device", s->head_on_host ? "host" : "device",
-           s->share_embedding_head ? ",embedding_head=shared" : "");
-    if (s->unsharded > 0)
-        printf(",unsharded=%d", s->unsharded);
+    char text[AH_SWITCHES_TEXT];
+    ah__switches_text(text, &plan->switches, ',', true);
+    printf("  %s", text);
 }
 
 struct losses {

@@ -1,12 +1,10 @@
-/* What a switch of the plan gains, selective recomputation, staged states, activations on the host, a place that
- * embedding and head share, gradients that are finished first or an order that is drawn: the best plan with it against
- * the best plan without it, everything else alike. Simulated for the paper's models (which tie their embeddings; for
- * the shared place for those of models/ that do not) or another one of models/ on a machine of public figures within
- * several budgets of device memory:
- *     switches [--without staged|activations|sharing|finishing|order|unsharded] [--hardware NAME] [--ranks N] [--batch
- *              N] [--seq N] [--budgets 12G,16G,24G,40G] [--model 8b|gpt2-124m]
+/* What a switch of the plan gains: the best plan with it against the best plan without it, everything else alike.
+ * Simulated for the paper's models (which tie their embeddings; for embedding_head for those of models/ that do not) or
+ * another one of models/ on a machine of public figures within several budgets of device memory:
+ *     switches [--without KEY] [--hardware NAME] [--ranks N] [--batch N] [--seq N] [--budgets 12G,16G,24G,40G]
+ *              [--model 8b|gpt2-124m]
  * or trained for real on the CPU device with a throttled link, where memory binds:
- *     switches --trained [--without staged|activations|finishing|order|unsharded] [--rounds N] [--steps N]
+ *     switches --trained [--without KEY] [--rounds N] [--steps N]
  * which takes both plans in turn; the last losses must be the same bits and the peaks as predicted. "fastest": the gain
  * by each plan's fastest step, which a busy machine changes least. */
 #include "bench.h"
@@ -16,36 +14,25 @@
 
 #include "plan/search.h"
 
-enum { MOST_ROUNDS = 16, MOST_STEPS = 400 };
+enum { MOST_ROUNDS = 16, MOST_STEPS = 400, WITH_ALL = -1 };
 
 struct settings {
-    const char *hardware, *budgets, *model, *without;
+    const char *hardware, *budgets, *model, *key;
+    int without; /* enum ah_switch of the key */
     int world_size, batch, seq, rounds, steps;
     bool trained;
 };
 
-/* What the planner can do without. */
-static const struct {
-    const char *name;
-    size_t member; /* of the policy */
-} known[] = {
-    {"selective", offsetof(struct ah_policy, selective)},     {"staged", offsetof(struct ah_policy, staged)},
-    {"activations", offsetof(struct ah_policy, activations)}, {"sharing", offsetof(struct ah_policy, shares_ends)},
-    {"finishing", offsetof(struct ah_policy, finishes)},      {"order", offsetof(struct ah_policy, reorders)},
-    {"unsharded", offsetof(struct ah_policy, unsharded)},
-};
-
-/* The planner as it is, or without the switch. False: nothing fits. */
+/* The planner as it is (WITH_ALL), or without a switch. False: nothing fits. */
 static bool search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                   const struct ah_budget *budget, const char *without)
+                   const struct ah_budget *budget, int without)
 {
     struct ah_policy policy = ah__policy_autohete;
     struct ah_search_report report;
     struct ah_predictor predictor;
     BENCH(ah__predictor_init(&predictor, partition, profile, policy.name));
-    for (size_t i = 0; i < AH_LENGTH(known); i++)
-        if (strcmp(without, known[i].name) == 0)
-            *(bool *)((char *)&policy + known[i].member) = false;
+    if (without != WITH_ALL)
+        policy.without = 1U << without;
     predictor.policy = &policy;
     int status = ah__plan_search(out, &report, &predictor, budget);
     if (status != AH_EBUDGET)
@@ -54,20 +41,13 @@ static bool search(struct ah_plan *out, const struct ah_partition *partition, co
     return status == AH_OK;
 }
 
-static const char *switches_text(char *text, size_t size, const struct ah_switches *s)
+/* Short, with the buffers. */
+static const char *switches_text(char text[AH_SWITCHES_TEXT], const struct ah_switches *s)
 {
-    char staged[16] = "", leaving[16] = "", finishing[16] = "", unsharded[16] = "";
-    const char *shares = s->share_embedding_head ? "s" : "", *order = s->order ? "*" : "";
-    if (s->staged > 0)
-        snprintf(staged, sizeof staged, "/%d", s->staged);
-    if (s->offload_activations > 0)
-        snprintf(leaving, sizeof leaving, "-%d", s->offload_activations);
-    if (s->finishing > 0)
-        snprintf(finishing, sizeof finishing, "!%d", s->finishing);
-    if (s->unsharded > 0)
-        snprintf(unsharded, sizeof unsharded, ",w%d", s->unsharded);
-    snprintf(text, size, "%d+%d%s,%d,%d%s,%d%s%s%s%s", s->checkpoint, s->selective, leaving, s->offload_params,
-             s->offload_optimizer, staged, s->buffers, finishing, order, shares, unsharded);
+    char buffers[24];
+    ah__switches_text(text, s, ' ', false);
+    snprintf(buffers, sizeof buffers, " buffers=%d", s->buffers);
+    strncat(text, buffers, AH_SWITCHES_TEXT - strlen(text) - 1);
     return text;
 }
 
@@ -79,46 +59,46 @@ struct gains {
 };
 
 static void budget_row(struct gains *gains, const char *name, const struct ah_partition *partition,
-                       const struct ah_profile *profile, const struct ah_budget *budget, const char *switched)
+                       const struct ah_profile *profile, const struct ah_budget *budget, int switched)
 {
     struct ah_plan without, with;
-    char text[2][64], memory[32];
+    char text[2][AH_SWITCHES_TEXT], memory[32];
     ah_size_format(memory, sizeof memory, budget->device_bytes);
     if (!search(&without, partition, profile, budget, switched)) {
-        bool fits = search(&with, partition, profile, budget, "nothing");
+        bool fits = search(&with, partition, profile, budget, WITH_ALL);
         printf("%-4s %9s   does not fit%s\n", name, memory, fits ? " but with it" : "");
         return;
     }
-    search(&with, partition, profile, budget, "nothing");
+    search(&with, partition, profile, budget, WITH_ALL);
     double percent = 100 * ((double)without.step_ns / (double)with.step_ns - 1);
     gains->percent[gains->count++ % AH_LENGTH(gains->percent)] = percent;
     printf("%-4s %9s  %9.1f ms %-17s %9.1f ms %-17s %+6.2f%%\n", name, memory, (double)without.step_ns / 1e6,
-           switches_text(text[0], sizeof text[0], &without.switches), (double)with.step_ns / 1e6,
-           switches_text(text[1], sizeof text[1], &with.switches), percent);
+           switches_text(text[0], &without.switches), (double)with.step_ns / 1e6,
+           switches_text(text[1], &with.switches), percent);
     fflush(stdout);
 }
 
 /* What the gain comes from. */
-static void note(const struct ah_partition *partition, const struct ah_profile *profile, const char *without)
+static void note(const struct ah_partition *partition, const struct ah_profile *profile, int without)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
     const int64_t(*ns)[AH_CLASS_COUNT] = profile->costs.ns;
     int64_t both = ns[AH_ITEM_FORWARD][AH_CLASS_BLOCK] + ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK];
     struct ah_predictor predictor;
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));
-    if (strcmp(without, "selective") == 0)
+    if (without == AH_SWITCH_selective)
         printf("     of a block's saved bytes %.1f%% are made again, in %.2f%% of its forward and backward\n",
                100 * (double)(block->saved_bytes - block->kept_bytes) / (double)block->saved_bytes,
                100 * (double)profile->costs.selective_ns[AH_CLASS_BLOCK] / (double)both);
-    else if (strcmp(without, "activations") == 0)
+    else if (without == AH_SWITCH_offload_activations)
         printf("     a block: forward and backward %.1f ms, recomputation %.1f, activations out %.1f, in %.1f\n",
                (double)both / 1e6, (double)profile->costs.recompute_ns[AH_CLASS_BLOCK] / 1e6,
                (double)predictor.costs.out_ns[AH_KEEPS_ALL] / 1e6, (double)predictor.costs.in_ns[AH_KEEPS_ALL] / 1e6);
-    else if (strcmp(without, "sharing") == 0)
+    else if (without == AH_SWITCH_share_embedding_head)
         printf("     parameters of the embedding %.0f M, of a block %.0f M, of the head %.0f M\n",
                (double)partition->groups[0].elements / 1e6, (double)partition->groups[1].elements / 1e6,
                (double)partition->groups[partition->layers + 1].elements / 1e6);
-    else if (strcmp(without, "staged") == 0)
+    else if (without == AH_SWITCH_staged)
         printf("     a block: forward and backward %.1f ms, host update %.1f, states in %.1f, updated and out %.1f\n",
                (double)both / 1e6, (double)ns[AH_ITEM_UPDATE_HOST][AH_CLASS_BLOCK] / 1e6,
                (double)ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] / 1e6,
@@ -162,18 +142,14 @@ static int simulated(const struct settings *s)
     static const char *const untied[] = {"tinyllama-1.1b", "pythia-1.4b", "mistral-7b", "qwen2.5-7b",
                                          "llama-3.1-8b",   "qwen3-8b",    NULL};
     const char *const one[] = {s->model, NULL};
-    const char *const *models = s->model ? one : strcmp(s->without, "sharing") == 0 ? untied : tied;
+    const char *const *models = s->model ? one : s->without == AH_SWITCH_share_embedding_head ? untied : tied;
     static const char *const optimizers[] = {"autohete", "deepspeed", "pytorch"};
     struct ah_hardware *hardware;
     BENCH(ah_hardware_load(&hardware, s->hardware));
     for (size_t i = 0; i < AH_LENGTH(optimizers); i++) {
         struct gains gains = {.count = 0};
-        printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with; "
-               "c+selective-a,p,o/staged,buffers!finishing, *: order%s\n",
-               s->hardware, s->batch, s->seq, optimizers[i], s->without,
-               strcmp(s->without, "sharing") == 0     ? ", s: shared"
-               : strcmp(s->without, "unsharded") == 0 ? ", w: unsharded"
-                                                      : "");
+        printf("%s, bf16, batch %d of %d tokens, clipping, rates: %s; without %s and with\n", s->hardware, s->batch,
+               s->seq, optimizers[i], s->key);
         printf("%-4s %9s  %12s %17s %12s %17s %7s\n", "", "memory", "without", "", "with", "", "gain");
         for (size_t m = 0; models[m]; m++)
             model_rows(&gains, models[m], s, hardware, optimizers[i]);
@@ -206,9 +182,9 @@ static int trained_row(const struct bench *bench, const struct settings *s, int6
 {
     static struct side sides[2]; /* without, with */
     struct ah_budget budget = {.device_bytes = device_bytes};
-    char text[2][64];
+    char text[2][AH_SWITCHES_TEXT];
     for (int i = 0; i < 2; i++)
-        if (!search(&sides[i].plan, bench->partition, bench->profile, &budget, i == 1 ? "nothing" : s->without))
+        if (!search(&sides[i].plan, bench->partition, bench->profile, &budget, i == 1 ? WITH_ALL : s->without))
             return 0;
     for (int r = 0; r < s->rounds; r++)
         for (int i = 0; i < 2; i++) {
@@ -223,11 +199,10 @@ static int trained_row(const struct bench *bench, const struct settings *s, int6
     bool same = sides[0].steps.loss == sides[1].steps.loss, right = peaks_right(&sides[0]) && peaks_right(&sides[1]);
     double tokens = (double)ah__step_tokens(bench->partition) * 1e9;
     printf("%7.1f MiB  %-16s %8.2f %8.2f %8.0f  %-16s %8.2f %8.2f %8.0f  %+6.2f%% %+6.2f%% %+6.2f%%  %s\n",
-           (double)device_bytes / (1 << 20), switches_text(text[0], sizeof text[0], &sides[0].plan.switches),
+           (double)device_bytes / (1 << 20), switches_text(text[0], &sides[0].plan.switches),
            (double)sides[0].plan.step_ns / 1e6, (double)without / 1e6, tokens / (double)without,
-           switches_text(text[1], sizeof text[1], &sides[1].plan.switches), (double)sides[1].plan.step_ns / 1e6,
-           (double)with / 1e6, tokens / (double)with,
-           100 * ((double)sides[0].plan.step_ns / (double)sides[1].plan.step_ns - 1),
+           switches_text(text[1], &sides[1].plan.switches), (double)sides[1].plan.step_ns / 1e6, (double)with / 1e6,
+           tokens / (double)with, 100 * ((double)sides[0].plan.step_ns / (double)sides[1].plan.step_ns - 1),
            100 * ((double)without / (double)with - 1),
            100 * ((double)sides[0].least_ns / (double)sides[1].least_ns - 1),
            !right ? "PEAK WRONG"
@@ -268,8 +243,8 @@ static int trained(const struct settings *s)
            (double)bench.profile->costs.ns[AH_ITEM_BACKWARD][AH_CLASS_BLOCK] / 1e6,
            (double)bench.profile->costs.recompute_ns[AH_CLASS_BLOCK] / 1e6,
            (double)bench.profile->costs.selective_ns[AH_CLASS_BLOCK] / 1e6);
-    printf("%11s  %-16s %8s %8s %8s  %-16s %8s %8s %8s  %7s %7s %7s\n", "memory", "without: c+s,..", "planned", "ms",
-           "tokens/s", "with: c+s,p,o,S", "planned", "ms", "tokens/s", "planned", "gain", "fastest");
+    printf("%11s  %-16s %8s %8s %8s  %-16s %8s %8s %8s  %7s %7s %7s\n", "memory", "without", "planned", "ms",
+           "tokens/s", "with", "planned", "ms", "tokens/s", "planned", "gain", "fastest");
     for (size_t i = 0; i < AH_LENGTH(shares); i++)
         wrong |= trained_row(&bench, s, least + (int64_t)((double)(most - least) * shares[i]));
     bench_close(&bench);
@@ -280,7 +255,7 @@ int main(int argc, char **argv)
 {
     struct settings s = {.hardware = "a100-40g",
                          .budgets = "12G,16G,24G,32G,40G",
-                         .without = "selective",
+                         .key = "selective",
                          .world_size = 1,
                          .batch = 8,
                          .seq = 1024,
@@ -290,8 +265,7 @@ int main(int argc, char **argv)
         {"hardware", BENCH_TEXT, &s.hardware, "the machine that is simulated"},
         {"budgets", BENCH_TEXT, &s.budgets, "of device memory, separated by commas"},
         {"model", BENCH_TEXT, &s.model, "only this one of models/, like 4b or gpt2-124m"},
-        {"without", BENCH_TEXT, &s.without,
-         "the switch: selective, staged, activations, sharing, finishing, order or unsharded"},
+        {"without", BENCH_TEXT, &s.key, "the switch, as --plan calls it"},
         {"ranks", BENCH_COUNT, &s.world_size, "devices that train together"},
         {"batch", BENCH_COUNT, &s.batch, "sequences"},
         {"seq", BENCH_COUNT, &s.seq, "tokens in each"},
@@ -300,14 +274,9 @@ int main(int argc, char **argv)
         {"steps", BENCH_COUNT, &s.steps, "of a training, of which the first three do not count"},
     };
     BENCH_OPTIONS(argc, argv, "What a switch of the plan gains: the best plan with it and without it.", options);
-    size_t without = 0;
-    while (without < AH_LENGTH(known) && strcmp(s.without, known[without].name) != 0)
-        without++;
-    if (without == AH_LENGTH(known)) {
-        fprintf(stderr,
-                "--without: found \"%s\", expected selective, staged, activations, sharing, finishing, order "
-                "or unsharded\n",
-                s.without);
+    s.without = ah__switch_find(s.key, strlen(s.key), false);
+    if (s.without < 0) {
+        fprintf(stderr, "--without: found \"%s\", expected a switch like selective or staged\n", s.key);
         return 2;
     }
     s.rounds = bench_least(s.rounds, MOST_ROUNDS);

@@ -68,18 +68,6 @@ void paper_claim_window(struct ah_buf *buf, const char *where, int blocks, int f
         ah__buf_printf(buf, ", and no other is much faster.\n");
 }
 
-void paper_claim_quota(struct ah_buf *buf, const char *where, double part, double mean)
-{
-    if (!isfinite(mean))
-        return;
-    ah__buf_printf(buf, "- **A quota that moves with the moment, %s,** would ", where);
-    if (part > 0)
-        ah__buf_printf(buf, "shorten PatrickStar's step by at most %.1f%%; AutoHete %s %.2f times as fast.\n",
-                       100 * part, mean >= 1 ? "would still be at least" : "might be only", mean);
-    else
-        ah__buf_printf(buf, "give PatrickStar nothing.\n");
-}
-
 void paper_claim_fastest(struct ah_buf *buf, const char *where, const char *const *names, const double *speeds,
                          int count)
 {

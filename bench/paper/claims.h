@@ -26,10 +26,6 @@ void paper_claim_gain(struct ah_buf *buf, const char *what, double mean, double 
 /* The window StrongHold's rule takes, and what the fastest one would be worth. 0 blocks: nothing fits, no sentence. */
 void paper_claim_window(struct ah_buf *buf, const char *where, int blocks, int fastest_blocks, double gain);
 
-/* What a quota that changes with the moment could give PatrickStar: the part of its step that it saves at most, and
- * AutoHete's mean speed over it then. NaN (nothing fits): no sentence. */
-void paper_claim_quota(struct ah_buf *buf, const char *where, double part, double mean);
-
 /* Which system is the fastest of those compared: `names` and `speeds` of `count`. */
 void paper_claim_fastest(struct ah_buf *buf, const char *where, const char *const *names, const double *speeds,
                          int count);

@@ -3,12 +3,12 @@
 #include <math.h>
 
 #include "bench.h"
-#include "moving_quota.h"
+#include "paper/published.h"
+#include "plan/evaluate.h"
 
 const struct paper_system paper_systems[PAPER_POLICIES] = {
     [PAPER_ZERO] = {"zero-offload", "ZeRO-Offload", "ZeRO-Offload"},
     [PAPER_PATRICKSTAR] = {"patrickstar", "PatrickStar", "PatrickStar"},
-    [PAPER_MOVING] = {MOVING_QUOTA_NAME, "PatrickStar, moving quota (bound)", "PatrickStar, moving quota (bound)"},
     [PAPER_STRONGHOLD] = {"stronghold", "StrongHold", "StrongHold"},
     [PAPER_BEST] = {"stronghold-best", "StrongHold, best W", "StrongHold, best W"},
     [PAPER_FIFO] = {"autohete-fifo", "AutoHete w/o PS", "itself without priorities"},
@@ -17,12 +17,12 @@ const struct paper_system paper_systems[PAPER_POLICIES] = {
 };
 const enum paper_policy paper_published[PAPER_PUBLISHED] = {PAPER_ZERO, PAPER_PATRICKSTAR, PAPER_STRONGHOLD};
 const struct paper_world paper_worlds[PAPER_WORLDS] = {
-    {AH_MEMORY_LAYOUT, "autohete", "ours-own", "our memory, our rates"},
-    {AH_MEMORY_LAYOUT, "deepspeed", "ours-deepspeed", "our memory, DeepSpeed's host Adam"},
-    {AH_MEMORY_LAYOUT, "pytorch", "ours-pytorch", "our memory, PyTorch-like rates"},
-    {AH_MEMORY_PUBLISHED, "autohete", "published-own", "memory as published, our rates"},
-    {AH_MEMORY_PUBLISHED, "deepspeed", "published-deepspeed", "memory as published, DeepSpeed's host Adam"},
-    {AH_MEMORY_PUBLISHED, "pytorch", "published-pytorch", "memory as published, PyTorch-like rates"},
+    {false, "autohete", "ours-own", "our memory, our rates"},
+    {false, "deepspeed", "ours-deepspeed", "our memory, DeepSpeed's host Adam"},
+    {false, "pytorch", "ours-pytorch", "our memory, PyTorch-like rates"},
+    {true, "autohete", "published-own", "memory as published, our rates"},
+    {true, "deepspeed", "published-deepspeed", "memory as published, DeepSpeed's host Adam"},
+    {true, "pytorch", "published-pytorch", "memory as published, PyTorch-like rates"},
 };
 const int paper_billions[PAPER_MODELS] = {2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22};
 
@@ -78,12 +78,14 @@ static double same_plan(const struct ah_evaluation *ours, const struct bench *be
 
 static void evaluate_all(struct paper_cell *cell, const struct bench *bench, const struct ah_budget *budget)
 {
-    struct ah_evaluation *of = cell->of;
-    for (int p = 0; p < PAPER_POLICIES; p++)
-        if (p != PAPER_MOVING)
-            BENCH(ah_plan_evaluate(&of[p], bench->partition, bench->profile, budget, paper_systems[p].policy));
-    BENCH(moving_quota_evaluate(&of[PAPER_MOVING], &of[PAPER_PATRICKSTAR], bench->partition, bench->profile, budget));
-    cell->same_plan = same_plan(&of[PAPER_AUTOHETE], bench);
+    for (int p = 0; p < PAPER_POLICIES; p++) {
+        struct ah_predictor predictor;
+        BENCH(ah__predictor_init(&predictor, bench->partition, bench->profile, paper_systems[p].policy));
+        predictor.count_bytes = cell->point.world->published ? published_bytes : NULL;
+        BENCH(ah__plan_evaluate(&cell->of[p], &predictor, budget, NULL));
+        ah__predictor_fini(&predictor);
+    }
+    cell->same_plan = same_plan(&cell->of[PAPER_AUTOHETE], bench);
 }
 
 void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
@@ -101,9 +103,7 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);
-    struct ah_budget budget = {.device_bytes = info.device_bytes,
-                               .host_bytes = info.host_bytes / point->world_size,
-                               .rule = point->world->rule};
+    struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / point->world_size};
     if (point->device_bytes && point->device_bytes < budget.device_bytes)
         budget.device_bytes = point->device_bytes;
     *out = (struct paper_cell){.point = *point};

@@ -5,12 +5,10 @@
 
 #include "autohete.h"
 
-/* PAPER_MOVING: the shortest step of PatrickStar under any quota that changes with the moment, a bound (moving_quota.h)
- * and no policy; PAPER_BEST: StrongHold with the fastest window; PAPER_PLAIN: AutoHete as published. */
+/* PAPER_BEST: StrongHold with the fastest window; PAPER_PLAIN: AutoHete as published. */
 enum paper_policy {
     PAPER_ZERO,
     PAPER_PATRICKSTAR,
-    PAPER_MOVING,
     PAPER_STRONGHOLD,
     PAPER_BEST,
     PAPER_FIFO,
@@ -18,8 +16,7 @@ enum paper_policy {
     PAPER_AUTOHETE,
     PAPER_POLICIES
 };
-/* As `--policy` knows it (but for PAPER_MOVING), as a column or a series is called, and as what AutoHete is compared
- * with. */
+/* As `--policy` knows it, as a column or a series is called, and as what AutoHete is compared with. */
 struct paper_system {
     const char *policy, *name, *over;
 };
@@ -31,9 +28,9 @@ extern const enum paper_policy paper_published[PAPER_PUBLISHED]; /* the others' 
 enum { PAPER_MODELS = 11, PAPER_SEQ = 1024 };
 extern const int paper_billions[PAPER_MODELS]; /* table 1 */
 
-/* By whose rule memory is counted, and whose rates hold. */
+/* Whether memory is counted as published systems need it (published.h), and whose rates hold. */
 struct paper_world {
-    enum ah_memory_rule rule;
+    bool published;
     const char *optimizer; /* as ah_estimate_options takes it */
     const char *tag, *name;
 };

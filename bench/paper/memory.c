@@ -160,16 +160,15 @@ static void draw(const char *folder, const struct figure *figure, const struct b
             y[with][m] = figure->bytes(&example, m) / (double)(1 << 30);
         example_fini(&example);
     }
-    struct plot plot = {
-        .title = figure->title,
-        .subtitle = "five blocks as the 4B model's on an A100, batch 8, 1024 tokens, bf16; simulated",
-        .x_label = "what runs: forward and backward of blocks 1 to 5",
-        .y_label = "device memory, GiB",
-        .x_names = moments,
-        .points = MOMENTS,
-        .series_count = 2,
-        .all_fit = true,
-        .series = {{"nothing done", "#9aa5b1", y[0], false}, {figure->treated, "#0f7a55", y[1], false}}};
+    struct plot plot = {.title = figure->title,
+                        .subtitle = "five blocks as the 4B model's on an A100, batch 8, 1024 tokens, bf16; simulated",
+                        .x_label = "what runs: forward and backward of blocks 1 to 5",
+                        .y_label = "device memory, GiB",
+                        .x_names = moments,
+                        .points = MOMENTS,
+                        .series_count = 2,
+                        .all_fit = true,
+                        .series = {{"nothing done", "#9aa5b1", y[0]}, {figure->treated, "#0f7a55", y[1]}}};
     snprintf(path, sizeof path, "%s/%s.svg", folder, figure->name);
     BENCH(plot_save(&plot, path));
 }

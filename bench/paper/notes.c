@@ -36,8 +36,6 @@ const char *const paper_notes_summary =
     "that fits |\n"
     "| StrongHold, best W | the fastest W, which the system does not look for |\n"
     "| PatrickStar | evictions are copies; its quota is that of the peak at every moment |\n"
-    "| PatrickStar, moving quota (bound) | no system: the shortest step that a quota which changes with the moment "
-    "could give |\n"
     "| itself as published | `autohete-paper`: the paper's switches and order only |\n"
     "| itself without priorities | first come, first served, and a barrier after each iteration |\n\n"
     "| files | content |\n|---|---|\n"

@@ -71,20 +71,6 @@ static void own_gain(struct ah_buf *buf, const struct paper_results *results, in
     }
 }
 
-static void quotas(struct ah_buf *buf, const struct paper_results *results, int world)
-{
-    for (int machine = 0; machine < PAPER_MACHINES; machine++) {
-        char where[32];
-        const struct paper_cell *cells = results->models[world][machine][1];
-        struct paper_spread over = paper_spread_of(cells, PAPER_MOVING), part = {0};
-        for (int model = 0; model < PAPER_MODELS; model++)
-            paper_spread_add(&part, 1 - paper_ratio(&cells[model], PAPER_MOVING) /
-                                            paper_ratio(&cells[model], PAPER_PATRICKSTAR));
-        snprintf(where, sizeof where, "%s, batch 8", machines[machine]);
-        paper_claim_quota(buf, where, part.most, over.count ? over.mean : NAN);
-    }
-}
-
 static void fastest(struct ah_buf *buf, const struct paper_results *results, int world)
 {
     static const struct {
@@ -128,7 +114,6 @@ void paper_statements(struct ah_buf *buf, const struct paper_results *results)
         own_gain(buf, results, world);
         limits(buf, results, world);
         small_memory(buf, results, world);
-        quotas(buf, results, world);
         windows(buf, results, world);
         fastest(buf, results, world);
     }

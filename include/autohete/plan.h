@@ -101,66 +101,73 @@ AH_API void ah_profile_free(struct ah_profile *profile);
 
 /* ---- plan -------------------------------------------------------------------------------------------------------- */
 
-/* Orders that are drawn: switches.order is at most AH_ORDER_MOST. Its remainder by AH_ORDERS says what goes first among
- * pieces that are ready (0: what the policy says), the rest which pieces linger (0: none). */
-enum { AH_ORDERS = 1000, AH_ORDER_MOST = 999999 };
-
-/* The switches of a plan: what is recomputed, what lives where, in how many pieces and buffers. Blocks are numbered
- * 1..layers; blocks 1..checkpoint recompute, the next `selective` ones all but products of matrices and attention,
- * which they keep. Blocks layers-offload_optimizer+1..layers keep their optimizer states on the host, and the first
- * offload_params of those give their parameters back between forward and backward (the paper's c, p and o). Of
- * them `staged`, evenly spread, are updated on the device all the same: their states visit it piece by piece.
- * What offload_activations blocks, evenly spread from the first on, keep for backward waits for it on the host; these
- * and the two such blocks that would be the next, which stay, come last in the order in which blocks recompute. */
+/* The switches of a plan: what is recomputed, what lives where, in how many chunks and buffers. Blocks are numbered
+ * 1..layers. Blocks with offloaded activations, and the two such blocks that would be next, come last in the order in
+ * which blocks recompute. A new version may turn reserved members into switches, which changes no size or offset. */
+enum { AH_SWITCHES_INTS = 32 };
 struct ah_switches {
     int layers;
-    int world_size;         /* devices the model data are sharded over (ZeRO-3); 1: none */
-    int checkpoint;         /* c */
-    int offload_params;     /* p <= o */
-    int offload_optimizer;  /* o */
-    bool embedding_on_host; /* optimizer states of the embedding partition */
-    bool head_on_host;      /* optimizer states of the head partition */
-    int chunks;             /* pieces in which a group's gradient, update and fetch follow each other; 1: whole */
-    int buffers;            /* block-sized device buffers shared by parameters and gradients */
-    int out_of_order;       /* buffers up to which ready fetches may overtake those needed earlier; 0: forward order */
-    int finishing; /* with fewer free buffers than so many, a gradient of which pieces have left goes on first */
-    int order;     /* 0: lanes take what the policy puts first; else one of AH_ORDER_MOST drawn orders */
-    int prefetch_distance;   /* backward steps by which an offloaded block's parameters may be fetched early; >= 1 */
-    int shadows;             /* shadow states of a block's host states, for updates before the gradient norm is known */
-    int selective;           /* blocks behind the first `checkpoint` that recompute all but products and attention */
-    int staged;              /* so many of the blocks on the host, evenly spread, visit the device to be updated */
-    int offload_activations; /* a <= layers - 2: what so many blocks keep for backward waits on the host */
-    int unsharded;           /* the last so many of the blocks optimized on the device keep parameters there as they are
-                             * used (all ranks' parts, half precision), which the others are given twice in a step */
-    bool share_embedding_head; /* embedding and head have one place on the device for what each needs there, one after
-                             * the other; where nothing of theirs stays there, and the head has parameters of its own */
+    int world_size; /* devices that model data are sharded over (ZeRO-3); 1: none */
+    /* switches.def begins */
+    /* c: recomputation: blocks 1 to c keep only their input and are recomputed in backward */
+    int checkpoint;
+    /* o: optimizer offload: the last o blocks keep their optimizer states on the host */
+    int offload_optimizer;
+    /* p: parameter offload: the first p of those o blocks release their parameters after forward and re-fetch them
+     * for backward */
+    int offload_params;
+    /* selective: selective recomputation: the blocks after the first c keep the results of matrix products and
+     * attention; the rest is recomputed */
+    int selective;
+    /* staged: staged device update: of those o blocks so many, evenly spaced, are updated on the device; their
+     * states visit it chunk by chunk */
+    int staged;
+    /* unsharded: unsharded blocks: the last so many blocks optimized on the device keep their parameters there in
+     * the compute dtype (gathered from all ranks); the others cast and gather them twice a step */
+    int unsharded;
+    /* a: activation offload: number of evenly spaced blocks whose saved activations are offloaded to the host */
+    int offload_activations;
+    /* embedding: optimizer offload: where the embedding's optimizer states are */
+    int embedding_on_host;
+    /* head: optimizer offload: where the LM head's optimizer states are */
+    int head_on_host;
+    /* embedding_head: embedding/LM-head buffer: whether embedding and untied head take turns in one device buffer */
+    int share_embedding_head;
+    /* chunks: chunks: how many chunks of gradient, host update and prefetch of a block follow each other */
+    int chunks;
+    /* buffers: buffers: block-sized device buffers for parameters and gradients in flight */
+    int buffers;
+    /* out_of_order: out-of-order prefetch: buffers that prefetches may fill before others that are needed earlier;
+     * 0: forward order */
+    int out_of_order;
+    /* prefetch_distance: prefetch distance: backward steps by which an offloaded block may be re-fetched early */
+    int prefetch_distance;
+    /* shadows: shadow states: sets of host states for speculative updates, which run before the gradient norm is
+     * known */
+    int shadows;
+    int reserved[15]; /* 0: for switches of later versions */
+    /* switches.def ends */
 };
 
 /* Plain data: switches, and what they are predicted to lead to. */
 struct ah_plan {
     struct ah_switches switches;
-    int64_t workspace_bytes;     /* scratch that the device asked for, inside its memory */
-    int64_t device_peak_bytes;   /* predicted, exact */
-    int64_t host_peak_bytes;     /* predicted, exact */
-    int64_t step_ns;             /* predicted by the simulator, steady state */
-    int64_t bound_ns;            /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
-    int64_t bound_lane_ns;       /* the busiest lane's total per iteration */
-    int64_t bound_cycle_ns;      /* the longest dependency cycle between iterations */
-    enum ah_lane bound_lane;     /* the busiest lane */
-    int64_t bound_contention_ns; /* nor while lanes slow each other down as measured; 0: nobody asked */
-    int64_t resident_ns;         /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
-    char policy[24];             /* one of ah_policy_names() */
-    uint64_t signature; /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
+    int64_t workspace_bytes;   /* scratch that the device asked for, inside its memory */
+    int64_t device_peak_bytes; /* predicted, exact */
+    int64_t host_peak_bytes;   /* predicted, exact */
+    int64_t step_ns;           /* predicted by the simulator, steady state */
+    int64_t bound_ns;          /* no schedule of this plan can be faster: max(bound_lane_ns, bound_cycle_ns) */
+    int64_t bound_lane_ns;     /* the busiest lane's total per iteration */
+    int64_t bound_cycle_ns;    /* the longest dependency cycle between iterations */
+    enum ah_lane bound_lane;   /* the busiest lane */
+    int64_t resident_ns;       /* a step with everything on the device, predicted; 0: does not fit, or nobody asked */
+    char policy[24];           /* one of ah_policy_names() */
+    uint64_t signature;        /* of the partition: model structure, batch, sequence, dtype, version; 0 until planned */
 };
-
-/* How bytes are counted: as a plan's layout places them, or as published systems need them on PyTorch, for comparisons
- * (ah_plan_evaluate alone takes it; docs/simulator.md says what is counted). */
-enum ah_memory_rule { AH_MEMORY_LAYOUT = 0, AH_MEMORY_PUBLISHED };
 
 struct ah_budget {
     int64_t device_bytes; /* 0: no limit */
     int64_t host_bytes;   /* 0: no limit */
-    enum ah_memory_rule rule;
 };
 #define AH_NO_LIMIT INT64_MAX /* in ah_train_options, where 0 is what a resumed training had */
 
@@ -175,10 +182,8 @@ struct ah_search_options {
 AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
                                const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                                const struct ah_search_options *options);
-/* A plan given by hand ("resident",
- * "c=8,p=2,o=8[,buffers=N,prefetch_distance=N,chunks=N,out_of_order=N,finishing=N,order=N,shadows=N,
- * selective=N,staged=N,a=N,unsharded=N,embedding=host|device,head=host|device,embedding_head=shared|separate]", or a
- * JSON file): completed, checked against the budget and predicted. */
+/* A plan given by hand: "resident", a JSON file, or "c=8,p=2,o=8" and as many KEY=VALUE of struct ah_switches behind
+ * them. Completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
 /* What can be told of such a text, or "auto", for so many blocks before anything is profiled. AH_EINPUT, AH_ESTALE. */

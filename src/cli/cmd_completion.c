@@ -15,9 +15,14 @@ enum value { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_FOLDER, VALUE_WORDS };
 static const struct {
     const char *option, *words;
 } known[] = {
-    {"log", "csv tensorboard csv,tensorboard none"}, {"dtype", "bf16 fp32"},           {"save-dtype", "bf16 fp32"},
-    {"schedule", "cosine linear constant"},          {"init", "weights random"},       {"nonfinite", "stop skip"},
-    {"optimizer", "autohete deepspeed pytorch"},     {"memory", "autohete published"}, {"device", "auto cpu cuda"},
+    {"log", "csv tensorboard csv,tensorboard none"},
+    {"dtype", "bf16 fp32"},
+    {"save-dtype", "bf16 fp32"},
+    {"schedule", "cosine linear constant"},
+    {"init", "weights random"},
+    {"nonfinite", "stop skip"},
+    {"optimizer", "autohete deepspeed pytorch"},
+    {"device", "auto cpu cuda"},
     {"data-format", "auto text jsonl llmc nanogpt"},
 };
 

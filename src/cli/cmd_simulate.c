@@ -26,9 +26,6 @@ static const struct ah_arg options[] = {
     AH_ARG_DTYPE(AT(inputs.dtype), "compute type: bf16 or fp32 (default: bf16 with --hardware, else fp32)"),
     {"optimizer", AH_ARG_TEXT, AT(inputs.optimizer), "WHOSE", NULL,
      "rates of that machine: autohete, deepspeed (its host Adam) or pytorch (default autohete)", 0, 0, false},
-    {"memory", AH_ARG_TEXT, AT(compare.memory), "RULE", NULL,
-     "how it is counted: autohete, as laid out, or published, as PyTorch systems need it (default autohete)", 0, 0,
-     false},
     {"policy", AH_ARG_TEXT, AT(inputs.policy), "NAMES", "autohete",
      "policies to compare: all, or names separated by commas", 0, 0, false},
     {"sweep", AH_ARG_TEXT, AT(compare.sweep), "SWEEP", NULL,
@@ -95,13 +92,10 @@ static int check_single(const struct simulate_args *args, const struct ah_compar
         const char *name;
         bool given;
     } single[] = {{"svg", args->svg}, {"trace", args->trace}, {"plan", strcmp(args->inputs.plan, "auto") != 0}};
-    bool published = compare->rule == AH_MEMORY_PUBLISHED;
     bool one = compare->policies[1] == NULL && compare->sweep.count == 1;
     for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
         if (single[i].given && !one)
             return ah__out_fault("--%s: found it with several policies or points, expected one", single[i].name);
-        else if (single[i].given && published)
-            return ah__out_fault("--%s: found it beside --memory published, expected one of them", single[i].name);
     return AH_OK;
 }
 

@@ -9,7 +9,7 @@
 bool ah__compare_wanted(const struct ah_session_options *inputs, const struct ah_compare_args *args)
 {
     bool several = strcmp(inputs->policy, "all") == 0 || strchr(inputs->policy, ',');
-    return inputs->hardware || args->sweep || inputs->hardware_ranks || inputs->optimizer || args->memory || several;
+    return inputs->hardware || args->sweep || inputs->hardware_ranks || inputs->optimizer || several;
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -78,15 +78,6 @@ static int check_options(const struct ah_session_options *inputs)
     return AH_OK;
 }
 
-static int read_rule(enum ah_memory_rule *out, const char *text)
-{
-    bool published = text && strcmp(text, "published") == 0;
-    if (text && !published && strcmp(text, "autohete") != 0)
-        return ah__out_fault("--memory: found '%.40s', expected autohete or published", text);
-    *out = published ? AH_MEMORY_PUBLISHED : AH_MEMORY_LAYOUT;
-    return AH_OK;
-}
-
 /* A quantity is either given or swept. */
 static int check_sweep(const struct ah_compare *compare)
 {
@@ -142,8 +133,6 @@ int ah__compare_init(struct ah_compare *out, const struct ah_session_options *in
     *out = (struct ah_compare){.inputs = inputs, .args = args};
     int status = check_options(inputs);
     if (status == AH_OK)
-        status = read_rule(&out->rule, args->memory);
-    if (status == AH_OK)
         status = read_policies(out, inputs->policy);
     if (status == AH_OK)
         status = ah__sweep_parse(&out->sweep, args->sweep);
@@ -188,8 +177,8 @@ int ah__compare_point(struct ah_compare *compare, int index)
     if (!point.host_bytes && described)
         point.host_bytes = info->hardware.host_bytes;
     compare->point = point;
-    compare->budget = (struct ah_budget){
-        .device_bytes = point.device_bytes, .host_bytes = point.host_bytes / info->world_size, .rule = compare->rule};
+    compare->budget =
+        (struct ah_budget){.device_bytes = point.device_bytes, .host_bytes = point.host_bytes / info->world_size};
     return AH_OK;
 }
 
@@ -234,8 +223,6 @@ static void text_head(const struct ah_compare *compare, FILE *to)
         fprintf(to, "\non %s: %s\n%d of %d device%s, %s, rates of %s", hardware->name, hardware->description,
                 info->world_size, hardware->devices, hardware->devices == 1 ? "" : "s", info->dtype,
                 optimizer_of(compare));
-    if (compare->rule == AH_MEMORY_PUBLISHED)
-        fprintf(to, "%smemory as published", hardware ? ", " : "\n");
     fputc('\n', to);
     if (strcmp(swept, "batch") != 0)
         fprintf(to, "batch %lld, ", (long long)point->batch);
@@ -267,8 +254,6 @@ static void json_head(const struct ah_compare *compare, FILE *to)
     fprintf(to, ", \"ranks\": %d, \"dtype\": \"%s\"", info->world_size, info->dtype);
     if (hardware)
         fprintf(to, ", \"optimizer\": \"%s\"", optimizer_of(compare));
-    if (compare->rule == AH_MEMORY_PUBLISHED)
-        fprintf(to, ", \"memory\": \"published\"");
 }
 
 /* What holds for one point; without a sweep also what the whole answer is about. */

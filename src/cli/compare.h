@@ -9,7 +9,6 @@
 /* The question. Null or 0: not given. */
 struct ah_compare_args {
     const char *sweep;
-    const char *memory; /* by whose rule it is counted */
 };
 
 enum { AH_COMPARE_POLICIES = 32 };
@@ -17,7 +16,6 @@ enum { AH_COMPARE_POLICIES = 32 };
 struct ah_compare {
     const struct ah_session_options *inputs; /* its policy is a list, or "all" */
     const struct ah_compare_args *args;
-    enum ah_memory_rule rule;
     struct ah_sweep sweep;
     const char *policies[AH_COMPARE_POLICIES + 1]; /* null-terminated; into `names` or the library's */
     char names[512];

@@ -61,7 +61,8 @@ static int candidates_exhausted(struct ah_candidates *candidates, struct ah_plan
     int streams = ah__predictor_stages(predictor) ? switches->offload_optimizer : 0;
     int leaving = ah__plan_most_leaving(predictor);
     for (switches->checkpoint = 0; switches->checkpoint <= switches->layers; switches->checkpoint++) {
-        int most = predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+        int most =
+            ah__policy_uses(predictor->policy, AH_SWITCH_selective) ? switches->layers - switches->checkpoint : 0;
         for (switches->selective = 0; switches->selective <= most; switches->selective++)
             for (switches->staged = 0; switches->staged <= streams; switches->staged++)
                 for (switches->offload_activations = 0; switches->offload_activations <= leaving;
@@ -154,7 +155,7 @@ static int candidates_placed(struct ah_candidates *candidates, const struct ah_p
     bool found[2] = {false, false}; /* one that does */
     for (int i = 0; ah__candidate_placed(&plan, predictor, i); i++) {
         int recomputes = switches->checkpoint > 0;
-        bool suffices = predictor->policy->suffices(switches, &predictor->costs);
+        bool suffices = !predictor->policy->suffices || predictor->policy->suffices(switches, &predictor->costs);
         if (!ah__plan_within(&plan, budget)) {
             note_least(candidates, &plan, budget);
         } else if (!predictor->policy->first_fit || (suffices && !found[recomputes])) {
@@ -190,7 +191,7 @@ static int candidates_cut(struct ah_candidates *candidates, struct ah_plan plan,
     int most = ah__predictor_stages(predictor) ? switches->offload_optimizer : 0;
     if (!known)
         AH_TRY(candidates_thinned(candidates, plan, predictor, budget));
-    if (switches->offload_optimizer == 0 || predictor->policy->plain)
+    if (switches->offload_optimizer == 0 || predictor->policy->uses == AH_USE_PAPER)
         return AH_OK;
     for (; switches->staged <= most; switches->staged = next_of(switches->staged, most, PARTS)) {
         switches->chunks = PIECES;
@@ -271,7 +272,9 @@ static int candidates_spread(struct ah_candidates *candidates, struct ah_trials 
 {
     const struct ah_predictor *predictor = trials->predictor;
     struct spread spread = {.predictor = predictor, .budget = trials->budget, .many = many, .leaving = leaving};
-    int all = predictor->policy->plain ? 1 : ah__plan_shares_ends(predictor) ? PLACES_MOST : PLACES_MOST / 2;
+    int all = predictor->policy->uses == AH_USE_PAPER ? 1
+              : ah__plan_shares_ends(predictor)       ? PLACES_MOST
+                                                      : PLACES_MOST / 2;
     int status = ah__descents_each(descents, candidates_placed_so, &spread, all, trials);
     for (int places = 0; places < all; places++) {
         if (status == AH_OK)

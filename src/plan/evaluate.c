@@ -53,26 +53,32 @@ static int refuse(struct ah_evaluation *out, const struct ah_search_report *repo
     return ah__plan_predict(&out->plan, predictor);
 }
 
+int ah__plan_evaluate(struct ah_evaluation *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
+                      const struct ah_search_options *options)
+{
+    struct ah_search_report report;
+    struct ah_evaluation evaluation = {.fits = false};
+    snprintf(evaluation.policy, sizeof evaluation.policy, "%s", predictor->policy->name);
+    int status = ah__plan_search_with(&evaluation.plan, &report, predictor, budget, options);
+    if (status == AH_OK) {
+        evaluation.fits = true;
+        status = ah__evaluation_measure(&evaluation, predictor);
+    } else if (status == AH_EBUDGET) {
+        status = refuse(&evaluation, &report, predictor);
+    }
+    if (status == AH_OK)
+        *out = evaluation;
+    return status;
+}
+
 int ah_plan_evaluate_with(struct ah_evaluation *out, const struct ah_partition *partition,
                           const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                           const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
-    struct ah_search_report report;
-    struct ah_evaluation evaluation = {.fits = false};
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
-    predictor.rule = budget->rule;
-    snprintf(evaluation.policy, sizeof evaluation.policy, "%s", predictor.policy->name);
-    int status = ah__plan_search_with(&evaluation.plan, &report, &predictor, budget, options);
-    if (status == AH_OK) {
-        evaluation.fits = true;
-        status = ah__evaluation_measure(&evaluation, &predictor);
-    } else if (status == AH_EBUDGET) {
-        status = refuse(&evaluation, &report, &predictor);
-    }
+    int status = ah__plan_evaluate(out, &predictor, budget, options);
     ah__predictor_fini(&predictor);
-    if (status == AH_OK)
-        *out = evaluation;
     return status;
 }
 

@@ -1,7 +1,6 @@
 #include "plan/fit.h"
 
 #include "plan/config.h"
-#include "plan/published.h"
 
 int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
@@ -24,20 +23,22 @@ int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_pre
 int ah__plan_most_leaving(const struct ah_predictor *predictor)
 {
     int most = predictor->partition->layers - AH_ACTIVATION_BUFFERS;
-    bool may = predictor->policy->activations && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
+    bool may = ah__policy_uses(predictor->policy, AH_SWITCH_offload_activations) &&
+               !predictor->count_bytes; /* no published system does */
     return may && most > 0 ? most : 0;
 }
 
 int ah__plan_most_unsharded(const struct ah_switches *switches, const struct ah_predictor *predictor)
 {
     bool used_as_they_are = predictor->partition->compute == AH_F32 && ah__world_size(switches) == 1;
-    bool may = predictor->policy->unsharded && predictor->rule == AH_MEMORY_LAYOUT; /* no published system does */
+    bool may = ah__policy_uses(predictor->policy, AH_SWITCH_unsharded) &&
+               !predictor->count_bytes; /* no published system does */
     return may && !used_as_they_are ? switches->layers - switches->offload_optimizer : 0;
 }
 
 bool ah__plan_shares_ends(const struct ah_predictor *predictor)
 {
-    return predictor->policy->shares_ends && predictor->rule == AH_MEMORY_LAYOUT &&
+    return ah__policy_uses(predictor->policy, AH_SWITCH_share_embedding_head) && !predictor->count_bytes &&
            ah__plan_has_ends(predictor->partition);
 }
 
@@ -49,9 +50,9 @@ int ah__plan_farthest_refetch(const struct ah_switches *switches)
 void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)
 {
     const struct ah_partition *partition = predictor->partition;
-    if (predictor->rule == AH_MEMORY_PUBLISHED)
-        ah__published_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
-                            predictor->policy);
+    if (predictor->count_bytes)
+        predictor->count_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                               predictor->policy);
     else
         ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
                          plan->workspace_bytes);

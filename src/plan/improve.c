@@ -19,13 +19,6 @@ struct descent {
     uint64_t stream, drawn;
 };
 
-/* Whole gradients have no pieces to go on with. */
-static void settle_finishing(struct ah_switches *switches)
-{
-    int most = switches->chunks > 1 ? switches->buffers : 0;
-    switches->finishing = switches->finishing > most ? most : switches->finishing;
-}
-
 /* As many buffers as asked for, where they fit; fewer where not, never too few. False: nothing fits. */
 static bool fit(struct ah_plan *plan, const struct descent *descent)
 {
@@ -38,7 +31,6 @@ static bool fit(struct ah_plan *plan, const struct descent *descent)
     switches->buffers = ah__plan_min_buffers(switches, descent->predictor);
     switches->buffers = wanted > most ? most : wanted > switches->buffers ? wanted : switches->buffers;
     switches->out_of_order = switches->out_of_order > switches->buffers ? switches->buffers : switches->out_of_order;
-    settle_finishing(switches);
     ah__plan_fill(plan, descent->predictor, descent->budget);
     return true;
 }
@@ -84,7 +76,7 @@ static int try_plan(struct descent *descent, struct ah_plan plan)
 {
     const struct ah_switches *switches = &plan.switches;
     bool beyond = switches->chunks > 1 || switches->embedding_on_host || switches->head_on_host;
-    if (descent->predictor->policy->plain && beyond)
+    if (descent->predictor->policy->uses == AH_USE_PAPER && beyond)
         return AH_OK;
     return fit(&plan, descent) ? try_fitted(descent, &plan) : AH_OK;
 }
@@ -103,7 +95,8 @@ static void settle_places(struct ah_switches *switches)
 /* What recomputes whole no longer does so selectively; nothing does where the policy knows no such thing. */
 static void settle_selective(struct ah_switches *switches, const struct descent *descent)
 {
-    int most = descent->predictor->policy->selective ? switches->layers - switches->checkpoint : 0;
+    int most =
+        ah__policy_uses(descent->predictor->policy, AH_SWITCH_selective) ? switches->layers - switches->checkpoint : 0;
     switches->selective = switches->selective > most ? most : switches->selective;
     switches->selective = switches->selective < 0 ? 0 : switches->selective;
 }
@@ -207,7 +200,7 @@ static int try_blocks(struct descent *descent, const struct ah_plan *from)
         for (int stride = 1; stride <= STRIDE_MOST; stride *= 2) {
             struct ah_plan plan = *from;
             struct ah_switches *switches = &plan.switches;
-            if (moves[i][3] && !descent->predictor->policy->selective)
+            if (moves[i][3] && !ah__policy_uses(descent->predictor->policy, AH_SWITCH_selective))
                 break;
             if (moves[i][4] && !ah__predictor_stages(descent->predictor))
                 break;
@@ -332,12 +325,6 @@ static int try_order(struct descent *descent, const struct ah_plan *from)
         if (plan.switches.out_of_order >= 0)
             AH_TRY(try_plan(descent, plan));
     }
-    bool finishes = descent->predictor->policy->finishes && from->switches.chunks > 1;
-    for (int buffers = 2 * from->switches.buffers; finishes && buffers > 0; buffers /= 2) {
-        struct ah_plan plan = *from;
-        plan.switches.finishing = buffers / 2; /* always, half as often, ..., never */
-        AH_TRY(try_plan(descent, plan));
-    }
     for (int ahead = 2 * ah__plan_farthest_refetch(&from->switches); ahead > 1; ahead /= 2) {
         struct ah_plan plan = *from;
         plan.switches.prefetch_distance = ahead / 2; /* as early as can be, half of that, ..., one step */
@@ -386,7 +373,7 @@ static struct ah_plan leap(struct descent *descent)
     if (ah__plan_shares_ends(descent->predictor) && !draw(descent, 0, 3))
         switches->share_embedding_head = !switches->share_embedding_head;
     settle_ends(switches);
-    if (descent->predictor->policy->selective && draw(descent, 0, 1))
+    if (ah__policy_uses(descent->predictor->policy, AH_SWITCH_selective) && draw(descent, 0, 1))
         switches->selective += draw(descent, -4, 4);
     if (ah__predictor_stages(descent->predictor) && draw(descent, 0, 1))
         switches->staged += draw(descent, -4, 4);
@@ -402,32 +389,21 @@ static struct ah_plan leap(struct descent *descent)
     return plan;
 }
 
-/* What goes first, or which pieces linger, as another number has it; or none. */
-static int other_order(struct descent *descent, int order)
-{
-    int other = draw(descent, 0, 3) ? draw(descent, 1, AH_ORDERS - 1) : 0;
-    return draw(descent, 0, 1) ? order - order % AH_ORDERS + other : order % AH_ORDERS + AH_ORDERS * other;
-}
-
-/* The same blocks in another order, drawn or by the switches that make one: pieces (of any number), buffers,
- * out_of_order, finishing, refetches and shadow states depend on each other, so that several of them at once may be
- * faster where none alone is. */
+/* The same blocks in another order, by the switches that make one: pieces (of any number), buffers, out_of_order,
+ * refetches and shadow states depend on each other, so that several of them at once may be faster where none
+ * alone is. */
 static int try_reordered(struct descent *descent)
 {
     enum { MORE_SLOTS = 2, MORE_SPARES = 2 };
     struct ah_plan plan = *descent->best;
     struct ah_switches *switches = &plan.switches;
     int shadows = switches->shadows, out_of_order = switches->out_of_order;
-    if (draw(descent, 0, 1) && !descent->predictor->policy->plain)
+    if (draw(descent, 0, 1) && descent->predictor->policy->uses != AH_USE_PAPER)
         switches->chunks = draw(descent, 1, TILES_MOST);
     if (draw(descent, 0, 1))
         switches->buffers += draw(descent, -MORE_SLOTS, MORE_SLOTS);
     if (draw(descent, 0, 1) && descent->predictor->policy->overtakes)
         out_of_order = draw(descent, 0, 1) ? draw(descent, 0, TILES_MOST) : out_of_order + draw(descent, -1, 1);
-    if (!draw(descent, 0, 2) && descent->predictor->policy->finishes)
-        switches->finishing = draw(descent, 0, switches->buffers > 0 ? switches->buffers : 0);
-    if (draw(descent, 0, 1) && descent->predictor->policy->reorders)
-        switches->order = other_order(descent, switches->order);
     if (!draw(descent, 0, 3) && switches->offload_params)
         switches->prefetch_distance = draw(descent, 1, draw(descent, 1, ah__plan_farthest_refetch(switches)));
     switches->out_of_order = out_of_order > 0 ? out_of_order : 0;

@@ -28,9 +28,9 @@ struct ah_layout_group {
     int64_t state_offset;     /* in device memory, or in host memory when on_host: p, m, v; -1: in a set */
     int64_t state_bytes;      /* of one of the three (floats), rounded up: m lies at state_offset + state_bytes */
     int64_t host_grad_offset; /* on_host: where the gradient lands; -1: in the set, or not on_host */
-    int64_t param_offset; /* unsharded blocks; embedding and head on the host, of several ranks or in half precision:
-                               * their dedicated device parameters; else -1. Where the plan says so
-                               * (share_embedding_head) the same place for embedding and head */
+    /* Unsharded blocks; embedding and head on the host, of several ranks or in half precision: their dedicated device
+     * parameters; else -1. Where the plan says so (share_embedding_head) the same bytes for embedding and head. */
+    int64_t param_offset;
     int64_t grad_offset;  /* embedding and head: their dedicated device gradients; else -1. F32 while they are
                                * summed, then narrowed to the compute dtype in their place. The same place for both
                                * where they share their parameters' and no update of the head waits for the norm */

@@ -8,7 +8,7 @@ void ah__levels_init(struct ah_levels *out, const struct ah_predictor *predictor
     double freed = (double)(block->saved_bytes - block->kept_bytes);
     bool pays = selective_ns * (double)block->saved_bytes < (double)costs->recompute_ns[AH_CLASS_BLOCK] * freed;
     int layers = predictor->partition->layers;
-    out->selective = predictor->policy->selective && pays;
+    out->selective = ah__policy_uses(predictor->policy, AH_SWITCH_selective) && pays;
     out->layers = layers;
     out->last = out->selective ? 2 * layers : layers;
 }

@@ -6,27 +6,32 @@
 #include "plan/fit.h"
 #include "plan/search.h"
 
+static bool is_given(unsigned given, enum ah_switch index)
+{
+    return given >> index & 1;
+}
+
 /* Decides what a spec left open: places on the host where blocks are on the host, the most buffers that fit. */
 static int complete(struct ah_plan *plan, unsigned given, const struct ah_predictor *predictor,
                     const struct ah_budget *budget)
 {
     struct ah_plan fitted = *plan;
-    if (!(given & AH_PLAN_GIVEN_EMBEDDING))
+    if (!is_given(given, AH_SWITCH_embedding_on_host))
         fitted.switches.embedding_on_host = plan->switches.offload_optimizer == plan->switches.layers;
-    if (!(given & AH_PLAN_GIVEN_HEAD))
+    if (!is_given(given, AH_SWITCH_head_on_host))
         fitted.switches.head_on_host = plan->switches.offload_optimizer > 0;
-    if (!(given & AH_PLAN_GIVEN_AHEAD))
+    if (!is_given(given, AH_SWITCH_prefetch_distance))
         fitted.switches.prefetch_distance = ah__plan_farthest_refetch(&plan->switches);
     if (!ah__plan_fit(&fitted, predictor, budget))
         return ah__plan_over_budget(&fitted, budget);
-    if (!(given & AH_PLAN_GIVEN_CHUNKS))
+    if (!is_given(given, AH_SWITCH_chunks))
         fitted.switches.chunks = 1;
-    if (given & AH_PLAN_GIVEN_SLOTS)
+    if (is_given(given, AH_SWITCH_buffers))
         fitted.switches.buffers = plan->switches.buffers;
-    if (given & AH_PLAN_GIVEN_SPARES)
+    if (is_given(given, AH_SWITCH_shadows))
         fitted.switches.shadows = plan->switches.shadows;
     ah__plan_fill(&fitted, predictor, budget);
-    if (given & AH_PLAN_GIVEN_WHOLE)
+    if (is_given(given, AH_SWITCH_unsharded))
         fitted.switches.unsharded = plan->switches.unsharded;
     *plan = fitted;
     return AH_OK;
@@ -37,18 +42,14 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
     if (predictor->policy == &ah__policy_resident && ah__offloads(&plan->switches))
         return ah__fail(AH_EINPUT,
                         "--policy: found resident with a plan that offloads, expected autohete or autohete-fifo");
-    if (plan->switches.chunks > AH_SCHED_MOST_CHUNKS)
-        return ah__fail(AH_EINPUT, "--plan: chunks=%d: found %d, expected at most %d", plan->switches.chunks,
-                        plan->switches.chunks, AH_SCHED_MOST_CHUNKS);
-    int status = ah__plan_check_ends(&plan->switches, predictor->partition);
+    int status = ah__switches_check(&plan->switches);
+    if (status == AH_OK)
+        status = ah__plan_check_ends(&plan->switches, predictor->partition);
     if (status != AH_OK)
         return ah__fail_prefix(status, "--plan");
-    if (plan->switches.share_embedding_head && !predictor->policy->shares_ends)
+    if (plan->switches.share_embedding_head && !ah__policy_uses(predictor->policy, AH_SWITCH_share_embedding_head))
         return ah__fail(AH_EINPUT, "--plan: embedding_head=shared: found policy %s, expected autohete",
                         predictor->policy->name);
-    if (plan->switches.staged > 0 && predictor->policy->delay > 0)
-        return ah__fail(AH_EINPUT, "--plan: staged=%d: found policy %s, expected a synchronous one",
-                        plan->switches.staged, predictor->policy->name);
     if (plan->switches.staged > 0 && predictor->costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] <= 0)
         return ah__fail(AH_EINPUT,
                         "--plan: staged=%d: found a profile without times of '%s', expected one of this "
@@ -56,8 +57,8 @@ static int check_policy(const struct ah_plan *plan, const struct ah_predictor *p
                         plan->switches.staged, ah__item_names[AH_ITEM_STATES_IN]);
     if (plan->switches.unsharded > 0 && predictor->partition->compute == AH_F32 && ah__world_size(&plan->switches) == 1)
         return ah__fail(AH_EINPUT,
-                        "--plan: whole=%d: found fp32 on one rank, where all parameters are whole, expected "
-                        "whole=0",
+                        "--plan: unsharded=%d: found fp32 on one rank, where no parameter is sharded, expected "
+                        "unsharded=0",
                         plan->switches.unsharded);
     struct ah_sched_config config;
     ah__sched_config_of(&config, &plan->switches, predictor->partition, predictor->policy);
@@ -84,8 +85,6 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
         AH_TRY(ah__plan_spec(plan, &given, text, predictor->partition->layers));
     else
         AH_TRY(from_file(plan, text, predictor->partition));
-    if (strcmp(text, "resident") == 0)
-        given |= AH_PLAN_GIVEN_EMBEDDING | AH_PLAN_GIVEN_HEAD;
     if (spec) {
         plan->switches.world_size = ah__predictor_world_size(predictor);
         plan->workspace_bytes = predictor->profile->workspace_bytes;
@@ -98,10 +97,9 @@ static int parse(struct ah_plan *plan, const char *text, const struct ah_predict
         AH_TRY(complete(plan, given, predictor, budget));
     AH_TRY(check_policy(plan, predictor));
     int64_t step_ns;
-    if (spec && !(given & AH_PLAN_GIVEN_OVERTAKING))
+    if (spec && !is_given(given, AH_SWITCH_out_of_order))
         AH_TRY(ah__plan_choose_out_of_order(&step_ns, plan, predictor));
     AH_TRY(ah__plan_predict(plan, predictor));
-    AH_TRY(ah__plan_bound_contention(plan, predictor));
     return ah__plan_within(plan, budget) ? AH_OK : ah__plan_over_budget(plan, budget);
 }
 

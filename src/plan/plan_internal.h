@@ -7,38 +7,16 @@
 
 #include "base/json.h"
 #include "plan/layout.h"
+#include "sched/switch_table.h"
 
 /* Bytes on device and host that belong to no block, embedding and head optimized on the device: the paper's M_gc and
  * M_cc. */
 void ah__layout_constants(int64_t *device, int64_t *host, const struct ah_partition *partition);
 
-/* Whether 0 <= c, 0 <= selective, c + selective <= L and 0 <= p <= o <= L. AH_EINPUT: "p=9: found 9, expected at most
- * o=8"; the caller prefixes the place. */
-int ah__plan_switches(const struct ah_plan *plan);
-
-/* What a spec may leave open; a set bit of *given says that the spec decided it. Open numbers are 0. */
-enum {
-    AH_PLAN_GIVEN_SLOTS = 1,
-    AH_PLAN_GIVEN_AHEAD = 2,
-    AH_PLAN_GIVEN_EMBEDDING = 4,
-    AH_PLAN_GIVEN_HEAD = 8,
-    AH_PLAN_GIVEN_CHUNKS = 16,
-    AH_PLAN_GIVEN_OVERTAKING = 32,
-    AH_PLAN_GIVEN_SPARES = 64,
-    AH_PLAN_GIVEN_SELECTIVE = 128,   /* open: none */
-    AH_PLAN_GIVEN_STREAMED = 256,    /* open: none */
-    AH_PLAN_GIVEN_ACTIVATIONS = 512, /* open: none */
-    AH_PLAN_GIVEN_ENDS = 1024,       /* open: apart */
-    AH_PLAN_GIVEN_FINISHING = 2048,  /* open: 0 */
-    AH_PLAN_GIVEN_ORDER = 4096,      /* open: 0 */
-    AH_PLAN_GIVEN_WHOLE = 8192,      /* open: as many as there is room for */
-};
-
-/* "resident" (everything on the device, no recomputation; buffers and ahead open) or "c=8,p=2,o=8" with any of
- * buffers=N, ahead=N, chunks=N, out_of_order=N, finishing=N, order=N, shadows=N, selective=N, staged=N, a=N, whole=N,
- * embedding=host|device, head=host|device, embedding_head=shared|separate, in any order, for a model of `layers`
- * blocks. Fills all switches of *out, zeroes the predictions and the signature, leaves policy empty. AH_EINPUT:
- * "--plan: KEY: found X, expected Y". */
+/* "resident" (everything on the device, no recomputation) or keys of sched/switches.def, in any order, for a model of
+ * `layers` blocks. Fills the switches of *out; those that the text leaves open are 0. *given: a bit (1 <<
+ * AH_SWITCH_...) for each that it decides. Zeroes predictions and signature, leaves policy empty. AH_EINPUT: "--plan:
+ * KEY: found X, expected Y". */
 int ah__plan_spec(struct ah_plan *out, unsigned *given, const char *text, int layers);
 
 /* Reads what ah_plan_save wrote: every key present, none unknown, right types and ranges, consistent with each other.

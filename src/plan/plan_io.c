@@ -5,86 +5,38 @@
 #include "plan/plan_internal.h"
 #include "sched/sched.h"
 
-enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096, SLOTS_MOST = 2 * LAYERS_MOST + 16 };
+enum { LAYERS_MOST = 1000000, RANKS_MOST = 4096 };
 static const int64_t COUNT_MOST = INT64_C(1) << 53; /* JSON numbers are doubles */
 
-enum field_type { FIELD_INT, FIELD_INT64, FIELD_BOOL, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
+enum field_type { FIELD_INT, FIELD_INT64, FIELD_LANE, FIELD_POLICY, FIELD_HASH };
 
-/* The members of a plan in its file. c, p and o stand there twice: by name, and as the paper and the command line call
- * them. */
+/* The members of a plan in its file beside the switches. */
 static const struct field {
     const char *key;
     enum field_type type;
     size_t offset;
     int64_t min, max;
-    bool again;    /* an earlier row gave this member a value: it must be the same */
     bool optional; /* 0 where it is left out */
 } fields[] = {
-    {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false, false},
-    {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false, false},
-    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.world_size), 1, RANKS_MOST, false, false},
-    {"out_of_order", FIELD_INT, offsetof(struct ah_plan, switches.out_of_order), 0, SLOTS_MOST, false, false},
-    {"chunks", FIELD_INT, offsetof(struct ah_plan, switches.chunks), 1, AH_SCHED_MOST_CHUNKS, false, false},
-    {"checkpoint", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, false, false},
-    {"offload_params", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, false, false},
-    {"offload_optimizer", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, false,
-     false},
-    {"c", FIELD_INT, offsetof(struct ah_plan, switches.checkpoint), 0, LAYERS_MOST, true, false},
-    {"p", FIELD_INT, offsetof(struct ah_plan, switches.offload_params), 0, LAYERS_MOST, true, false},
-    {"o", FIELD_INT, offsetof(struct ah_plan, switches.offload_optimizer), 0, LAYERS_MOST, true, false},
-    {"embedding_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.embedding_on_host), 0, 0, false, false},
-    {"head_on_host", FIELD_BOOL, offsetof(struct ah_plan, switches.head_on_host), 0, 0, false, false},
-    {"buffers", FIELD_INT, offsetof(struct ah_plan, switches.buffers), 1, INT32_MAX, false, false},
-    {"shadows", FIELD_INT, offsetof(struct ah_plan, switches.shadows), 0, LAYERS_MOST, false, false},
-    {"prefetch_distance", FIELD_INT, offsetof(struct ah_plan, switches.prefetch_distance), 1, INT32_MAX, false, false},
-    {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false, false},
-    {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false, false},
-    {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false, false},
-    {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false, false},
-    {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false, false},
-    {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false, false},
-    {"bound_cycle_ns", FIELD_INT64, offsetof(struct ah_plan, bound_cycle_ns), 0, COUNT_MOST, false, false},
-    {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false, false},
-    {"bound_contention_ns", FIELD_INT64, offsetof(struct ah_plan, bound_contention_ns), 0, COUNT_MOST, false, true},
-    {"finishing", FIELD_INT, offsetof(struct ah_plan, switches.finishing), 0, SLOTS_MOST, false, true},
-    {"order", FIELD_INT, offsetof(struct ah_plan, switches.order), 0, AH_ORDER_MOST, false, true},
-    {"selective", FIELD_INT, offsetof(struct ah_plan, switches.selective), 0, LAYERS_MOST, false, true},
-    {"staged", FIELD_INT, offsetof(struct ah_plan, switches.staged), 0, LAYERS_MOST, false, true},
-    {"offload_activations", FIELD_INT, offsetof(struct ah_plan, switches.offload_activations), 0, LAYERS_MOST, false,
-     true},
-    {"whole", FIELD_INT, offsetof(struct ah_plan, switches.unsharded), 0, LAYERS_MOST, false, true},
-    {"share_embedding_head", FIELD_BOOL, offsetof(struct ah_plan, switches.share_embedding_head), 0, 0, false, true},
-    {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, false, true},
-    {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false, false},
+    {"policy", FIELD_POLICY, offsetof(struct ah_plan, policy), 0, 0, false},
+    {"layers", FIELD_INT, offsetof(struct ah_plan, switches.layers), 1, LAYERS_MOST, false},
+    {"ranks", FIELD_INT, offsetof(struct ah_plan, switches.world_size), 1, RANKS_MOST, false},
+    {"device_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, device_peak_bytes), 0, COUNT_MOST, false},
+    {"host_peak_bytes", FIELD_INT64, offsetof(struct ah_plan, host_peak_bytes), 0, COUNT_MOST, false},
+    {"workspace_bytes", FIELD_INT64, offsetof(struct ah_plan, workspace_bytes), 0, COUNT_MOST, false},
+    {"step_ns", FIELD_INT64, offsetof(struct ah_plan, step_ns), 0, COUNT_MOST, false},
+    {"bound_ns", FIELD_INT64, offsetof(struct ah_plan, bound_ns), 0, COUNT_MOST, false},
+    {"bound_lane_ns", FIELD_INT64, offsetof(struct ah_plan, bound_lane_ns), 0, COUNT_MOST, false},
+    {"bound_cycle_ns", FIELD_INT64, offsetof(struct ah_plan, bound_cycle_ns), 0, COUNT_MOST, false},
+    {"bound_lane", FIELD_LANE, offsetof(struct ah_plan, bound_lane), 0, 0, false},
+    {"resident_ns", FIELD_INT64, offsetof(struct ah_plan, resident_ns), 0, COUNT_MOST, true},
+    {"signature", FIELD_HASH, offsetof(struct ah_plan, signature), 0, 0, false},
 };
 
+/* In files of earlier versions; they changed no result and mean nothing now. */
+static const char *const gone[] = {"order", "finishing", "bound_contention_ns"};
+
 /* ---- consistency ------------------------------------------------------------------------------------------------- */
-
-static int check_most(const char *name, int value, int most, const char *what)
-{
-    if (value < 0)
-        return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at least 0", name, value, value);
-    if (value > most)
-        return ah__fail(AH_EINPUT, "%s=%d: found %d, expected at most %s=%d", name, value, value, what, most);
-    return AH_OK;
-}
-
-int ah__plan_switches(const struct ah_plan *plan)
-{
-    AH_TRY(check_most("c", plan->switches.checkpoint, plan->switches.layers, "layers"));
-    AH_TRY(check_most("o", plan->switches.offload_optimizer, plan->switches.layers, "layers"));
-    AH_TRY(check_most("shadows", plan->switches.shadows, plan->switches.offload_optimizer, "o"));
-    AH_TRY(check_most("whole", plan->switches.unsharded, plan->switches.layers - plan->switches.offload_optimizer,
-                      "layers-o"));
-    AH_TRY(check_most("staged", plan->switches.staged, plan->switches.offload_optimizer, "o"));
-    AH_TRY(check_most("selective", plan->switches.selective, plan->switches.layers - plan->switches.checkpoint,
-                      "layers-c"));
-    if (plan->switches.offload_activations > 0)
-        AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers - AH_ACTIVATION_BUFFERS,
-                          "layers-2"));
-    AH_TRY(check_most("a", plan->switches.offload_activations, plan->switches.layers, "layers"));
-    return check_most("p", plan->switches.offload_params, plan->switches.offload_optimizer, "o");
-}
 
 int ah__plan_check_ends(const struct ah_switches *switches, const struct ah_partition *partition)
 {
@@ -113,7 +65,7 @@ int ah__plan_check(const struct ah_plan *plan, const struct ah_partition *partit
             "signature: found %016llx, expected %016llx: the plan is for another model, batch, micro-batch, sequence "
             "length, dtype, packing or clipping",
             (unsigned long long)plan->signature, (unsigned long long)partition->signature);
-    AH_TRY(ah__plan_switches(plan));
+    AH_TRY(ah__switches_check(&plan->switches));
     return ah__plan_check_ends(&plan->switches, partition);
 }
 
@@ -127,8 +79,6 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
         return ah__json_add_int(tree, field->key, *(const int *)from);
     case FIELD_INT64:
         return ah__json_add_int(tree, field->key, *(const int64_t *)from);
-    case FIELD_BOOL:
-        return ah__json_add_bool(tree, field->key, *(const bool *)from);
     case FIELD_LANE:
         return ah__json_add_string(tree, field->key, ah_lane_name((enum ah_lane) * (const int *)from));
     case FIELD_POLICY:
@@ -139,12 +89,25 @@ static int write_field(cJSON *tree, const struct field *field, const struct ah_p
     return ah__json_add_hash(tree, field->key, *(const uint64_t *)from);
 }
 
+/* By its field, and by what the command line calls it where that is another number's name. */
+static int write_switch(cJSON *tree, const struct ah_switches *switches, int index)
+{
+    const struct ah_switch_row *row = &ah__switch_table[index];
+    int value = ah__switch_get(switches, index);
+    if (ah__switch_words[row->kind][0])
+        return ah__json_add_bool(tree, row->field, value);
+    AH_TRY(ah__json_add_int(tree, row->field, value));
+    return strcmp(row->key, row->field) == 0 ? AH_OK : ah__json_add_int(tree, row->key, value);
+}
+
 int ah__plan_tree(cJSON **out, const struct ah_plan *plan)
 {
     *out = cJSON_CreateObject();
     AH_TRY(ah__json_add_string(*out, "version", ah_version()));
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         AH_TRY(write_field(*out, &fields[i], plan));
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        AH_TRY(write_switch(*out, &plan->switches, i));
     return AH_OK;
 }
 
@@ -174,9 +137,6 @@ static int read_int(int *to, const struct ah_json *json, const struct field *fie
 {
     int64_t value;
     AH_TRY(ah__json_int(&value, json, field->key, field->min, field->max));
-    if (field->again && value != *to)
-        return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected %d as its long name says", json->path,
-                        field->key, (long long)value, *to);
     *to = (int)value;
     return AH_OK;
 }
@@ -211,8 +171,6 @@ static int read_field(struct ah_plan *plan, const struct ah_json *json, const st
         return read_int(to, json, field);
     case FIELD_INT64:
         return ah__json_int(to, json, field->key, field->min, field->max);
-    case FIELD_BOOL:
-        return ah__json_bool(to, json, field->key);
     case FIELD_LANE:
         return read_lane(to, json, field->key);
     case FIELD_POLICY:
@@ -223,21 +181,81 @@ static int read_field(struct ah_plan *plan, const struct ah_json *json, const st
     return ah__json_hash(to, json, field->key);
 }
 
+/* The key of a switch that a file has: its field, or an older one. Null: none of them. */
+static const char *key_in(char older[64], const struct ah_json *json, const struct ah_switch_row *row)
+{
+    if (ah__json_has(json, row->field))
+        return row->field;
+    for (const char *at = row->older_keys; *at; at += strcspn(at, " "), at += *at == ' ') {
+        snprintf(older, 64, "%.*s", (int)strcspn(at, " "), at);
+        if (ah__json_has(json, older))
+            return older;
+    }
+    return NULL;
+}
+
+static int read_switch(struct ah_switches *switches, const struct ah_json *json, int index)
+{
+    const struct ah_switch_row *row = &ah__switch_table[index];
+    char older[64];
+    bool word = false;
+    int64_t value = row->low, again;
+    const char *key = key_in(older, json, row);
+    if (!key) /* what must stand there is to be missed */
+        key = row->must != AH_MUST_NONE ? row->field : ah__json_has(json, row->key) ? row->key : NULL;
+    if (key && ah__switch_words[row->kind][0]) {
+        AH_TRY(ah__json_bool(&word, json, key));
+        value = word;
+    } else if (key) {
+        AH_TRY(ah__json_int(&value, json, key, row->low, INT32_MAX));
+    }
+    if (!ah__switch_words[row->kind][0] && ah__json_has(json, row->key)) {
+        AH_TRY(ah__json_int(&again, json, row->key, row->low, INT32_MAX));
+        if (again != value)
+            return ah__fail(AH_EINPUT, "%s: key '%s': found %lld, expected %lld as '%s' says", json->path, row->key,
+                            (long long)again, (long long)value, row->field);
+    }
+    ah__switch_set(switches, index, (int)value);
+    return AH_OK;
+}
+
+static int check_keys(const struct ah_json *json)
+{
+    enum { OLDER_MOST = 2 * AH_SWITCH_COUNT };
+    const char *keys[AH_LENGTH(fields) + AH_LENGTH(gone) + 2 * AH_SWITCH_COUNT + OLDER_MOST + 2] = {"version"};
+    char older[OLDER_MOST][64];
+    size_t count = 1, olders = 0;
+    for (size_t i = 0; i < AH_LENGTH(fields); i++)
+        keys[count++] = fields[i].key;
+    for (size_t i = 0; i < AH_LENGTH(gone); i++)
+        keys[count++] = gone[i];
+    for (int i = 0; i < AH_SWITCH_COUNT; i++) {
+        const struct ah_switch_row *row = &ah__switch_table[i];
+        keys[count++] = row->field;
+        if (!ah__switch_words[row->kind][0])
+            keys[count++] = row->key;
+        const char *key = key_in(older[olders], json, row);
+        if (key && key != row->field)
+            keys[count++] = older[olders++];
+    }
+    return ah__json_only(json, keys);
+}
+
 int ah__plan_from_tree(struct ah_plan *out, const struct ah_json *json)
 {
     struct ah_plan read = {0}, *plan = &read;
-    const char *keys[AH_LENGTH(fields) + 2] = {"version"}, *version;
-    for (size_t i = 0; i < AH_LENGTH(fields); i++)
-        keys[i + 1] = fields[i].key;
+    const char *version;
     AH_TRY(ah__json_string(&version, json, "version"));
     if (strcmp(version, ah_version()) != 0)
         return ah__fail(AH_ESTALE, "%s: key 'version': found '%.40s', expected '%s'", json->path, version,
                         ah_version());
-    AH_TRY(ah__json_only(json, keys));
+    AH_TRY(check_keys(json));
     for (size_t i = 0; i < AH_LENGTH(fields); i++)
         if (!fields[i].optional || ah__json_has(json, fields[i].key))
             AH_TRY(read_field(plan, json, &fields[i]));
-    int status = ah__plan_switches(plan);
+    for (int i = 0; i < AH_SWITCH_COUNT; i++)
+        AH_TRY(read_switch(&plan->switches, json, i));
+    int status = ah__switches_check(&plan->switches);
     if (status != AH_OK)
         return ah__fail_prefix(status, "%s", json->path);
     *out = read;

@@ -1,15 +1,17 @@
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/format.h"
 #include "dev/dev.h"
 #include "plan/plan_internal.h"
 #include "sched/switches.h"
 
-/* What a table line says of one partition. */
+/* What a table line says of one stage: the embedding, a block or the head. */
 struct line {
     bool block, recompute, selective, on_host, released, unsharded;
 };
 
-/* Blocks whose activations pass the stages are shown as their neighbours are: a line below the table speaks of them. */
+/* Blocks with offloaded activations are shown as their neighbours are: a line below the table speaks of them. */
 static int shown_as(const struct ah_switches *switches, int partition)
 {
     int block = partition;
@@ -51,7 +53,7 @@ static void print_line(struct ah_buf *buf, const char *name, struct line line)
 
 static void print_groups(struct ah_buf *buf, const struct ah_switches *switches)
 {
-    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "partition", "checkpoint", "parameters", "optimizer",
+    ah__buf_printf(buf, "  %-16s  %-10s  %-13s  %-9s  %s\n", "stage", "checkpoint", "parameters", "optimizer",
                    "gradient");
     print_line(buf, "embedding", line_of(switches, 0));
     for (int first = 1, last; first <= switches->layers; first = last + 1) {
@@ -100,9 +102,9 @@ static void print_activations(struct ah_buf *buf, const struct ah_switches *swit
     int passing = ah__passing_blocks(switches), kinds = 0;
     if (passing == 0)
         return;
-    ah__buf_printf(buf, "  %-14s  of %d blocks pass two stages, of %d wait on the host;\n", "activations", passing,
-                   switches->offload_activations);
-    ah__buf_printf(buf, "  %-14s  they keep", "");
+    ah__buf_printf(buf, "  %-14s  of %d blocks offloaded; %d blocks use the %d staging buffers\n", "activations",
+                   switches->offload_activations, passing, AH_ACTIVATION_BUFFERS);
+    ah__buf_printf(buf, "  %-14s  and save", "");
     for (int keeping = AH_KEEPING_COUNT - 1; keeping >= 0; keeping--) {
         int count = ah__keeping_count(switches, (enum ah_keeping)keeping, false, passing);
         if (count == passing)
@@ -118,14 +120,14 @@ static void print_buffers(struct ah_buf *buf, const struct ah_switches *switches
     ah__buf_printf(buf, "  %-14s  %d, each with room for one block's parameters or gradient\n", "buffers",
                    switches->buffers);
     if (switches->staged > 0)
-        ah__buf_printf(buf, "  %-14s  %d of the %d blocks on the host visit the device to be updated\n", "staged",
+        ah__buf_printf(buf, "  %-14s  %d of the %d offloaded blocks are updated on the device\n", "staged",
                        switches->staged, switches->offload_optimizer);
     print_activations(buf, switches);
     if (switches->share_embedding_head)
-        ah__buf_printf(buf, "  %-14s  embedding and head use one place on the device in turn\n", "shared");
+        ah__buf_printf(buf, "  %-14s  embedding and head use one device buffer in turn\n", "shared");
     if (switches->offload_params > 0)
-        ah__buf_printf(buf, "  %-14s  up to %d backward step%s before it is needed\n", "second fetch",
-                       switches->prefetch_distance, switches->prefetch_distance == 1 ? "" : "s");
+        ah__buf_printf(buf, "  %-14s  up to %d backward step%s early\n", "re-fetch", switches->prefetch_distance,
+                       switches->prefetch_distance == 1 ? "" : "s");
 }
 
 static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
@@ -136,17 +138,13 @@ static void print_time(struct ah_buf *buf, const struct ah_plan *plan)
     format_ns(cycle, sizeof cycle, plan->bound_cycle_ns);
     if (plan->step_ns <= 0 || plan->bound_ns <= 0)
         return;
-    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x what no schedule can beat:\n", "step time", step,
+    ah__buf_printf(buf, "  %-14s  %s predicted, %.3f x the lower bound:\n", "step time", step,
                    (double)plan->step_ns / (double)plan->bound_ns);
     const char *name = ah_lane_name(plan->bound_lane);
     if (plan->bound_lane_ns >= plan->bound_cycle_ns)
         ah__buf_printf(buf, "  %-14s  %s, the %s lane (longest cycle %s)\n", "", lane, name, cycle);
     else
         ah__buf_printf(buf, "  %-14s  %s, the longest cycle (%s lane %s)\n", "", cycle, name, lane);
-    if (plan->bound_contention_ns > plan->bound_ns)
-        ah__buf_printf(buf, "  %-14s  %s (%.3f x), as lanes that run at once slow each other down\n", "",
-                       format_ns(step, sizeof step, plan->bound_contention_ns),
-                       (double)plan->step_ns / (double)plan->bound_contention_ns);
 }
 
 static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
@@ -164,31 +162,31 @@ static void print_resident(struct ah_buf *buf, const struct ah_plan *plan)
 static void print_legend(struct ah_buf *buf, const struct ah_switches *switches)
 {
     if (switches->checkpoint > 0)
-        ah__buf_printf(buf, "  recompute: keeps only its input, makes its activations again for backward\n");
+        ah__buf_printf(buf, "  recompute: saves only its input, recomputes the rest in backward\n");
     if (switches->selective > 0)
-        ah__buf_printf(buf, "  selective: keeps products and attention, makes all else again for backward\n");
+        ah__buf_printf(buf, "  selective: saves matrix products and attention, recomputes the rest\n");
     if (switches->offload_params > 0)
-        ah__buf_printf(buf, "  fetched twice: gives its parameters back after forward, fetches them again\n");
+        ah__buf_printf(buf, "  fetched twice: releases its parameters after forward, re-fetches them\n");
     if (switches->unsharded > 0 && switches->world_size > 1)
-        ah__buf_printf(buf, "  unsharded: parameters stay as they are used, gathered once in a step, not twice\n");
+        ah__buf_printf(buf, "  unsharded: parameters stay on the device, all-gathered once in a step\n");
     else if (switches->unsharded > 0)
-        ah__buf_printf(buf, "  unsharded: parameters stay as they are used, too, not made of the masters twice\n");
+        ah__buf_printf(buf, "  unsharded: parameters stay in the compute dtype, cast once in a step\n");
     ah__buf_printf(buf, "  lanes work at once: compute (c), host to device (h2d), device to host (d2h),\n"
                         "  host optimizer (host)\n");
 }
 
 static void print_all(struct ah_buf *buf, const struct ah_plan *plan, const struct ah_budget *budget)
 {
-    ah__buf_printf(buf, "plan: c=%d p=%d o=%d", plan->switches.checkpoint, plan->switches.offload_params,
-                   plan->switches.offload_optimizer);
-    if (plan->switches.selective > 0)
-        ah__buf_printf(buf, " selective=%d", plan->switches.selective);
-    if (plan->switches.staged > 0)
-        ah__buf_printf(buf, " staged=%d", plan->switches.staged);
-    if (plan->switches.offload_activations > 0)
-        ah__buf_printf(buf, " a=%d", plan->switches.offload_activations);
-    ah__buf_printf(buf, " of %d blocks, policy %s\n", plan->switches.layers,
+    char text[AH_SWITCHES_TEXT];
+    ah__switches_text(text, &plan->switches, ' ', false);
+    char *others = strstr(text, " o=") + 1; /* behind c, p and o */
+    others += strcspn(others, " ");
+    bool more = *others;
+    *others = 0;
+    ah__buf_printf(buf, "plan: %s of %d blocks, policy %s\n", text, plan->switches.layers,
                    plan->policy[0] ? plan->policy : "not chosen");
+    if (more)
+        ah__buf_printf(buf, "  %-14s  %s\n", "switches", others + 1);
     print_groups(buf, &plan->switches);
     print_memory(buf, "device memory", plan->device_peak_bytes, budget ? budget->device_bytes : 0);
     print_memory(buf, "host memory", plan->host_peak_bytes, budget ? budget->host_bytes : 0);

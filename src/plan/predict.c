@@ -50,7 +50,7 @@ void ah__predictor_fini(struct ah_predictor *predictor)
 bool ah__predictor_stages(const struct ah_predictor *predictor)
 {
     const int64_t(*ns)[AH_CLASS_COUNT] = predictor->costs.ns;
-    return predictor->policy->staged && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
+    return ah__policy_uses(predictor->policy, AH_SWITCH_staged) && ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] > 0 &&
            ns[AH_ITEM_UPDATE_STAGED][AH_CLASS_BLOCK] > 0;
 }
 
@@ -298,10 +298,7 @@ void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor)
         plan->bound_lane_ns = ns;
         plan->bound_lane = (enum ah_lane)lane;
     }
-    /* Where parameters may lack updates, a cycle leads to a later iteration than the next. */
-    plan->bound_cycle_ns = ah__offloads(switches)
-                               ? updates_cycle_ns(switches, predictor) / (1 + predictor->policy->delay)
-                               : plan->bound_lane_ns;
+    plan->bound_cycle_ns = ah__offloads(switches) ? updates_cycle_ns(switches, predictor) : plan->bound_lane_ns;
     plan->bound_cycle_ns = max_ns(plan->bound_cycle_ns, gathered_ns(switches, predictor));
     plan->bound_ns = max_ns(plan->bound_lane_ns, plan->bound_cycle_ns);
 }
@@ -434,20 +431,10 @@ void ah__timeline_describe(struct ah_timeline *timeline, const struct ah_partiti
     ah__layout_bytes(&timeline->device_peak_bytes, &host, partition, &plan->switches, plan->workspace_bytes);
     ah__layout_bytes(&timeline->fixed_bytes, &host, partition, &without_buffers, plan->workspace_bytes);
     timeline->buffer_bytes = (timeline->device_peak_bytes - timeline->fixed_bytes) / plan->switches.buffers;
-    const struct ah_switches *switches = &plan->switches;
-    char selective[32] = "", staged[32] = "", activations[32] = "", whole[32] = "";
-    const char *ends = switches->share_embedding_head ? " embedding_head=shared" : "";
-    if (switches->selective > 0)
-        ah__snprintf(selective, sizeof selective, " selective=%d", switches->selective);
-    if (switches->staged > 0)
-        ah__snprintf(staged, sizeof staged, " staged=%d", switches->staged);
-    if (switches->offload_activations > 0)
-        ah__snprintf(activations, sizeof activations, " a=%d", switches->offload_activations);
-    if (switches->unsharded > 0)
-        ah__snprintf(whole, sizeof whole, " whole=%d", switches->unsharded);
-    ah__snprintf(timeline->title, sizeof timeline->title, "%s, c=%d p=%d o=%d%s%s%s%s%s, %d buffers", plan->policy,
-                 switches->checkpoint, switches->offload_params, switches->offload_optimizer, selective, staged,
-                 activations, whole, ends, switches->buffers);
+    char text[AH_SWITCHES_TEXT];
+    ah__switches_text(text, &plan->switches, ' ', false);
+    ah__snprintf(timeline->title, sizeof timeline->title, "%s, %s, %d buffers", plan->policy, text,
+                 plan->switches.buffers);
 }
 
 /* Who knows the model's and the machine's names says more. */

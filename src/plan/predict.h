@@ -18,8 +18,10 @@ struct ah_predictor {
     const struct ah_policy *policy;
     struct ah_costs costs; /* the profile's, for this partition's layers */
     struct ah_dev *sim;
-    enum ah_memory_rule rule; /* by which peaks are counted */
-    bool no_shadows;          /* the search lets every update wait for the norm: for comparison only */
+    /* Counts peak bytes of device and host as other systems need them, for comparisons; null: the layout's. */
+    void (*count_bytes)(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                        const struct ah_switches *switches, const struct ah_policy *policy);
+    bool no_shadows; /* the search lets every update wait for the norm: for comparison only */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */
@@ -40,9 +42,6 @@ int64_t ah__plan_lane_ns(const struct ah_switches *switches, const struct ah_pre
 void ah__plan_bound(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The same bound with what a barrier between iterations adds, for pruning; equals bound_ns for policies without one. */
 int64_t ah__plan_policy_bound(const struct ah_plan *plan, const struct ah_predictor *predictor);
-/* Fills bound_contention_ns, by a linear program (contention.c), which takes milliseconds: what no schedule of the plan
- * can beat while lanes slow each other down as the profile says. AH_ENOMEM. */
-int ah__plan_bound_contention(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* The steady-state step time by simulating `iterations` of them, from 3 to AH_PREDICT_ITERATIONS. */
 int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct ah_predictor *predictor,
                      int iterations);

@@ -85,8 +85,6 @@ static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, cons
     plan.switches = *switches;
     if (plan.switches.out_of_order > plan.switches.buffers)
         plan.switches.out_of_order = plan.switches.buffers;
-    if (plan.switches.finishing > plan.switches.buffers)
-        plan.switches.finishing = plan.switches.buffers;
     AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
     if (*kept)
         *best = plan;
@@ -137,28 +135,20 @@ static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_
     return trim_switch(best, trials, tried, &tried->unsharded, 0, best->step_ns);
 }
 
-/* The policy's own order, the fewest buffers, the least out_of_order and finishing and the shortest refetch distance
- * that keep the best time, and the fewest shadow states without which the step would be longer by one part of so many,
- * or than known_ns, the warm start: memory that buys nothing is not taken. */
+/* The fewest buffers, the least out_of_order and the shortest refetch distance that keep the best time, and the fewest
+ * shadow states without which the step would be longer by one part of so many, or than known_ns, which `best` is not:
+ * memory that buys nothing is not taken. */
 static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
 {
     enum { MUST_GAIN = 5000 };
     struct ah_switches tried = best->switches;
     int64_t most_ns = best->step_ns;
-    bool kept;
-    const int simpler[] = {0, tried.order % AH_ORDERS, tried.order - tried.order % AH_ORDERS};
-    for (size_t i = 0; i < AH_LENGTH(simpler) && best->switches.order; i++) {
-        tried.order = simpler[i];
-        AH_TRY(keep(&kept, best, trials, &tried, most_ns));
-        tried = best->switches;
-    }
     AH_TRY(trim_switch(best, trials, &tried, &tried.buffers, ah__plan_min_buffers(&tried, trials->predictor), most_ns));
     AH_TRY(trim_whole(best, trials, &tried));
     most_ns = best->step_ns;
     int64_t longer_ns = most_ns + most_ns / MUST_GAIN;
     longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
     AH_TRY(trim_by_doubling(best, trials, &tried, &tried.out_of_order, most_ns));
-    AH_TRY(trim_switch(best, trials, &tried, &tried.finishing, 0, most_ns));
     AH_TRY(trim_switch(best, trials, &tried, &tried.shadows, 0, longer_ns));
     return trim_by_doubling(best, trials, &tried, &tried.prefetch_distance, best->step_ns);
 }
@@ -330,15 +320,16 @@ static int improve_turns(struct ah_plan *best, const struct ways *ways)
 {
     const struct ah_predictor *predictor = ways->trials->predictor;
     const struct ah_policy *policy = predictor->policy;
+    const uint32_t staged = 1U << AH_SWITCH_staged, activations = 1U << AH_SWITCH_offload_activations;
     struct ah_policy without = *policy;
     struct ah_predictor still = *predictor;
     still.policy = &without;
-    without.staged = without.activations = without.shares_ends = false;
+    without.without |= staged | activations | 1U << AH_SWITCH_share_embedding_head;
     AH_TRY(improve(best, ways, &still));
-    without.activations = policy->activations;
+    without.without &= ~activations | policy->without;
     if (ah__plan_most_leaving(&still) > 0)
         AH_TRY(improve(best, ways, &still));
-    without.staged = policy->staged;
+    without.without &= ~staged | policy->without;
     if (ah__predictor_stages(&still))
         AH_TRY(improve(best, ways, &still));
     return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
@@ -461,16 +452,11 @@ int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partitio
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
-    if (budget->rule != AH_MEMORY_LAYOUT)
-        return ah__fail(AH_EINPUT, "budget: rule: found the published memory rule, expected the layout's: a plan that "
-                                   "is to run needs it");
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
     int status = ah__plan_search_with(&plan, &report, &predictor, budget, options);
     if (status == AH_OK)
         status = compare_resident(&plan, &predictor, budget);
-    if (status == AH_OK)
-        status = ah__plan_bound_contention(&plan, &predictor);
     ah__predictor_fini(&predictor);
     if (status == AH_OK)
         *out = plan;

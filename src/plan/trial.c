@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "sched/switches.h"
+#include "sched/switch_table.h"
 
 enum { TILES_PARTS = 4000 };
 
@@ -42,24 +42,7 @@ int64_t ah__trial_below_ns(const struct ah_plan *plan, int64_t score_ns)
 
 static uint64_t key_of(const struct ah_switches *switches)
 {
-    const int values[] = {switches->checkpoint,
-                          switches->offload_params,
-                          switches->offload_optimizer,
-                          switches->embedding_on_host,
-                          switches->head_on_host,
-                          switches->chunks,
-                          switches->buffers,
-                          switches->out_of_order,
-                          switches->prefetch_distance,
-                          switches->shadows,
-                          switches->selective,
-                          switches->staged,
-                          switches->offload_activations,
-                          switches->share_embedding_head,
-                          switches->finishing,
-                          switches->order,
-                          switches->unsharded};
-    uint64_t key = ah__hash(values, sizeof values, 0);
+    uint64_t key = ah__switches_hash(switches, 0);
     return key ? key : 1;
 }
 

@@ -40,11 +40,6 @@ static int run_init(struct ah_run *run)
     if (run->partition->step.clips != (run->clip > 0))
         return ah__fail(AH_EINTERNAL, "run: found a clipping limit of %g, expected %s as the partition was made for",
                         run->clip, run->partition->step.clips ? "one above 0" : "0");
-    if (config.casts && config.policy->delay > 0)
-        return ah__fail(AH_EINPUT,
-                        "policy: found %s, expected a synchronous one to train in %s: parameters would be "
-                        "fetched while gradients arrive in their place",
-                        config.policy->name, ah__dtype_name(run->partition->compute));
     AH_TRY(ranks_init(run));
     AH_TRY(ah__bound_programs_init(&run->programs, run->partition, run->dev));
     if (run->decoder)

@@ -68,8 +68,8 @@ bool ah__activations_in_next(const struct ah_sched *sched, struct ah_next *next)
     if (list->count == 0 || sched->forward_only || !backward)
         return false;
     int above = sched->groups[ah__step_next(list)->partition].passing + AH_ACTIVATION_BUFFERS;
-    const struct mark *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
-    if (reader->iteration != list->iteration || !ah__sched_complete_mark(sched, reader))
+    const struct item_event *reader = &sched->groups[ah__passing_block(&sched->config.switches, above)].backward;
+    if (reader->iteration != list->iteration || !ah__sched_completed(sched, reader))
         return false;
     activations_init(sched, next, AH_ITEM_ACTIVATIONS_IN, list);
     return true;

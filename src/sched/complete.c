@@ -18,7 +18,7 @@ static void group_updated(struct group *group)
     group->ready_for++;
 }
 
-static void spare_release(struct ah_sched *sched, int *set)
+static void shadow_release(struct ah_sched *sched, int *set)
 {
     sched->shadow_sets[sched->shadow_count++] = *set;
     *set = -1;
@@ -26,12 +26,12 @@ static void spare_release(struct ah_sched *sched, int *set)
 
 /* A group all of whose speculative updates are done, and whose iteration's factor is one: the shadow states is its set
  * now. */
-static void spare_confirm(struct ah_sched *sched, struct group *group)
+static void shadow_confirm(struct ah_sched *sched, struct group *group)
 {
     int before = group->set;
     group->set = group->shadow;
     group->shadow = before;
-    spare_release(sched, &group->shadow);
+    shadow_release(sched, &group->shadow);
     iteration_items_done(sched, group->ready_for, sched->config.switches.chunks);
     group_updated(group);
 }
@@ -56,7 +56,7 @@ static void chunk_updated_ahead(struct ah_sched *sched, int index)
     struct group *group = &sched->groups[index];
     if (group->void_chunks) {
         if (--group->void_chunks == 0)
-            spare_release(sched, &group->shadow);
+            shadow_release(sched, &group->shadow);
         return;
     }
     group->updated++;
@@ -64,7 +64,7 @@ static void chunk_updated_ahead(struct ah_sched *sched, int index)
     if (!ah__sched_norm_known(sched, group->ready_for))
         return;
     if (group->updated == sched->config.switches.chunks)
-        spare_confirm(sched, group);
+        shadow_confirm(sched, group);
 }
 
 /* The host knows the norms, and that the factor is one unless ah__sched_clipped follows: speculative updates count. */
@@ -104,7 +104,7 @@ static void fetch_again(struct ah_sched *sched, int index)
         return;
     iteration_items_done(sched, iteration, -chunks);
     group->fetched = 0;
-    group->fetch = (struct mark){0};
+    group->fetch = (struct item_event){0};
     if (ah__holds_buffer(group, iteration) && !group->casts)
         ah__group_set_add(&sched->filling, index);
     fetch_list_back(&sched->fetch, index, iteration);
@@ -119,15 +119,15 @@ static void update_again(struct ah_sched *sched, int index)
     group->void_chunks = group->updating - group->updated;
     group->updating = group->updated = 0;
     if (!group->void_chunks)
-        spare_release(sched, &group->shadow);
+        shadow_release(sched, &group->shadow);
     ah__update_due(sched, index);
 }
 
 /* Updates that waited for the norm need not any more. */
 static void held_release(struct ah_sched *sched)
 {
-    for (int streams = 0; streams < 2; streams++) {
-        struct group_set *held = &sched->held[streams];
+    for (int staged = 0; staged < 2; staged++) {
+        struct group_set *held = &sched->held[staged];
         int count = held->count;
         held->count = 0;
         for (int i = 0; i < count; i++)
@@ -150,7 +150,7 @@ void ah__sched_settle(struct ah_sched *sched)
             continue;
         }
         if (group->updated == sched->config.switches.chunks)
-            spare_confirm(sched, group);
+            shadow_confirm(sched, group);
     }
 }
 

@@ -7,7 +7,7 @@ enum { LEFT_TO_BACKWARD = 2 };
 /* The head's parameters may come to the place that the embedding's have had until its forward. */
 static bool place_left(const struct ah_sched *sched, struct ah_next *next)
 {
-    const struct mark *forward = &sched->groups[0].forward;
+    const struct item_event *forward = &sched->groups[0].forward;
     if (!sched->config.switches.share_embedding_head || next->item.partition != sched->partitions - 1)
         return true;
     wait_for(sched, next, forward);
@@ -52,12 +52,6 @@ static bool prefetch_due(const struct ah_sched *sched, struct ah_next *next, con
     next->item.chunks = sched->config.switches.chunks;
     if (group->pooled && group->param_buffer >= 0 && group->fetched == 0 && !ah__holds_buffer(group, iteration))
         return false; /* an iteration early: its buffer is still in use */
-    bool used = iteration == sched->first || (group->backward.submitted && group->backward.iteration == iteration - 1);
-    if (sched->config.policy->delay && !sched->forward_only) {
-        if (!group->pooled) /* no buffer whose release it would wait for */
-            wait_for(sched, next, &group->backward);
-        return used && group->ready_for >= iteration - sched->config.policy->delay;
-    }
     if (group->ready_for == iteration)
         return true;
     return group->ready_for == iteration - 1 && group->updated > group->fetched && !group->void_chunks &&
@@ -70,7 +64,7 @@ static bool refetch_due(const struct ah_sched *sched, int partition)
     return group->forward.submitted && group->forward.iteration == sched->fetch.iteration &&
            sched->fetch.iteration == sched->compute.iteration &&
            (!ah__sched_evicts(sched) ||
-            (ah__sched_complete_mark(sched, &group->evict) && group->evict.iteration == sched->fetch.iteration)) &&
+            (ah__sched_completed(sched, &group->evict) && group->evict.iteration == sched->fetch.iteration)) &&
            sched->lowest_backward - partition <= sched->config.switches.prefetch_distance;
 }
 
@@ -84,7 +78,7 @@ static bool fetch_ready(const struct ah_sched *sched, struct ah_next *next, cons
         return false;
     if (step->kind == AH_ITEM_PREFETCH ? !prefetch_due(sched, next, group) : !refetch_due(sched, step->partition))
         return false;
-    if (!sched->config.policy->may_fetch(sched, &next->item))
+    if (sched->config.policy->may_fetch && !sched->config.policy->may_fetch(sched, &next->item))
         return false;
     next->item.set = group->shadow >= 0 && !group->void_chunks ? group->shadow : group->set;
     if (!group->pooled || group->casts)
@@ -136,7 +130,7 @@ static bool enough_for_earlier(const struct ah_sched *sched, int *from, int part
     return *kept >= *passing;
 }
 
-/* The next piece of a block that has a buffer already, which then is filled sooner. */
+/* The next chunk of a block that has a buffer already, which then is filled sooner. */
 static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int64_t iteration)
 {
     for (int i = 0; i < sched->filling.count; i++) {
@@ -148,9 +142,9 @@ static bool filling_next(const struct ah_sched *sched, struct ah_next *next, int
     return false;
 }
 
-/* The prefetch next in order cannot go, or the plan's order puts others first: another of that iteration whose
- * parameters are up to date, first one whose buffer is being filled. It may take a buffer if what is left, once all
- * that this iteration's backward holds has come back, is enough for those needed earlier. */
+/* The prefetch next in order cannot go: another of that iteration whose parameters are up to date, first one whose
+ * buffer is being filled. It may take a buffer if what is left, once all that this iteration's backward holds has come
+ * back, is enough for those needed earlier. */
 static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct step_list *list = &sched->fetch;
@@ -167,7 +161,7 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
         backward = sched->param_buffers[ah__sched_ring(iteration - 1)] + backward_needs(sched, iteration);
     if (!ah__sched_params_final(sched, iteration))
         backward += LEFT_TO_BACKWARD;
-    bool room = sched->free_buffers > 0 && held < sched->config.switches.out_of_order && kept >= backward &&
+    bool fits = sched->free_buffers > 0 && held < sched->config.switches.out_of_order && kept >= backward &&
                 (!sched->config.policy->waits_off_lane || buffer_is_left(sched));
     kept -= ah__sched_device_buffers(&sched->config, false);
     for (int i = 0; i < sched->updated.count; i++) {
@@ -176,8 +170,8 @@ static bool out_of_order_next(const struct ah_sched *sched, struct ah_next *next
         bool takes_buffer = group->pooled && !group->casts;
         if (takes_buffer && ah__holds_buffer(group, iteration))
             continue; /* it is being filled */
-        room = room && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
-        if (takes_buffer && !room) {
+        fits = fits && (!takes_buffer || enough_for_earlier(sched, &from, step.partition, iteration, &kept, &passing));
+        if (takes_buffer && !fits) {
             if (sched->config.switches.world_size == 1 && i < sched->updated.count - 2)
                 i = sched->updated.count - 2; /* of all that follow only the head could go */
             continue;
@@ -195,11 +189,7 @@ bool ah__fetch_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     const struct step *step = ah__step_next(list);
     bool overtakes = sched->config.policy->overtakes && sched->config.switches.out_of_order;
-    bool others_first = overtakes && reorders(sched) &&
-                        order_draw(sched, step->kind, step->partition, sched->groups[step->partition].fetched) % 4 == 0;
-    if (others_first && out_of_order_next(sched, next))
-        return true;
     if (!barred(sched, list->iteration) && fetch_ready(sched, next, step, list->iteration, buffers_kept(sched, step)))
         return true;
-    return overtakes && !others_first && out_of_order_next(sched, next);
+    return overtakes && out_of_order_next(sched, next);
 }

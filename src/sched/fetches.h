@@ -5,7 +5,7 @@
 
 #include "sched/next.h"
 
-/* The next prefetch or refetch, or piece of one; false: none can go now. */
+/* The next prefetch or re-fetch, or chunk of one; false: none can go now. */
 bool ah__fetch_next(const struct ah_sched *sched, struct ah_next *next);
 
 #endif

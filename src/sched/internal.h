@@ -1,5 +1,6 @@
-/* The scheduler's state, shared by pick.c, fetches.c, updates.c and activations.c (what comes next), sched.c (where it
- * begins), submitted.c and complete.c (what happened). */
+/* The scheduler's state. Who calls whom: sched.c (where it begins), submitted.c and complete.c (what happened) and
+ * pick.c (what comes next: fetches.c, updates.c, activations.c) call state.c, which calls none; pick.c settles by
+ * complete.c. */
 #ifndef AH_SCHED_INTERNAL_H
 #define AH_SCHED_INTERNAL_H
 
@@ -15,7 +16,7 @@ enum { QUEUE_DEPTH = 2, HOST_DEPTH = 1, COMM_DEPTH = 1 };
 enum { ITERATION_RING = 4 };
 
 /* One item of the current iteration of a group: when it will have completed. */
-struct mark {
+struct item_event {
     struct ah_event event;
     bool submitted;
     int64_t iteration;
@@ -41,21 +42,22 @@ struct group {
     int void_chunks;         /* that are still being written there and do not count: the iteration was clipped */
     int64_t param_iteration; /* the iteration param_buffer was claimed for */
     int64_t ready_for;       /* the iteration the host parameters are up to date for */
-    struct mark fetch, refetch, forward, backward, reduce, update; /* fetch: its last chunk; update: on the device */
-    struct mark evict, activations_out, activations_in;
-    struct mark cast[2], gather[2];            /* for forward, for backward */
-    struct mark offload[AH_SCHED_MOST_CHUNKS]; /* last: pickers look at what is above, group after group */
+    struct item_event fetch, refetch, forward, backward, reduce,
+        update; /* fetch: its last chunk; update: on the device */
+    struct item_event evict, activations_out, activations_in;
+    struct item_event cast[2], gather[2];            /* for forward, for backward */
+    struct item_event offload[AH_SCHED_MOST_CHUNKS]; /* last: pickers look at what is above, group after group */
 };
 
 struct buffer {
     bool claimed;
-    struct mark release; /* the item that frees it; unset: free from the start */
+    struct item_event release; /* the item that frees it; unset: free from the start */
 };
 
-/* A piece of states on its way through the device. */
-struct piece {
-    struct ah_item item; /* the UPDATE_STAGED that it waits for */
-    struct mark arrived; /* its STATES_IN */
+/* A chunk of states that is staged. */
+struct staged_chunk {
+    struct ah_item item;       /* the UPDATE_STAGED that it waits for */
+    struct item_event arrived; /* its STATES_IN */
 };
 
 struct step {
@@ -86,14 +88,14 @@ struct ah_sched {
     struct group_set leaving;  /* a gradient on the device with chunks that have not been sent home */
     struct group_set evicting; /* released parameters that have not been copied home */
     /* Chunks of a gradient sent home that have no update yet, of groups that the host updates and of those that stream:
-     * in `held` without a shadow states and before the norm is known. */
+     * in `held` without shadow states and before the norm is known. */
     struct group_set updating[2], held[2];
     struct group_set updated; /* chunks updated and not fetched since (only kept for policies that overtake) */
     struct group_set filling; /* a buffer claimed by a prefetch of which not all chunks are submitted */
-    /* Pieces pass the stages in turn: those begun and not ended lie in them. */
-    struct piece pieces[AH_STAGING_BUFFERS];
-    struct mark stage_left[AH_STAGING_BUFFERS];
-    int64_t pieces_begun, pieces_ended; /* STATES_IN, UPDATE_STAGED submitted */
+    /* Chunks use the staging buffers in turn: those begun and not ended lie in them. */
+    struct staged_chunk staged_chunks[AH_STAGING_BUFFERS];
+    struct item_event stage_left[AH_STAGING_BUFFERS];
+    int64_t staged_begun, staged_ended; /* STATES_IN, UPDATE_STAGED submitted */
     int param_buffers[ITERATION_RING];  /* buffers that hold fetched parameters, by the iteration they are for */
     int *shadow_sets;                   /* free sets of host states */
     int shadow_count;
@@ -111,11 +113,10 @@ struct ah_sched {
     int lowest_gradient;        /* the last group that claimed one in that iteration; partitions before any */
     int lowest_backward;        /* partition of the last backward submitted in this iteration; partitions before any */
 
-    struct mark input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
-    struct mark computing;                     /* what the compute lane was given last */
-    struct mark last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
-    int64_t norms_known;                       /* the host knows the norms of all iterations below */
-    bool clipped[ITERATION_RING];              /* of those it knows: the factor is not one */
+    struct item_event input[ITERATION_RING], head[ITERATION_RING], last_compute[ITERATION_RING], norms[ITERATION_RING];
+    struct item_event last_gradient[ITERATION_RING]; /* what the norms wait for: the last backward, or its reduction */
+    int64_t norms_known;                             /* the host knows the norms of all iterations below */
+    bool clipped[ITERATION_RING];                    /* of those it knows: the factor is not one */
     int64_t updates_redone;
     bool unsettled; /* speculative updates wait for what follows from the last norms that arrived */
     int items_done[ITERATION_RING];
@@ -131,26 +132,18 @@ static inline int ah__sched_ring(int64_t iteration)
     return (int)((uint64_t)iteration % ITERATION_RING);
 }
 
-static inline bool ah__sched_passed(const struct ah_sched *sched, const struct mark *mark)
+static inline bool ah__sched_passed(const struct ah_sched *sched, const struct item_event *of)
 {
-    return mark->event.sequence <= sched->passed[mark->event.lane];
+    return of->event.sequence <= sched->passed[of->event.lane];
 }
 
 /* Submitted and complete. */
-static inline bool ah__sched_complete_mark(const struct ah_sched *sched, const struct mark *mark)
+static inline bool ah__sched_completed(const struct ah_sched *sched, const struct item_event *of)
 {
-    return mark->submitted && ah__sched_passed(sched, mark);
+    return of->submitted && ah__sched_passed(sched, of);
 }
 
 /* ---- what policies look at ---- */
-
-/* Keys and gates that several policies share. */
-int64_t ah__key_earliest_block(int group, int64_t arrival);
-int64_t ah__key_first_come(int group, int64_t arrival);
-bool ah__gate_open_item(const struct ah_sched *sched, const struct ah_item *item);
-bool ah__gate_open_group(const struct ah_sched *sched, int group);
-bool ah__placement_search(struct ah_switches *out, int layers, int index);
-bool ah__placement_suffices(const struct ah_switches *placement, const struct ah_costs *costs);
 
 /* Every backward of the iteration a group is in has completed. */
 bool ah__sched_backward_over(const struct ah_sched *sched, int group);
@@ -173,7 +166,7 @@ static inline int ah__list_length(const struct ah_sched *sched, const struct ste
 }
 
 /* The group begins an iteration: nothing of it has been submitted. */
-void ah__marks_clear(struct group *group);
+void ah__events_clear(struct group *group);
 /* A group has a chunk to update, or all of them again. */
 void ah__update_due(struct ah_sched *sched, int index);
 /* Kept in order; what is in the set already is not added again. */

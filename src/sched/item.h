@@ -22,9 +22,9 @@
     X(RESULT, AH_LANE_D2H, "result", "result") /* loss (partition head) or gradient norms (partition 0) */             \
     X(UPDATE_HOST, AH_LANE_HOST, "host update", "update")                                                              \
     X(UPDATE_SPECULATIVE, AH_LANE_HOST, "speculative update",                                                          \
-      "ahead")                                       /* before the norm is known, into a shadow states */              \
-    X(STATES_IN, AH_LANE_H2D, "states in", "states") /* with the gradient, a piece: from the host to a stage */        \
-    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of that piece, on the device; then it goes home */     \
+      "ahead")                                               /* before the norm is known, into shadow states */        \
+    X(STATES_IN, AH_LANE_H2D, "states in", "states")         /* with the gradient, a chunk: to a staging buffer */     \
+    X(UPDATE_STAGED, AH_LANE_D2H, "staged update", "update") /* of that chunk, on the device; then copied back */      \
     X(GATHER, AH_LANE_COMM, "all-gather", "gather")          /* full parameters from every rank's shard */             \
     X(REDUCE, AH_LANE_COMM, "reduce-scatter", "reduce")      /* every rank's shard of the summed gradient */
 
@@ -41,14 +41,14 @@ extern const enum ah_lane ah__item_lanes[AH_ITEM_COUNT];
 /* Which half of an iteration an item belongs to: a CAST or GATHER brings parameters for one or the other. */
 enum ah_phase { AH_PHASE_FORWARD, AH_PHASE_BACKWARD };
 
-/* Places on the device where pieces of staged states are updated: one is filled while another goes home. */
+/* Staging buffers on the device, in which chunks of states are updated: one is filled while another is copied back. */
 enum { AH_STAGING_BUFFERS = 2 };
 
 struct ah_item {
     enum ah_item_kind kind;
     enum ah_phase phase;
     int partition;     /* 0 embedding, 1..L blocks, L+1 head; for model data (prefetch, offload, updates): the group */
-    int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal pieces of a group; 0
+    int chunk, chunks; /* PREFETCH, OFFLOAD, updates of states on the host: which of how many equal chunks of a group; 0
                         * chunks: whole */
     int64_t iteration; /* 0-based since the run began */
     bool recompute;    /* BACKWARD makes the saved activations again first; FORWARD keeps none, only input */

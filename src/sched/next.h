@@ -2,13 +2,12 @@
 #ifndef AH_SCHED_NEXT_H
 #define AH_SCHED_NEXT_H
 
-#include "base/hash.h"
 #include "sched/internal.h"
 
-static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, const struct mark *mark)
+static inline void wait_for(const struct ah_sched *sched, struct ah_next *next, const struct item_event *of)
 {
-    if (mark->submitted && !ah__sched_passed(sched, mark))
-        next->wait[next->waits++] = mark->event;
+    if (of->submitted && !ah__sched_passed(sched, of))
+        next->wait[next->waits++] = of->event;
 }
 
 static inline void next_init(struct ah_next *next, enum ah_item_kind kind, enum ah_lane lane, int partition,
@@ -72,41 +71,16 @@ struct choice {
     bool settled; /* groups are considered in order, and no later one can be better */
 };
 
-/* The plan has an order of its own of what goes first. */
-static inline bool reorders(const struct ah_sched *sched)
-{
-    return sched->config.switches.order % AH_ORDERS != 0 && sched->config.policy->reorders;
-}
-
-/* A number that is drawn for a piece of a group, one in every iteration and on every machine. */
-static inline unsigned piece_draw(int seed, enum ah_item_kind kind, int group, int chunk)
-{
-    uint64_t index = ((uint64_t)kind << 32) + (uint64_t)group * AH_SCHED_MOST_CHUNKS + (uint64_t)chunk;
-    return (unsigned)(ah__random_bits((uint64_t)seed, index) >> 33);
-}
-
-/* The plan's order draws it. */
-static inline unsigned order_draw(const struct ah_sched *sched, enum ah_item_kind kind, int group, int chunk)
-{
-    return piece_draw(sched->config.switches.order % AH_ORDERS, kind, group, chunk);
-}
-
-/* By how many blocks the order puts a piece behind others: up to a quarter of them, and one. */
-static inline int64_t put_behind(const struct ah_sched *sched, enum ah_item_kind kind, int group, int chunk)
-{
-    return reorders(sched) ? order_draw(sched, kind, group, chunk) % (2 + (unsigned)sched->config.switches.layers / 4)
-                           : 0;
-}
-
-/* `behind`: what the order adds to the key. */
-static inline void consider(const struct ah_sched *sched, struct choice *best, int group, const struct mark *arrival,
-                            int64_t (*key)(int group, int64_t arrival), int64_t behind)
+/* Keeps the better of `best` and a group whose data `arrival` brings: of what has arrived the earliest group
+ * (`earliest`), else what came first. Groups are considered in ascending order. */
+static inline void consider(const struct ah_sched *sched, struct choice *best, int group,
+                            const struct item_event *arrival, bool earliest)
 {
     bool arrived = ah__sched_passed(sched, arrival);
-    int64_t value = arrived ? key(group, arrival->arrival) + behind : arrival->arrival;
+    int64_t value = arrived && earliest ? group : arrival->arrival;
     if (best->group >= 0 && (best->arrived > arrived || (best->arrived == arrived && best->key <= value)))
         return;
-    *best = (struct choice){group, arrived, value, arrived && key == ah__key_earliest_block && !reorders(sched)};
+    *best = (struct choice){group, arrived, value, arrived && earliest};
 }
 
 #endif

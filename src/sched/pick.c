@@ -12,19 +12,19 @@ static bool params_ready(const struct ah_sched *sched, struct ah_next *next, int
 {
     const struct group *group = &sched->groups[index];
     bool again = backward && (group->refetches || group->casts);
-    const struct mark *mark;
+    const struct item_event *of;
     if (group->on_host && !ah__sched_params_final(sched, next->item.iteration))
         return false;
     if (sched->config.switches.world_size > 1)
-        mark = &group->gather[again];
+        of = &group->gather[again];
     else if (group->on_host)
-        mark = again ? &group->refetch : &group->fetch;
+        of = again ? &group->refetch : &group->fetch;
     else
         return true; /* where the master lies, or cast by this lane */
     bool in_buffer = group->pooled && !group->unsharded;
-    if (!mark->submitted || mark->iteration != next->item.iteration || (in_buffer && group->param_buffer < 0))
+    if (!of->submitted || of->iteration != next->item.iteration || (in_buffer && group->param_buffer < 0))
         return false;
-    wait_for(sched, next, mark);
+    wait_for(sched, next, of);
     return true;
 }
 
@@ -40,21 +40,7 @@ static bool results_read(const struct ah_sched *sched, int64_t iteration)
            (sched->norm_iteration > iteration && ah__sched_passed(sched, &sched->norms[ah__sched_ring(iteration)]));
 }
 
-/* The gradient of the step before has left what this step's is to be written to. Only delayed updates let a step get so
- * far without it. */
-static bool gradient_left(const struct ah_sched *sched, struct ah_next *next, int partition)
-{
-    const struct group *group = &sched->groups[partition];
-    int chunks = sched->config.switches.chunks;
-    if (!sched->config.policy->delay || !group->on_host || group->ready_for >= next->item.iteration)
-        return true;
-    if (group->offloaded < chunks)
-        return false;
-    wait_for(sched, next, &group->offload[chunks - 1]);
-    return true;
-}
-
-/* And the embedding's gradient to the place that the head's has had until it went home or was used. */
+/* The embedding's gradient may be written to the place it shares with the head's, which has been offloaded or used. */
 static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *next)
 {
     const struct group *head = &sched->groups[sched->partitions - 1];
@@ -67,13 +53,6 @@ static bool head_gradient_over(const struct ah_sched *sched, struct ah_next *nex
         return false;
     wait_for(sched, next, &head->offload[sched->config.switches.chunks - 1]);
     return true;
-}
-
-/* The loss may make the gradients of the head, and of an embedding it shares, in forward already. */
-static bool head_gradients_left(const struct ah_sched *sched, struct ah_next *next)
-{
-    return sched->forward_only || (gradient_left(sched, next, sched->partitions - 1) &&
-                                   (!sched->config.shared_embedding || gradient_left(sched, next, 0)));
 }
 
 static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
@@ -92,7 +71,7 @@ static bool forward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->param_buffer = group->param_buffer;
     return params_ready(sched, next, item->partition, false) &&
            (!uses_embedding(sched, item->partition) || params_ready(sched, next, 0, false)) &&
-           (item->partition < sched->partitions - 1 || head_gradients_left(sched, next)) && ah__stage_left(sched, next);
+           ah__stage_left(sched, next);
 }
 
 static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
@@ -103,8 +82,7 @@ static bool backward_ready(const struct ah_sched *sched, struct ah_next *next)
     item->selective = group->keeping == AH_KEEPS_PRODUCTS;
     if (group->pooled && !params_ready(sched, next, item->partition, true))
         return false;
-    if (!gradient_left(sched, next, item->partition) || !head_gradient_over(sched, next) ||
-        !ah__activations_here(sched, next))
+    if (!head_gradient_over(sched, next) || !ah__activations_here(sched, next))
         return false;
     item->param_buffer = group->param_buffer;
     return !group->pooled || buffer_take(sched, next, &item->grad_buffer);
@@ -119,7 +97,7 @@ static bool update_ready(const struct ah_sched *sched, struct ah_next *next)
     wait_for(sched, next, &group->reduce);
     if (!sched->config.clips)
         return group->reduce.submitted;
-    const struct mark *norm = &sched->groups[0].reduce; /* which comes last */
+    const struct item_event *norm = &sched->groups[0].reduce; /* which comes last */
     wait_for(sched, next, norm);
     return norm->submitted && norm->iteration == next->item.iteration;
 }
@@ -163,7 +141,8 @@ static bool compute_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     next_init(next, step->kind, AH_LANE_COMPUTE, step->partition, sched->compute.iteration);
     next->item.phase = step->phase;
-    return sched->config.policy->may_compute(sched, &next->item) && compute_ready(sched, next, step);
+    bool (*may)(const struct ah_sched *, const struct ah_item *) = sched->config.policy->may_compute;
+    return (!may || may(sched, &next->item)) && compute_ready(sched, next, step);
 }
 
 /* ---- host to device ---------------------------------------------------------------------------------------------- */
@@ -177,7 +156,7 @@ static bool input_next(const struct ah_sched *sched, struct ah_next *next)
     if (sched->config.switches.world_size > 1 && !results_read(sched, iteration - 2))
         return false;
     if (iteration >= sched->first + 2) { /* its buffers are those of two iterations ago */
-        const struct mark *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
+        const struct item_event *reader = &sched->last_compute[ah__sched_ring(iteration - 2)];
         if (iteration - 2 >= sched->compute.iteration || !ah__sched_passed(sched, reader))
             return false;
     }
@@ -193,16 +172,6 @@ static bool activations_first(const struct ah_next *activations, const struct ah
            fetch->item.partition <= activations->item.partition;
 }
 
-/* The plan's order may let states come before parameters that are ready. */
-static bool states_first(const struct ah_sched *sched)
-{
-    if (sched->config.switches.staged == 0 || !reorders(sched))
-        return false;
-    struct choice choice = ah__update_choose(sched, true);
-    return choice.arrived &&
-           order_draw(sched, AH_ITEM_STATES_IN, choice.group, sched->groups[choice.group].updating) % 2;
-}
-
 static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
 {
     struct ah_next activations;
@@ -213,11 +182,6 @@ static bool h2d_next(const struct ah_sched *sched, struct ah_next *next)
     bool fetches = ah__fetch_next(sched, next);
     if (ah__activations_in_next(sched, &activations) && (!fetches || activations_first(&activations, next))) {
         *next = activations;
-        return true;
-    }
-    struct ah_next states;
-    if (fetches && states_first(sched) && ah__states_next(sched, &states)) {
-        *next = states;
         return true;
     }
     if (sched->config.switches.staged == 0 || (fetches && next->waits == 0))
@@ -234,7 +198,7 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
     bool loss = sched->forward_only || sched->loss_iteration <= sched->norm_iteration;
     int64_t iteration = loss ? sched->loss_iteration : sched->norm_iteration;
     int ring = ah__sched_ring(iteration);
-    const struct mark *source = loss ? &sched->head[ring] : &sched->last_gradient[ring];
+    const struct item_event *source = loss ? &sched->head[ring] : &sched->last_gradient[ring];
     if (loss ? iteration >= sched->head_iteration : !source->submitted || source->iteration != iteration)
         return false;
     if (arrived_only && !ah__sched_passed(sched, source))
@@ -245,38 +209,22 @@ static bool result_next(const struct ah_sched *sched, struct ah_next *next, bool
 }
 
 /* A gradient may leave once it is this rank's part of the sum. */
-static const struct mark *gradient_source(const struct ah_sched *sched, const struct group *group)
+static const struct item_event *gradient_source(const struct ah_sched *sched, const struct group *group)
 {
     return sched->config.switches.world_size > 1 ? &group->reduce : &group->backward;
 }
 
-/* The first block of whose gradient pieces have left, where buffers are short: it frees one soonest. -1: none. */
-static int gradient_to_finish(const struct ah_sched *sched)
-{
-    const struct ah_switches *switches = &sched->config.switches;
-    if (!sched->config.policy->finishes || switches->chunks == 1 || sched->free_buffers >= switches->finishing)
-        return -1;
-    for (int i = 0; i < sched->leaving.count; i++) {
-        const struct group *group = &sched->groups[sched->leaving.groups[i]];
-        if (group->pooled && group->offloaded > 0)
-            return sched->leaving.groups[i];
-    }
-    return -1;
-}
-
 static struct choice gradient_choose(const struct ah_sched *sched)
 {
-    int begun = gradient_to_finish(sched);
-    if (begun >= 0)
-        return (struct choice){.group = begun, .arrived = true, .key = begun, .settled = true};
+    const struct ah_policy *policy = sched->config.policy;
     struct choice best = {.group = -1};
     for (int i = 0; i < sched->leaving.count && !best.settled; i++) {
         int g = sched->leaving.groups[i];
         const struct group *group = &sched->groups[g];
-        const struct mark *source = gradient_source(sched, group);
-        if (source->submitted && source->iteration == group->ready_for && sched->config.policy->may_offload(sched, g))
-            consider(sched, &best, g, source, sched->config.policy->offload_key,
-                     put_behind(sched, AH_ITEM_OFFLOAD, g, group->offloaded));
+        const struct item_event *source = gradient_source(sched, group);
+        if (source->submitted && source->iteration == group->ready_for &&
+            (!policy->may_offload || policy->may_offload(sched, g)))
+            consider(sched, &best, g, source, policy->earliest_gradient);
     }
     return best;
 }
@@ -344,7 +292,7 @@ static bool d2h_next(const struct ah_sched *sched, struct ah_next *next)
         return false;
     bool waits = sched->config.switches.staged == 0;
     return result_next(sched, next, true) || evict_next(sched, next) || offload_next(sched, next, true) ||
-           ah__streamed_next(sched, next) ||
+           ah__staged_next(sched, next) ||
            (waits && (offload_next(sched, next, false) || result_next(sched, next, false)));
 }
 
@@ -358,7 +306,7 @@ static bool host_next(const struct ah_sched *sched, struct ah_next *next)
 
 /* What a gather reads: this rank's part, fetched, cast, or (unsharded blocks; embedding and head on the device)
  * updated. */
-static const struct mark *gather_source(const struct group *group, const struct step *step)
+static const struct item_event *gather_source(const struct group *group, const struct step *step)
 {
     if (group->casts || group->casts_once)
         return &group->cast[step->phase];
@@ -371,7 +319,7 @@ static bool gather_ready(const struct ah_sched *sched, struct ah_next *next, con
 {
     const struct step_list *list = &sched->comm;
     const struct group *group = &sched->groups[step->partition];
-    const struct mark *source = gather_source(group, step);
+    const struct item_event *source = gather_source(group, step);
     bool updated_in_place = !group->on_host && !group->casts && !group->casts_once;
     int64_t made_in = list->iteration - (updated_in_place ? 1 : 0);
     bool first = updated_in_place && (sched->forward_only || list->iteration == sched->first);
@@ -406,31 +354,10 @@ static bool comm_next(const struct ah_sched *sched, struct ah_next *next)
     return step->kind == AH_ITEM_GATHER ? gather_ready(sched, next, step) : reduce_ready(sched, next, step);
 }
 
-/* The plan may draw pieces of what is copied or updated on the host that wait for what the compute lane has been given,
- * too: one in 8, 16, 32, 64 or 128. Lanes that slow each other down may be faster one after the other; and a list of
- * work that leaves no lane idle can be longer on a faster machine (Graham, Bounds on Multiprocessing Timing Anomalies,
- * 1969). */
-static bool lingers(const struct ah_sched *sched, const struct ah_next *next)
-{
-    enum { MOST = 8, RARITIES = 5 };
-    const struct ah_item *item = &next->item;
-    int drawn = sched->config.switches.order / AH_ORDERS;
-    bool somebody_waits = next->lane == AH_LANE_COMPUTE || next->lane == AH_LANE_COMM || item->kind == AH_ITEM_INPUT ||
-                          item->kind == AH_ITEM_RESULT;
-    if (drawn == 0 || !sched->config.policy->reorders || somebody_waits)
-        return false;
-    uint64_t one_in = (uint64_t)MOST << drawn % RARITIES;
-    return piece_draw(AH_ORDERS + drawn, item->kind, item->partition, item->chunk) % one_in == 0;
-}
-
 bool ah__sched_next(struct ah_sched *sched, struct ah_next *next)
 {
     if (sched->unsettled)
         ah__sched_settle(sched);
-    if (!compute_next(sched, next) && !h2d_next(sched, next) && !comm_next(sched, next) && !d2h_next(sched, next) &&
-        !host_next(sched, next))
-        return false;
-    if (lingers(sched, next))
-        wait_for(sched, next, &sched->computing);
-    return true;
+    return compute_next(sched, next) || h2d_next(sched, next) || comm_next(sched, next) || d2h_next(sched, next) ||
+           host_next(sched, next);
 }

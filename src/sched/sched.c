@@ -2,19 +2,6 @@
 
 #include <string.h>
 
-int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
-{
-    const struct ah_switches *switches = &config->switches;
-    int on_device = switches->layers - switches->offload_optimizer;
-    int gradients = config->clips ? on_device : 0; /* held until the norm is known */
-    int next = config->policy->gathers_ahead || ah__gathers_ahead(switches) ? 1 : 0;
-    if (switches->world_size > 1) /* parameters of this block and the next; gradients being reduced and being written */
-        return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
-    if (on_device == 0)
-        return 0;
-    return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
-}
-
 int ah__sched_min_buffers(const struct ah_sched_config *given)
 {
     struct ah_sched_config fewest = *given, *config = &fewest;
@@ -31,27 +18,6 @@ int ah__sched_min_buffers(const struct ah_sched_config *given)
     if (config->switches.offload_optimizer && device)
         device = device > 2 ? device : 2;
     return least > device ? least : device > 0 ? device : 1;
-}
-
-void ah__group_set_add(struct group_set *set, int group)
-{
-    int at = set->count;
-    while (at > 0 && set->groups[at - 1] >= group)
-        at--;
-    if (at < set->count && set->groups[at] == group)
-        return;
-    memmove(&set->groups[at + 1], &set->groups[at], (size_t)(set->count - at) * sizeof *set->groups);
-    set->groups[at] = group;
-    set->count++;
-}
-
-void ah__group_set_remove(struct group_set *set, int group)
-{
-    int kept = 0;
-    for (int i = 0; i < set->count; i++)
-        if (set->groups[i] != group)
-            set->groups[kept++] = set->groups[i];
-    set->count = kept;
 }
 
 static void groups_init(struct ah_sched *sched)
@@ -168,8 +134,8 @@ int ah__sched_new(struct ah_sched **out, const struct ah_sched_config *config)
     if (config->switches.buffers < ah__sched_min_buffers(config))
         return ah__fail(AH_EINPUT, "plan: buffers: found %d, expected at least %d", config->switches.buffers,
                         ah__sched_min_buffers(config));
-    if (config->switches.share_embedding_head &&
-        (!ah__may_share_ends(&config->switches) || config->shared_embedding || !config->policy->shares_ends))
+    if (config->switches.share_embedding_head && (!ah__may_share_ends(&config->switches) || config->shared_embedding ||
+                                                  !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head)))
         return ah__fail(AH_EINTERNAL, "plan: embedding and head cannot share a place");
     if (config->switches.unsharded > 0 && !config->casts && config->switches.world_size == 1)
         return ah__fail(AH_EINTERNAL, "plan: the masters are used as they are, no block has others");
@@ -223,28 +189,14 @@ void ah__sched_free(struct ah_sched *sched)
     ah__free(sched->comm.steps);
     ah__free(sched->leaving.groups);
     ah__free(sched->evicting.groups);
-    for (int streams = 0; streams < 2; streams++) {
-        ah__free(sched->updating[streams].groups);
-        ah__free(sched->held[streams].groups);
+    for (int staged = 0; staged < 2; staged++) {
+        ah__free(sched->updating[staged].groups);
+        ah__free(sched->held[staged].groups);
     }
     ah__free(sched->updated.groups);
     ah__free(sched->filling.groups);
     ah__free(sched->shadow_sets);
     ah__free(sched);
-}
-
-int ah__sched_items(const struct ah_sched *sched)
-{
-    const struct step_list *lists[] = {&sched->compute, &sched->fetch, &sched->out, &sched->in, &sched->comm};
-    int listed = 0;
-    for (size_t i = 0; i < AH_LENGTH(lists); i++)
-        listed += ah__list_length(sched, lists[i]);
-    int more_chunks = (sched->config.switches.chunks - 1) * sched->fetch.forward_count;
-    if (sched->forward_only)
-        return 2 + listed + more_chunks; /* input, loss */
-    /* input, loss, norms; an offload and an update for each prefetch; evictions */
-    int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
-    return 3 + evictions + listed + more_chunks + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
 }
 
 static void list_restart(struct step_list *list, int64_t iteration)
@@ -268,18 +220,17 @@ void ah__sched_limit(struct ah_sched *sched, int64_t limit, bool forward_only)
     sched->input_iteration = sched->head_iteration = sched->loss_iteration = sched->norm_iteration = first;
     sched->gradient_iteration = sched->norms_known = first;
     sched->leaving.count = sched->evicting.count = sched->updated.count = sched->filling.count = 0;
-    for (int streams = 0; streams < 2; streams++)
-        sched->updating[streams].count = sched->held[streams].count = 0;
+    for (int staged = 0; staged < 2; staged++)
+        sched->updating[staged].count = sched->held[staged].count = 0;
     sched->lowest_backward = sched->lowest_gradient = sched->partitions;
     for (int g = 0; g < sched->partitions; g++) {
         sched->groups[g].ready_for = first;
-        ah__marks_clear(&sched->groups[g]);
+        ah__events_clear(&sched->groups[g]);
     }
     memset(sched->items_done, 0, sizeof sched->items_done);
-    sched->computing = (struct mark){0};
     for (int r = 0; r < ITERATION_RING; r++)
         sched->input[r] = sched->last_compute[r] = sched->head[r] = sched->norms[r] = sched->last_gradient[r] =
-            (struct mark){0};
+            (struct item_event){0};
 }
 
 void ah__sched_extend(struct ah_sched *sched, int64_t limit)

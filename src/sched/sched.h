@@ -3,15 +3,15 @@
  * It is told what was submitted and what has completed, and answers with the next item, its lane, the buffers it holds
  * and the events it must wait for. The same code drives the simulated and the real devices (drive.h).
  *
- * Deadlock-freedom. Buffers are claimed in the order of need of the compute lane: forward fetches, then for each
- * backward step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one more
- * buffer stays free for it; every claimed buffer is released by work that claims nothing further. */
+ * It cannot deadlock. Buffers are claimed in the order in which the compute lane needs them: forward fetches, then for
+ * each backward step its fetch and its gradient. A fetch may run ahead of an earlier gradient's claim only while one
+ * more buffer stays free for it. Every claimed buffer is released by work that claims nothing further. */
 #ifndef AH_SCHED_SCHED_H
 #define AH_SCHED_SCHED_H
 
 #include "sched/costs.h"
 #include "sched/item.h"
-#include "sched/switches.h"
+#include "sched/switch_table.h"
 
 /* What the scheduler needs to know of a plan and its model. */
 struct ah_sched_config {
@@ -25,7 +25,7 @@ struct ah_sched_config {
     bool casts;
     /* Updates are scaled by a factor that follows from the norm of all gradients of the iteration. Updates on the
      * device come after the last backward; on the host an update before the norm is known is speculative: it takes the
-     * factor to be one and writes a shadow states of states, which becomes the block's when the factor is one and is
+     * factor to be one and writes shadow states, which become the block's when the factor is one and is
      * forgotten when it is not. The parameters in it may be fetched before that is known, but not used; those that were
      * forgotten are fetched again. */
     bool clips;
@@ -38,52 +38,45 @@ enum { AH_SCHED_MOST_CHUNKS = 16 };
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per
- * policy_*.c; every member is required but `selective`, `streams`, `activations`, `whole` and `shares_ends`. Gates may
- * hold back an item only until something that is in flight or may start has completed, else they deadlock. */
+ * policy_*.c, which names what differs from zero: first come first served, no gates, no barrier, all placements
+ * searched. Gates may hold back an item only until something that is in flight or may start has completed, else they
+ * deadlock. */
 struct ah_policy {
     const char *name;
     const char *description;
-    bool keeps_semantics; /* the same training, bit for bit, as resident */
-    bool barrier;         /* nothing of iteration k+1 before everything of k is complete */
-    bool all_at_once;     /* the first forward waits until the parameters of all groups on the host have arrived */
+    enum ah_switch_use uses; /* which switches the search may set; published systems have no more than BASIC */
+    uint32_t without;        /* switches (bits) that it may not set all the same: for comparisons */
+    bool barrier;            /* nothing of iteration k+1 before everything of k is complete */
+    bool all_at_once;        /* the first forward waits until the parameters of all groups on the host have arrived */
     bool overtakes; /* parameters that are ready may be fetched before others that are needed earlier but not ready */
     bool waits_off_lane; /* a fetch without a free buffer is not queued behind one, but takes what becomes free first */
-    bool reorders;       /* a plan's `order` may shake what comes first, and let pieces linger */
-    bool finishes;       /* where buffers are short, a gradient of which pieces have left goes on before others */
-    bool selective;      /* the search may let blocks recompute selectively, which published systems do not */
-    bool staged;         /* and states visit the device to be updated */
-    bool activations;    /* and activations wait for backward on the host */
-    bool unsharded;      /* and blocks optimized on the device keep their parameters as they are used */
-    bool shares_ends;    /* and embedding and head have one place on the device, which takes a step's order as it is */
-    bool gathers_ahead;  /* of several ranks, always: plans with too few buffers for it are none of its own */
+    bool gathers_late;   /* of several ranks, plans with too few buffers to gather ahead are its own, too */
     bool evicts;         /* parameters that are released between forward and backward are copied home first */
-    int delay;           /* iterations by which the parameters used may lack updates; 0 unless semantics change */
-    /* Smaller runs first among gradients ready to leave / groups ready for their host update; `arrival` counts
-     * candidates in the order they became ready. */
-    int64_t (*offload_key)(int group, int64_t arrival);
-    int64_t (*update_key)(int group, int64_t arrival);
-    /* Gates. FORWARD, BACKWARD / PREFETCH, REFETCH / OFFLOAD / UPDATE_HOST items. */
+    /* The earliest block goes first among gradients ready to leave, and among groups ready for their update. */
+    bool earliest_gradient, earliest_update;
+    /* Gates, null: open. FORWARD, BACKWARD / PREFETCH, REFETCH / OFFLOAD / UPDATE_HOST items. */
     bool (*may_compute)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_fetch)(const struct ah_sched *sched, const struct ah_item *item);
     bool (*may_offload)(const struct ah_sched *sched, int group);
     bool (*may_update)(const struct ah_sched *sched, int group);
-    /* The index-th placement this system would consider (where it puts things: the switches but ranks, chunks and
-     * out_of_order; buffers below what cannot deadlock are raised to that), false after the last. Always false: the
-     * planner searches them all. `first_fit`: with and without checkpointing it takes the first that fits and that by
-     * its own rule `suffices`, else the last that fits; else the fastest is taken for it. */
-    bool first_fit;
-    /* Of all plans only those of the paper's switches: blocks to recompute, to give back and to offload; embedding and
-     * head stay on the device, and groups travel whole. */
-    bool plain;
-    bool (*suffices)(const struct ah_switches *placement, const struct ah_costs *costs);
+    /* The index-th placement that a published system considers: its switches but world_size, chunks and out_of_order;
+     * buffers below what cannot deadlock are raised to that. False after the last. Null: the planner searches all. */
     bool (*placement)(struct ah_switches *out, int layers, int index);
-    /* Memory as published (plan/published.h): bytes on the host of a parameter whose states are there, and the elements
-     * of each of two buckets for gradients of a system that keeps all parameters on the device; 0: no such system. */
-    int64_t host_bytes, bucket_elements;
+    /* With and without checkpointing it takes the first placement that fits and that `suffices` (null: each does), else
+     * the last that fits. Else the fastest is taken for it. */
+    bool first_fit;
+    bool (*suffices)(const struct ah_switches *placement, const struct ah_costs *costs);
 };
+/* Whether the search may set a switch under the policy. */
+static inline bool ah__policy_uses(const struct ah_policy *policy, enum ah_switch index)
+{
+    return ah__switch_table[index].use <= policy->uses && !(policy->without >> index & 1);
+}
 extern const struct ah_policy ah__policy_autohete, ah__policy_autohete_paper, ah__policy_autohete_fifo,
-    ah__policy_resident, ah__policy_zero_offload, ah__policy_zero_offload_dpu, ah__policy_patrickstar,
-    ah__policy_stronghold, ah__policy_stronghold_best, ah__policy_l2l;
+    ah__policy_resident, ah__policy_zero_offload, ah__policy_patrickstar, ah__policy_stronghold,
+    ah__policy_stronghold_best, ah__policy_l2l;
+/* Switches (bits) that its search may not set. */
+uint32_t ah__policy_unused(const struct ah_policy *policy);
 /* null when unknown; ah__policies is null-terminated. */
 const struct ah_policy *ah__policy_find(const char *name);
 extern const struct ah_policy *const ah__policies[];

@@ -1,4 +1,4 @@
-/* What has been submitted, and what follows from it: marks, claims and releases of buffers, each lane's next step. */
+/* What has been submitted, and what follows from it: events, claims and releases of buffers, each lane's next step. */
 #include "sched/internal.h"
 
 /* The next step of the list was submitted; true at the end of its iteration. */
@@ -11,19 +11,9 @@ static bool step_advance(const struct ah_sched *sched, struct step_list *list)
     return true;
 }
 
-void ah__marks_clear(struct group *group)
+static void event_set(struct ah_sched *sched, struct item_event *of, struct ah_event event, int64_t iteration)
 {
-    group->fetch = group->refetch = group->forward = group->backward = (struct mark){0};
-    group->reduce = group->update = group->evict = (struct mark){0};
-    group->activations_out = group->activations_in = (struct mark){0};
-    group->fetched = group->offloaded = group->updating = group->updated = 0;
-    group->void_chunks = 0;
-    group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct mark){0};
-}
-
-static void mark_set(struct ah_sched *sched, struct mark *mark, struct ah_event event, int64_t iteration)
-{
-    *mark = (struct mark){event, true, iteration, ++sched->arrivals};
+    *of = (struct item_event){event, true, iteration, ++sched->arrivals};
 }
 
 static void claim(struct ah_sched *sched, int *held, int buffer)
@@ -38,7 +28,7 @@ static void release(struct ah_sched *sched, int *held, struct ah_event event)
 {
     if (*held < 0)
         return;
-    mark_set(sched, &sched->buffers[*held].release, event, 0);
+    event_set(sched, &sched->buffers[*held].release, event, 0);
     sched->buffers[*held].claimed = false;
     sched->free_buffers++;
     *held = -1;
@@ -55,9 +45,9 @@ static void release_params(struct ah_sched *sched, struct group *group, struct a
 static void forward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->forward, event, item->iteration);
+    event_set(sched, &group->forward, event, item->iteration);
     if (item->partition == sched->partitions - 1) {
-        mark_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
+        event_set(sched, &sched->head[ah__sched_ring(item->iteration)], event, item->iteration);
         sched->head_iteration++;
     }
     if (group->refetches && ah__sched_evicts(sched) && !sched->forward_only)
@@ -69,7 +59,7 @@ static void forward_submitted(struct ah_sched *sched, const struct ah_item *item
 static void evict_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->evict, event, item->iteration);
+    event_set(sched, &group->evict, event, item->iteration);
     ah__group_set_remove(&sched->evicting, item->partition);
     release_params(sched, group, event);
 }
@@ -90,13 +80,13 @@ static void gradient_claimed(struct ah_sched *sched, const struct ah_item *item)
 static void backward_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->backward, event, item->iteration);
-    group->fetch = group->refetch = group->reduce = group->update = (struct mark){0};
+    event_set(sched, &group->backward, event, item->iteration);
+    group->fetch = group->refetch = group->reduce = group->update = (struct item_event){0};
     gradient_claimed(sched, item);
     release_params(sched, group, event);
     sched->lowest_backward = item->partition;
     if (item->partition == 0 && sched->config.switches.world_size <= 1)
-        mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
+        event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
     if (group->on_host)
         ah__group_set_add(&sched->leaving, item->partition);
 }
@@ -106,22 +96,22 @@ static void cast_submitted(struct ah_sched *sched, const struct ah_item *item, s
     struct group *group = &sched->groups[item->partition];
     if (group->pooled)
         claim(sched, &group->param_buffer, item->param_buffer);
-    mark_set(sched, &group->cast[item->phase], event, item->iteration);
+    event_set(sched, &group->cast[item->phase], event, item->iteration);
 }
 
 static void update_device_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->update, event, item->iteration);
+    event_set(sched, &group->update, event, item->iteration);
     release(sched, &group->grad_buffer, event);
 }
 
 static void iteration_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    mark_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->iteration);
+    event_set(sched, &sched->last_compute[ah__sched_ring(item->iteration)], event, item->iteration);
     sched->lowest_backward = sched->partitions;
     for (int g = 0; sched->forward_only && g < sched->partitions; g++) {
-        ah__marks_clear(&sched->groups[g]);
+        ah__events_clear(&sched->groups[g]);
         sched->groups[g].ready_for = item->iteration + 1;
     }
 }
@@ -144,7 +134,7 @@ static void compute_submitted(struct ah_sched *sched, const struct ah_item *item
 static bool fetch_done(const struct ah_sched *sched)
 {
     const struct step *step = ah__step_next(&sched->fetch);
-    const struct mark *fetch = &sched->groups[step->partition].fetch;
+    const struct item_event *fetch = &sched->groups[step->partition].fetch;
     return step->kind == AH_ITEM_PREFETCH && fetch->submitted && fetch->iteration == sched->fetch.iteration;
 }
 
@@ -165,7 +155,7 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
     if (item->kind == AH_ITEM_PREFETCH && group->pooled && !group->casts)
         ah__group_set_remove(&sched->filling, item->partition);
     ah__group_set_remove(&sched->updated, item->partition);
-    mark_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
+    event_set(sched, item->kind == AH_ITEM_PREFETCH ? &group->fetch : &group->refetch, event, item->iteration);
     if (item->kind == AH_ITEM_REFETCH)
         step_advance(sched, &sched->fetch);
     while (fetch_done(sched))
@@ -175,7 +165,7 @@ static void fetch_submitted(struct ah_sched *sched, const struct ah_item *item, 
 static void offload_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
     struct group *group = &sched->groups[item->partition];
-    mark_set(sched, &group->offload[group->offloaded++], event, item->iteration);
+    event_set(sched, &group->offload[group->offloaded++], event, item->iteration);
     ah__update_due(sched, item->partition);
     if (group->offloaded < sched->config.switches.chunks)
         return;
@@ -198,17 +188,17 @@ static void update_submitted(struct ah_sched *sched, const struct ah_item *item)
 
 static void states_in_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    struct piece *piece = &sched->pieces[sched->pieces_begun++ % AH_STAGING_BUFFERS];
+    struct staged_chunk *chunk = &sched->staged_chunks[sched->staged_begun++ % AH_STAGING_BUFFERS];
     update_submitted(sched, item);
-    piece->item = *item;
-    piece->item.kind = AH_ITEM_UPDATE_STAGED;
-    mark_set(sched, &piece->arrived, event, item->iteration);
+    chunk->item = *item;
+    chunk->item.kind = AH_ITEM_UPDATE_STAGED;
+    event_set(sched, &chunk->arrived, event, item->iteration);
 }
 
-static void streamed_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
+static void staged_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
 {
-    mark_set(sched, &sched->stage_left[item->stage], event, item->iteration);
-    sched->pieces_ended++;
+    event_set(sched, &sched->stage_left[item->stage], event, item->iteration);
+    sched->staged_ended++;
 }
 
 static void result_submitted(struct ah_sched *sched, const struct ah_item *item, struct ah_event event)
@@ -217,7 +207,7 @@ static void result_submitted(struct ah_sched *sched, const struct ah_item *item,
         sched->loss_iteration++;
         return;
     }
-    mark_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->iteration);
+    event_set(sched, &sched->norms[ah__sched_ring(item->iteration)], event, item->iteration);
     sched->norm_iteration++;
 }
 
@@ -227,11 +217,9 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
     struct group *group = &sched->groups[item->partition];
     if (sched->in_flight[next->lane]++ == 0)
         sched->passed[next->lane] = event.sequence - 1; /* the device may have worked for others before */
-    if (next->lane == AH_LANE_COMPUTE)
-        mark_set(sched, &sched->computing, event, item->iteration);
     switch (item->kind) {
     case AH_ITEM_INPUT:
-        mark_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);
+        event_set(sched, &sched->input[ah__sched_ring(item->iteration)], event, item->iteration);
         sched->input_iteration++;
         break;
     case AH_ITEM_PREFETCH:
@@ -252,26 +240,26 @@ void ah__sched_submitted(struct ah_sched *sched, const struct ah_next *next, str
         states_in_submitted(sched, item, event);
         break;
     case AH_ITEM_UPDATE_STAGED:
-        streamed_submitted(sched, item, event);
+        staged_submitted(sched, item, event);
         break;
     case AH_ITEM_ACTIVATIONS_OUT:
-        mark_set(sched, &group->activations_out, event, item->iteration);
+        event_set(sched, &group->activations_out, event, item->iteration);
         step_advance(sched, &sched->out);
         break;
     case AH_ITEM_ACTIVATIONS_IN:
-        mark_set(sched, &group->activations_in, event, item->iteration);
+        event_set(sched, &group->activations_in, event, item->iteration);
         step_advance(sched, &sched->in);
         break;
     case AH_ITEM_GATHER:
-        mark_set(sched, &group->gather[item->phase], event, item->iteration);
+        event_set(sched, &group->gather[item->phase], event, item->iteration);
         step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_REDUCE:
-        mark_set(sched, &group->reduce, event, item->iteration);
+        event_set(sched, &group->reduce, event, item->iteration);
         if (sched->config.clips && !group->on_host) /* this rank's part waits for the norm elsewhere */
             release(sched, &group->grad_buffer, event);
         if (item->partition == 0)
-            mark_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
+            event_set(sched, &sched->last_gradient[ah__sched_ring(item->iteration)], event, item->iteration);
         step_advance(sched, &sched->comm);
         break;
     case AH_ITEM_RESULT:

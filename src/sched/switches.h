@@ -1,4 +1,4 @@
-/* What a plan's switches (struct ah_switches, autohete.h) mean for a partition or group: every room asks here. */
+/* What a plan's switches (struct ah_switches, autohete.h) mean for a partition or group. Everybody asks here. */
 #ifndef AH_SCHED_SWITCHES_H
 #define AH_SCHED_SWITCHES_H
 
@@ -52,7 +52,7 @@ static inline bool ah__share_gradients(const struct ah_switches *switches, bool 
     return switches->share_embedding_head && (switches->head_on_host || !clips);
 }
 
-/* Sets of a block's states on the host: one for each block there, and the spare ones. */
+/* Sets of a block's states on the host: one for each block there, and the shadow states. */
 static inline int ah__host_sets(const struct ah_switches *switches)
 {
     return switches->offload_optimizer + switches->shadows;
@@ -177,20 +177,6 @@ static inline int ah__keeping_count(const struct ah_switches *switches, enum ah_
 static inline int ah__keeping_blocks(const struct ah_switches *switches)
 {
     return switches->layers - switches->checkpoint - switches->selective;
-}
-
-/* 0 <= c, 0 <= selective, c + selective <= L, 0 <= p <= o <= L, staged and shadows are of those o, and there are as
- * many blocks as pass; unsharded blocks are of the others; embedding and head share a place only where they may. */
-static inline bool ah__switches_valid(const struct ah_switches *switches)
-{
-    return switches->checkpoint >= 0 && switches->selective >= 0 && ah__keeping_blocks(switches) >= 0 &&
-           switches->offload_params >= 0 && switches->offload_params <= switches->offload_optimizer &&
-           switches->offload_optimizer <= switches->layers && switches->shadows >= 0 &&
-           switches->shadows <= switches->offload_optimizer && switches->staged >= 0 &&
-           switches->staged <= switches->offload_optimizer && switches->offload_activations >= 0 &&
-           ah__passing_blocks(switches) <= switches->layers && switches->unsharded >= 0 &&
-           switches->unsharded <= switches->layers - switches->offload_optimizer &&
-           (!switches->share_embedding_head || ah__may_share_ends(switches));
 }
 
 /* Ranks and chunks, where 0 and 1 both mean one. */

@@ -117,8 +117,7 @@ static int open_all(struct ah_session *session)
     const struct ah_session_options *options = &session->options;
     struct ah_session_info *info = &session->info;
     info->budget = (struct ah_budget){.device_bytes = limit_of(options->budget.device_bytes),
-                                      .host_bytes = limit_of(options->budget.host_bytes),
-                                      .rule = options->budget.rule};
+                                      .host_bytes = limit_of(options->budget.host_bytes)};
     if (!ah__policy_find(options->policy)) /* the planner knows this, too, but only after everything was timed */
         return ah__fail(AH_EINPUT, "policy: found '%.40s', expected %s", options->policy, ah__policy_names());
     AH_TRY(ah_dtype_parse(&session->dtype, options->dtype));

@@ -13,7 +13,7 @@ struct ah_sample {
 struct ah_timeline {
     int layers;
     bool predicted;       /* by the simulator */
-    char title[96];       /* the plan */
+    char title[160];      /* the plan */
     char caption[200];    /* model, batch, machine; "": nobody said */
     int64_t step_ns;      /* the step time that pictures tell; 0: the median over this record */
     int64_t steps;        /* it is the median over so many steps of a run; 0: of this record, or predicted */

@@ -65,26 +65,6 @@ static void a_profile_becomes_a_machine(void **state)
     assert_refused("--as-hardware: found '/no/such/box.json'");
 }
 
-/* Memory as published is for tables, not for plans that run. */
-static void memory_as_published(void **state)
-{
-    (void)state;
-    const char *at = folder();
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --policy zero-offload --memory published "
-        "--json",
-        at, a100());
-    assert_ran(0);
-    cJSON *tree = printed();
-    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(tree, "memory")), "published");
-    cJSON_Delete(tree);
-    assert_says(ran.err, "memory as published");
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory published --plan resident", at,
-        a100());
-    assert_refused("--plan: found it beside --memory published");
-    run("simulate --model %s/model.json --hardware %s --batch 4 --seq 32 --memory theirs", at, a100());
-    assert_refused("--memory: found 'theirs', expected autohete or published");
-}
-
 /* With more memory nothing is slower. */
 static void sweeps_of_memory_only_get_faster(void **state)
 {
@@ -109,5 +89,5 @@ static void sweeps_of_memory_only_get_faster(void **state)
     assert_true(before_ns < INFINITY);
 }
 
-AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine), cmocka_unit_test(memory_as_published),
+AH_TEST_SUITE("cli/machines", cmocka_unit_test(a_profile_becomes_a_machine),
               cmocka_unit_test(sweeps_of_memory_only_get_faster))

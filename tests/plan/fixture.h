@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "plan/cost.h"
 #include "plan/layout.h"
+#include "sched/switch_table.h"
 
 enum { FIXTURE_LAYERS = 48 };
 
@@ -77,27 +78,20 @@ static inline void fixture_init(struct fixture *fixture, uint64_t seed)
     partition->code[AH_CLASS_HEAD].output_bytes = 4;
 }
 
+static inline int fixture_draw_with(void *fixture, int low, int high)
+{
+    return (int)fixture_draw(fixture, low, high);
+}
+
+/* Whole groups in forward order. */
 static inline struct ah_plan fixture_plan(struct fixture *fixture)
 {
-    int layers = fixture->partition.layers, o = (int)fixture_draw(fixture, 0, layers);
-    int c = (int)fixture_draw(fixture, 0, layers);
-    return (struct ah_plan){
-        .switches = {.layers = layers,
-                     .world_size = 1,
-                     .chunks = 1,
-                     .checkpoint = c,
-                     .selective = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - c),
-                     .offload_params = (int)fixture_draw(fixture, 0, o),
-                     .offload_optimizer = o,
-                     .staged = (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, o),
-                     .offload_activations =
-                         layers > 2 ? (int)fixture_draw(fixture, 0, 1) * (int)fixture_draw(fixture, 0, layers - 2) : 0,
-                     .embedding_on_host = fixture_draw(fixture, 0, 1),
-                     .head_on_host = fixture_draw(fixture, 0, 1),
-                     .buffers = (int)fixture_draw(fixture, 1, 2 * layers),
-                     .prefetch_distance = 1,
-                     .shadows = (int)fixture_draw(fixture, 0, o)},
-    };
+    struct ah_plan plan = {.switches = {.layers = fixture->partition.layers, .world_size = 1}};
+    struct ah_switches_draw how = {.draw = fixture_draw_with, .context = fixture, .rarely = 1};
+    how.without = 1U << AH_SWITCH_chunks | 1U << AH_SWITCH_prefetch_distance | 1U << AH_SWITCH_out_of_order |
+                  1U << AH_SWITCH_unsharded | 1U << AH_SWITCH_share_embedding_head;
+    ah__switches_draw(&plan.switches, &how);
+    return plan;
 }
 
 #endif

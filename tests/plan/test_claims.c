@@ -74,21 +74,6 @@ static void a_window_is_worth_what_it_is(void **state)
     assert_said("");
 }
 
-static void a_quota_gains_something_or_nothing(void **state)
-{
-    (void)state;
-    paper_claim_quota(&buf, "one GPU", 0.05, 1.93);
-    assert_said("- **A quota that moves with the moment, one GPU,** would shorten PatrickStar's step by at most 5.0%; "
-                "AutoHete would still be at least 1.93 times as fast.\n");
-    paper_claim_quota(&buf, "one GPU", 0.05, 0.97);
-    assert_said("- **A quota that moves with the moment, one GPU,** would shorten PatrickStar's step by at most 5.0%; "
-                "AutoHete might be only 0.97 times as fast.\n");
-    paper_claim_quota(&buf, "four GPUs", 0, 1.58);
-    assert_said("- **A quota that moves with the moment, four GPUs,** would give PatrickStar nothing.\n");
-    paper_claim_quota(&buf, "four GPUs", 0, NAN);
-    assert_said("");
-}
-
 static void the_fastest_is_the_one_that_is(void **state)
 {
     (void)state;
@@ -103,5 +88,4 @@ static void the_fastest_is_the_one_that_is(void **state)
 
 AH_TEST_SUITE("plan/claims", cmocka_unit_test(ratios_say_which_way_they_differ),
               cmocka_unit_test(limits_come_out_or_do_not), cmocka_unit_test(claims_turn_into_their_opposite),
-              cmocka_unit_test(a_window_is_worth_what_it_is), cmocka_unit_test(a_quota_gains_something_or_nothing),
-              cmocka_unit_test(the_fastest_is_the_one_that_is))
+              cmocka_unit_test(a_window_is_worth_what_it_is), cmocka_unit_test(the_fastest_is_the_one_that_is))

@@ -67,7 +67,7 @@ static void favour_selective(struct world *world)
 static void forbid_selective(struct world *world, struct ah_policy *policy)
 {
     (void)world;
-    policy->selective = false;
+    policy->without |= 1U << AH_SWITCH_selective;
 }
 
 static void blocks_recompute_selectively_where_memory_is_short(void **state)
@@ -97,7 +97,7 @@ static void favour_activations(struct world *world)
 static void forbid_activations(struct world *world, struct ah_policy *policy)
 {
     (void)world;
-    policy->activations = false;
+    policy->without |= 1U << AH_SWITCH_offload_activations;
 }
 
 static void activations_leave_where_memory_is_short(void **state)
@@ -125,7 +125,7 @@ static void favour_sharing(struct world *world)
 static void forbid_sharing(struct world *world, struct ah_policy *policy)
 {
     (void)world;
-    policy->shares_ends = false;
+    policy->without |= 1U << AH_SWITCH_share_embedding_head;
 }
 
 static void ends_share_a_place_where_memory_is_short(void **state)
@@ -153,7 +153,7 @@ static void favour_whole(struct world *world)
 static void forbid_whole(struct world *world, struct ah_policy *policy)
 {
     (void)world;
-    policy->unsharded = false;
+    policy->without |= 1U << AH_SWITCH_unsharded;
 }
 
 static void blocks_stay_whole_where_there_is_room(void **state)

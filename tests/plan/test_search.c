@@ -34,7 +34,9 @@ static int64_t exhaust_buffers(struct ah_plan plan, const struct world *world, c
 static int64_t exhaust(const struct world *world, const struct ah_budget *budget)
 {
     int64_t best = INT64_MAX;
-    int leaving = world->predictor.policy->activations ? world->fixture.partition.layers - 2 : 0;
+    int leaving = ah__policy_uses(world->predictor.policy, AH_SWITCH_offload_activations)
+                      ? world->fixture.partition.layers - 2
+                      : 0;
     leaving = leaving > 0 ? leaving : 0;
     struct ah_plan plan = {.switches.layers = world->fixture.partition.layers};
     for (int places = 0; places < 5; places++)
@@ -45,11 +47,13 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
                 for (plan.switches.checkpoint = 0; plan.switches.checkpoint <= plan.switches.layers;
                      plan.switches.checkpoint++) {
                     int most = plan.switches.layers - plan.switches.checkpoint;
-                    plan.switches.share_embedding_head = places == 4 && world->predictor.policy->shares_ends;
+                    plan.switches.share_embedding_head =
+                        places == 4 && ah__policy_uses(world->predictor.policy, AH_SWITCH_share_embedding_head);
                     plan.switches.embedding_on_host = places & 1 || places == 4;
                     plan.switches.head_on_host = places & 2 || places == 4;
                     int streams = ah__predictor_stages(&world->predictor) ? plan.switches.offload_optimizer : 0;
-                    for (int s = 0; s <= (world->predictor.policy->selective ? most : 0); s++)
+                    for (int s = 0; s <= (ah__policy_uses(world->predictor.policy, AH_SWITCH_selective) ? most : 0);
+                         s++)
                         for (plan.switches.staged = 0; plan.switches.staged <= streams; plan.switches.staged++)
                             for (int a = 0; a <= leaving; a++) {
                                 plan.switches.selective = s;
@@ -78,8 +82,8 @@ static void expect_exhaustion(int first, int rounds)
         assert_ok(ah__plan_step_ns(&step, &best, &world.predictor, 5));
         int64_t all = exhaust(&world, &budget);
         if (best.switches.chunks > 1 ||
-            (best.switches.out_of_order && best.switches.out_of_order < best.switches.buffers) ||
-            best.switches.order) /* exhaustion has none of these */
+            (best.switches.out_of_order && best.switches.out_of_order < best.switches.buffers))
+            /* exhaustion has neither */
             all = step < all ? step : all;
         if (step != all)
             print_message("round %d: search %lld, exhaustion %lld\n", round, (long long)step, (long long)all);
@@ -127,8 +131,6 @@ static void world_shake(struct world *world, struct ah_plan *plan)
     memcpy(world->predictor.costs.selective_ns, costs->selective_ns, sizeof costs->selective_ns);
     plan->switches.chunks = (int)fixture_draw(f, 1, 4);
     plan->switches.out_of_order = (int)fixture_draw(f, 0, plan->switches.buffers);
-    plan->switches.finishing = (int)fixture_draw(f, 0, plan->switches.buffers);
-    plan->switches.order = (int)fixture_draw(f, 0, AH_ORDER_MOST);
 }
 
 /* Half of the worlds compute in half precision, half have several ranks, but for published systems, which only run as
@@ -148,7 +150,7 @@ static void world_join(struct world *world, struct ah_plan *plan)
                 fixture_draw(f, 0, 1) * fixture_draw(f, 1, 60000);
 }
 
-/* Of no policy, the one whose updates come late included. */
+/* Of no policy. */
 static void no_schedule_beats_the_bound(void **state)
 {
     (void)state;
@@ -165,7 +167,6 @@ static void no_schedule_beats_the_bound(void **state)
         if (round / policies % 4)
             world_shake(&world, &plan);
         world_join(&world, &plan);
-        plan.switches.staged = world.predictor.policy->delay ? 0 : plan.switches.staged;
         struct ah_sched_config config;
         ah__sched_config_of(&config, &plan.switches, &world.fixture.partition, world.predictor.policy);
         int least = ah__sched_min_buffers(&config);
@@ -192,8 +193,8 @@ static void count_in_pieces(int *whole, int *streaming, const struct world *worl
     ah__free(candidates.list);
 }
 
-/* An embedding on the host is slow in one piece, and unsharded blocks on their way through the device take room, so
- * that what is looked at first must come in pieces, too, of models of any depth. */
+/* An embedding on the host is slow in one chunk, and whole blocks that are staged take memory: what is looked at first
+ * must come in chunks, too, of models of any depth. */
 static void candidates_come_in_pieces_too(void **state)
 {
     (void)state;
@@ -208,8 +209,7 @@ static void candidates_come_in_pieces_too(void **state)
         struct ah_budget budget = {.device_bytes = least + (most - least) / 2};
         count_in_pieces(&whole, &streaming, &world, &budget);
         assert_true(whole > 0 && streaming > 0);
-        plain.plain = true;
-        plain.staged = false;
+        plain.uses = AH_USE_PAPER;
         world.predictor.policy = &plain;
         count_in_pieces(&whole, &streaming, &world, &budget);
         assert_true(whole == 0 && streaming == 0);
@@ -289,8 +289,6 @@ static void stale_and_unknown_are_refused(void **state)
     world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 5;
     const char *staged = "c=1,p=0,o=3,staged=1";
     assert_ok(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "stronghold"));
-    assert_fails(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "zero-offload-dpu"), AH_EINPUT,
-                 "staged=1: found policy zero-offload-dpu, expected a synchronous one");
     world.profile.costs.ns[AH_ITEM_STATES_IN][AH_CLASS_BLOCK] = 0;
     assert_fails(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
                  "staged=1: found a profile without times of 'states in'");
@@ -352,17 +350,12 @@ static void no_random_plan_of_a_deep_model_is_better(void **state)
             struct ah_plan drawn = fixture_plan(f);
             struct ah_switches *switches = &drawn.switches;
             struct ah_sched_config config;
-            switches->shadows = 0;
-            switches->chunks = 1 << fixture_draw(f, 0, 3);
-            int farthest = switches->offload_params ? switches->offload_optimizer + 1 : 1;
-            switches->prefetch_distance = (int)fixture_draw(f, 1, farthest);
+            struct ah_switches_draw how = {.draw = fixture_draw_with, .context = f, .rarely = 1};
+            how.without = 1U << AH_SWITCH_shadows | 1U << AH_SWITCH_unsharded | 1U << AH_SWITCH_share_embedding_head;
+            ah__switches_draw(switches, &how);
             ah__sched_config_of(&config, switches, &f->partition, world.predictor.policy);
             int least_buffers = ah__sched_min_buffers(&config);
             switches->buffers = switches->buffers < least_buffers ? least_buffers : switches->buffers;
-            switches->out_of_order = (int)fixture_draw(f, 0, switches->buffers);
-            switches->finishing = (int)fixture_draw(f, 0, switches->buffers);
-            switches->order = (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
-            switches->order += AH_ORDERS * (int)(fixture_draw(f, 0, 1) * fixture_draw(f, 1, AH_ORDERS - 1));
             ah__layout_bytes(&drawn.device_peak_bytes, &drawn.host_peak_bytes, &f->partition, switches, 0);
             if (drawn.device_peak_bytes > budget.device_bytes)
                 continue;

@@ -91,7 +91,7 @@ static void what_cannot_run_changes_nothing(void **state)
         struct ah_budget any = {0};
         world.predictor.policy = ah__policies[i];
         int status = ah__plan_search(&without, &report, &world.predictor, &any);
-        if (status != AH_OK || (!ah__policies[i]->plain && !ah__policy_is_placed(ah__policies[i])))
+        if (status != AH_OK || (ah__policies[i]->uses != AH_USE_PAPER && !ah__policy_is_placed(ah__policies[i])))
             continue;
         plan = search(&world, &any, &known);
         expect_same_plan(&plan, &without);

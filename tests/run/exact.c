@@ -77,13 +77,9 @@ void exact_same(const struct outcome *a, const struct outcome *b, const struct a
                         b->norm[k]);
     print_error("%d threads, %d host threads, link %lld B/s (0: as it is), jitter seed %llu\n", options->threads,
                 options->host_threads, (long long)options->link_bytes_per_s, (unsigned long long)options->jitter_seed);
-    fail_msg(
-        "%s c=%d selective=%d p=%d o=%d buffers=%d ahead=%d chunks=%d staged=%d a=%d whole=%d embedding %d head %d "
-        "shared %d differs from resident",
-        plan->policy, plan->switches.checkpoint, plan->switches.selective, plan->switches.offload_params,
-        plan->switches.offload_optimizer, plan->switches.buffers, plan->switches.prefetch_distance,
-        plan->switches.chunks, plan->switches.staged, plan->switches.offload_activations, plan->switches.unsharded,
-        plan->switches.embedding_on_host, plan->switches.head_on_host, plan->switches.share_embedding_head);
+    char text[AH_SWITCHES_TEXT];
+    ah__switches_text(text, &plan->switches, ',', true);
+    fail_msg("%s %s differs from resident", plan->policy, text);
 }
 
 static uint64_t drawn;
@@ -98,32 +94,25 @@ int exact_draw(int from, int to)
     return from + (int)(ah__random_bits(ah_test_seed(), drawn++) % (uint64_t)(to - from + 1));
 }
 
-int exact_leaving(int layers)
+static int draw_with(void *context, int low, int high)
 {
-    return exact_draw(0, 1) * (layers > AH_ACTIVATION_BUFFERS ? exact_draw(0, layers - AH_ACTIVATION_BUFFERS) : 0);
+    (void)context;
+    return exact_draw(low, high);
 }
 
-int exact_order(void)
+void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah_partition *partition,
+                    const struct ah_policy *policy)
 {
-    int first = exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
-    return first + AH_ORDERS * exact_draw(0, 1) * exact_draw(1, AH_ORDERS - 1);
-}
-
-int exact_whole(const struct ah_switches *switches, const struct ah_partition *partition)
-{
-    int most = switches->layers - switches->offload_optimizer;
-    return ah__world_size(switches) > 1 || partition->compute != AH_F32 ? exact_draw(0, 1) * exact_draw(0, most) : 0;
-}
-
-void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy)
-{
-    switches->embedding_on_host = exact_draw(0, 1);
-    switches->head_on_host = exact_draw(0, 1);
-    if (partition->shared_group >= 0 || !ah__policy_find(policy)->shares_ends || exact_draw(0, 1))
-        return;
-    if (ah__world_size(switches) == 1)
-        switches->embedding_on_host = switches->head_on_host = true;
-    switches->share_embedding_head = true;
+    struct ah_sched_config config;
+    struct ah_switches_draw how = {.draw = draw_with, .keep = keep, .rarely = 1};
+    if (partition->shared_group >= 0 || !ah__policy_uses(policy, AH_SWITCH_share_embedding_head))
+        how.without |= 1U << AH_SWITCH_share_embedding_head;
+    if (ah__world_size(switches) == 1 && partition->compute == AH_F32)
+        how.without |= 1U << AH_SWITCH_unsharded;
+    ah__switches_draw(switches, &how);
+    ah__sched_config_of(&config, switches, partition, policy);
+    int least = ah__sched_min_buffers(&config);
+    switches->buffers = switches->buffers > least ? switches->buffers : least;
 }
 
 /* Buffers enough also where gradients wait for the norm and parameters are cast. */
@@ -134,27 +123,14 @@ struct ah_plan exact_resident(const struct tiny *tiny)
                             .policy = "resident"};
 }
 
-/* Buffers, refetch distance, places of embedding and head, device settings: drawn. */
+/* The other switches and the device's settings: drawn. */
 static void one_plan(const struct exact_device *device, struct tiny *tiny, const struct outcome *expected,
                      struct ah_plan plan, const char *policy)
 {
     static const int64_t links[] = {0, 0, 50000000, 400000000};
     struct outcome outcome;
-    struct ah_sched_config config;
     snprintf(plan.policy, sizeof plan.policy, "%s", policy);
-    ah__sched_config_of(&config, &plan.switches, tiny->partition, ah__policy_find(policy));
-    plan.switches.shadows = exact_draw(0, plan.switches.offload_optimizer);
-    plan.switches.buffers = ah__sched_min_buffers(&config) + exact_draw(0, 1) * exact_draw(0, 4);
-    plan.switches.out_of_order = exact_draw(0, 1) * plan.switches.buffers;
-    plan.switches.finishing = exact_draw(0, 1) * exact_draw(0, plan.switches.buffers);
-    plan.switches.order = exact_order();
-    plan.switches.prefetch_distance = exact_draw(1, plan.switches.layers + 1);
-    plan.switches.chunks = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
-    if (ah__policy_find(policy)->delay == 0)
-        plan.switches.staged = exact_draw(0, 1) * exact_draw(0, plan.switches.offload_optimizer);
-    plan.switches.offload_activations = exact_leaving(plan.switches.layers);
-    plan.switches.unsharded = exact_whole(&plan.switches, tiny->partition);
-    exact_ends(&plan.switches, tiny->partition, policy);
+    exact_switches(&plan.switches, EXACT_GIVEN | 1U << AH_SWITCH_selective, tiny->partition, ah__policy_find(policy));
     struct ah_dev_options options = {.threads = exact_draw(1, 3),
                                      .host_threads = exact_draw(1, 3),
                                      .link_bytes_per_s = links[exact_draw(0, 3)],

@@ -4,6 +4,7 @@
 #define AH_TESTS_RUN_EXACT_H
 
 #include "run/tiny.h"
+#include "sched/sched.h"
 
 struct exact_device {
     int (*open)(struct ah_dev **out, const struct ah_dev_options *options);
@@ -27,13 +28,10 @@ void exact_some_plans(const struct exact_device *device, struct tiny *tiny, cons
 int exact_draw(int from, int to);
 /* What is drawn next is this plan's, whatever was drawn before: a plan is the same in a sample and among all. */
 void exact_draws_begin(int loop, int plan);
-/* Where embedding and head are, and, if model and policy allow it, whether they share a place. */
-void exact_ends(struct ah_switches *switches, const struct ah_partition *partition, const char *policy);
-/* Of so many blocks, those whose activations go to the host: none, or any number that may. */
-int exact_leaving(int layers);
-/* Any order, the policy's own included; half of them let pieces linger. */
-int exact_order(void);
-/* Of the blocks on the device so many whole, where the compute dtype or several ranks make that something. */
-int exact_whole(const struct ah_switches *switches, const struct ah_partition *partition);
+/* Draws the switches but those of `keep` (bits), within what model and policy allow and with buffers enough. */
+void exact_switches(struct ah_switches *switches, uint32_t keep, const struct ah_partition *partition,
+                    const struct ah_policy *policy);
+/* c, p and o. */
+enum { EXACT_GIVEN = 1 << AH_SWITCH_checkpoint | 1 << AH_SWITCH_offload_params | 1 << AH_SWITCH_offload_optimizer };
 
 #endif

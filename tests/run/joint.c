@@ -162,20 +162,8 @@ static void draw_rest(struct joint *joint, const struct ah_partition *partition)
 {
     static const int64_t links[] = {0, 0, 50000000, 400000000};
     struct ah_switches *s = &joint->plan.switches;
-    struct ah_sched_config config;
     s->world_size = joint->world_size;
-    s->chunks = exact_draw(0, 1) ? 1 : exact_draw(2, 5);
-    ah__sched_config_of(&config, s, partition, ah__policy_find(joint->plan.policy));
-    s->shadows = exact_draw(0, s->offload_optimizer);
-    s->staged = config.policy->delay ? 0 : exact_draw(0, 1) * exact_draw(0, s->offload_optimizer);
-    s->buffers = ah__sched_min_buffers(&config) + exact_draw(0, 1) * exact_draw(0, 4);
-    s->out_of_order = exact_draw(0, 1) * s->buffers;
-    s->finishing = exact_draw(0, 1) * exact_draw(0, s->buffers);
-    s->order = exact_order();
-    s->prefetch_distance = exact_draw(1, s->layers + 1);
-    s->offload_activations = exact_leaving(s->layers);
-    s->unsharded = exact_whole(s, partition);
-    exact_ends(s, partition, joint->plan.policy);
+    exact_switches(s, EXACT_GIVEN, partition, ah__policy_find(joint->plan.policy));
     joint->options = (struct ah_dev_options){.threads = exact_draw(1, 2),
                                              .host_threads = exact_draw(1, 2),
                                              .link_bytes_per_s = links[exact_draw(0, 3)],

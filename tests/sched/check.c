@@ -255,16 +255,8 @@ static void check_group(const struct checker *c, int64_t k, int g)
         after_span(offload, backward, "offload after backward");
         after_span(update_of(c, k, g, t), offload, "update after its gradient");
         check_streamed(c, update_of(c, k, g, t), offload);
-        int delay = c->config->policy->delay;
-        if (k > delay)
-            after_span(fetch, update_of(c, k - 1 - delay, g, t), "fetch after the last update");
-        if (k > 0 && delay) {
-            after_span(update_of(c, k - 1, g, t), fetch, "update after the copy that must lack it");
-            after_span(offload, update_of(c, k - 1, g, t), "gradient after the one in its place was used");
-            bool made_by_loss = g == head || (g == 0 && c->config->shared_embedding);
-            after_span(made_by_loss ? get(c, k, head, AH_ITEM_FORWARD) : backward,
-                       get_chunk(c, k - 1, g, AH_ITEM_OFFLOAD, t), "gradient after the one before has left");
-        }
+        if (k > 0)
+            after_span(fetch, update_of(c, k - 1, g, t), "fetch after the last update");
     }
     bool evicted = refetches(c->config, g) && c->config->policy->evicts && c->config->switches.world_size == 1;
     assert_true((get(c, k, g, AH_ITEM_EVICT) != NULL) == evicted);
@@ -300,8 +292,6 @@ static void check_clipping(const struct checker *c, int64_t k, int g)
             after_span(final, norms, "final update after the norms");
         if (final && ahead)
             after_span(final, ahead, "update again after the speculative one");
-        if (c->config->policy->delay)
-            continue;
         if (fetch) /* which may be ahead of the norms, but not what uses it */
             after_span(get(c, k + 1, g, c->config->switches.world_size > 1 ? AH_ITEM_GATHER : AH_ITEM_FORWARD), norms,
                        "parameters used after the norms");

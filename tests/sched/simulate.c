@@ -42,13 +42,12 @@ static int count_buffers(const struct ah_span *span, void *context)
 
 void drive_ok(const struct ah_drive *drive, const struct ah_sched_config *config)
 {
-    const struct ah_switches *s = &config->switches;
-    if (ah__drive(drive) != AH_OK)
-        fail_msg("%s: %s, layers %d, c %d, p %d, o %d, buffers %d, shadows %d, staged %d, a %d, chunks %d, ranks %d, "
-                 "whole %d, ends %d%d%d, casts %d, clips %d",
-                 ah_error(), config->policy->name, s->layers, s->checkpoint, s->offload_params, s->offload_optimizer,
-                 s->buffers, s->shadows, s->staged, s->offload_activations, s->chunks, s->world_size, s->unsharded,
-                 s->embedding_on_host, s->head_on_host, s->share_embedding_head, config->casts, config->clips);
+    char text[AH_SWITCHES_TEXT];
+    if (ah__drive(drive) == AH_OK)
+        return;
+    ah__switches_text(text, &config->switches, ',', true);
+    fail_msg("%s: %s, %s, layers %d, world size %d, casts %d, clips %d", ah_error(), config->policy->name, text,
+             config->switches.layers, config->switches.world_size, config->casts, config->clips);
 }
 
 struct ah_drive drive_of(struct ah_costs *costs)

@@ -6,19 +6,16 @@
 #include "sched/internal.h"
 #include "sched/simulate.h"
 
+static int draw_with(void *context, int low, int high)
+{
+    (void)context;
+    return draw(low, high);
+}
+
 static void random_config(struct ah_sched_config *config)
 {
-    int layers = draw(1, 9), o = draw(0, layers);
     *config = (struct ah_sched_config){
-        .switches = {.layers = layers,
-                     .world_size = draw(0, 2) ? 1 : 4,
-                     .checkpoint = draw(0, layers),
-                     .offload_params = draw(0, o),
-                     .offload_optimizer = o,
-                     .embedding_on_host = draw(0, 1),
-                     .head_on_host = draw(0, 1),
-                     .chunks = draw(0, 1) ? 1 : draw(2, 5),
-                     .prefetch_distance = draw(1, layers)},
+        .switches = {.layers = draw(1, 9), .world_size = draw(0, 2) ? 1 : 4},
         .shared_embedding = draw(0, 1),
         .casts = draw(0, 1),
         .clips = draw(0, 1),
@@ -27,34 +24,25 @@ static void random_config(struct ah_sched_config *config)
                   : draw(0, 1) ? &ah__policy_autohete_paper
                                : &ah__policy_autohete_fifo,
     };
-    config->switches.shadows = draw(0, 1) * draw(0, o);
-    config->switches.staged = draw(0, 1) * draw(0, o);
-    config->switches.selective = draw(0, 1) * draw(0, layers - config->switches.checkpoint);
-    if (layers > AH_ACTIVATION_BUFFERS)
-        config->switches.offload_activations = draw(0, 1) * draw(1, layers - AH_ACTIVATION_BUFFERS);
-    if (draw(0, 3) == 0 && config->policy->shares_ends && !config->shared_embedding) {
-        if (config->switches.world_size == 1)
-            config->switches.embedding_on_host = config->switches.head_on_host = true;
-        config->switches.share_embedding_head = true;
-    }
-    if (config->casts || config->switches.world_size > 1)
-        config->switches.unsharded = draw(0, 1) * draw(0, layers - o);
-    config->switches.buffers = ah__sched_min_buffers(config) + (draw(0, 1) ? 0 : draw(0, 6));
-    config->switches.out_of_order = draw(0, 3) ? config->switches.buffers : draw(0, config->switches.buffers);
-    config->switches.finishing = draw(0, 1) * draw(0, config->switches.buffers);
-    config->switches.order = draw(0, 1) * draw(1, AH_ORDERS - 1) + AH_ORDERS * draw(0, 1) * draw(1, AH_ORDERS - 1);
+    struct ah_switches_draw how = {.draw = draw_with, .rarely = 1};
+    if (config->shared_embedding || !ah__policy_uses(config->policy, AH_SWITCH_share_embedding_head))
+        how.without |= 1U << AH_SWITCH_share_embedding_head;
+    if (!config->casts && config->switches.world_size == 1)
+        how.without |= 1U << AH_SWITCH_unsharded;
+    ah__switches_draw(&config->switches, &how);
+    int least = ah__sched_min_buffers(config);
+    config->switches.buffers = config->switches.buffers > least ? config->switches.buffers : least;
 }
 
 /* One of the published systems, in any of its placements. */
 static void random_baseline(struct ah_sched_config *config)
 {
-    static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_zero_offload_dpu,
-                                                        &ah__policy_patrickstar,  &ah__policy_stronghold,
-                                                        &ah__policy_l2l,          &ah__policy_resident};
+    static const struct ah_policy *const baselines[] = {&ah__policy_zero_offload, &ah__policy_patrickstar,
+                                                        &ah__policy_stronghold, &ah__policy_l2l, &ah__policy_resident};
     struct ah_switches placement;
     int count = 0;
     random_config(config);
-    config->policy = baselines[draw(0, 5)];
+    config->policy = baselines[draw(0, 4)];
     while (config->policy->placement(&placement, config->switches.layers, count))
         count++;
     assert_true(config->policy->placement(&placement, config->switches.layers, draw(0, count - 1)));

@@ -152,18 +152,5 @@ static void what_changes_bits_is_kept_or_told(void **state)
     assert_int_equal(notes, 1);
 }
 
-/* Its fetches would meet gradients. */
-static void delayed_updates_are_refused(void **state)
-{
-    (void)state;
-    struct place place;
-    struct ah_train_result result;
-    place_init(&place);
-    struct ah_train_options options = bf16_options(&place);
-    options.policy = "zero-offload-dpu";
-    options.plan = "c=0,p=0,o=3";
-    assert_fails(ah_train(&result, &options), AH_EINPUT, "policy: found zero-offload-dpu, expected a synchronous one");
-}
-
-AH_TEST_SUITE("train/bf16", cmocka_unit_test(delayed_updates_are_refused), cmocka_unit_test(resumes_from_the_masters),
-              cmocka_unit_test(saves_rounded_or_whole), cmocka_unit_test(what_changes_bits_is_kept_or_told))
+AH_TEST_SUITE("train/bf16", cmocka_unit_test(resumes_from_the_masters), cmocka_unit_test(saves_rounded_or_whole),
+              cmocka_unit_test(what_changes_bits_is_kept_or_told))

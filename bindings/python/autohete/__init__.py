@@ -334,22 +334,18 @@ def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory
 
 
 def evaluate(model, hardware, *, policy="autohete", batch=8, seq=None, dtype="bf16", device_memory=None,
-             host_memory=None, ranks=1, optimizer=None, clip=1.0, micro_batch=None, memory="autohete"):
+             host_memory=None, ranks=1, optimizer=None, clip=1.0, micro_batch=None):
     """What a policy makes of a model on a machine one need not own: struct ah_evaluation as a dictionary. `batch` is
-    that of all ranks; memory not given is the machine's, and is counted by the rule `memory`, "autohete" or
-    "published"."""
-    rules = {"autohete": _c.AH_MEMORY_LAYOUT, "published": _c.AH_MEMORY_PUBLISHED}
-    if memory not in rules:
-        raise Error("AH_EINPUT", "memory: found '%s', expected autohete or published" % memory)
+    that of all ranks; memory not given is the machine's."""
     out, info = _c.ah_evaluation(), _c.ah_hardware_info()
-    estimate = _c.ah_estimate_options(ranks=ranks, optimizer=optimizer.encode() if optimizer else None)
+    estimate = _c.ah_estimate_options(world_size=ranks, optimizer=optimizer.encode() if optimizer else None)
     if batch % ranks:
         raise Error("AH_EINPUT", "batch: found %d, expected a multiple of %d ranks" % (batch, ranks))
     with _Artefacts() as made:
         machine = made.new(c.ah_hardware_load, c.ah_hardware_free, _text(hardware))
         c.ah_hardware_get(ctypes.byref(info), machine)
         budget = _c.ah_budget(_bytes(device_memory) or info.device_bytes,
-                              _bytes(host_memory) or info.host_bytes // ranks, rules[memory])
+                              _bytes(host_memory) or info.host_bytes // ranks)
         partition = made.partition(model, batch // ranks, seq, dtype, clip, micro_batch)
         estimated = made.new(c.ah_profile_estimate, c.ah_profile_free, partition, machine, ctypes.byref(estimate))
         _check(c.ah_plan_evaluate(ctypes.byref(out), partition, estimated, ctypes.byref(budget), policy.encode()))

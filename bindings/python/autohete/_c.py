@@ -33,10 +33,7 @@ AH_LANE_D2H = 2
 AH_LANE_HOST = 3
 AH_LANE_COMM = 4
 AH_LANE_COUNT = 5
-AH_ORDERS = 1000
-AH_ORDER_MOST = 999999
-AH_MEMORY_LAYOUT = 0
-AH_MEMORY_PUBLISHED = 1
+AH_SWITCHES_INTS = 32
 AH_MICRO_BATCH_WHOLE = 0
 AH_MICRO_BATCH_AUTO = -1
 AH_SESSION_MODEL = 0
@@ -218,22 +215,21 @@ class ah_switches(Structure):
         ("layers", c_int),
         ("world_size", c_int),
         ("checkpoint", c_int),
-        ("offload_params", c_int),
         ("offload_optimizer", c_int),
-        ("embedding_on_host", c_bool),
-        ("head_on_host", c_bool),
+        ("offload_params", c_int),
+        ("selective", c_int),
+        ("staged", c_int),
+        ("unsharded", c_int),
+        ("offload_activations", c_int),
+        ("embedding_on_host", c_int),
+        ("head_on_host", c_int),
+        ("share_embedding_head", c_int),
         ("chunks", c_int),
         ("buffers", c_int),
         ("out_of_order", c_int),
-        ("finishing", c_int),
-        ("order", c_int),
         ("prefetch_distance", c_int),
         ("shadows", c_int),
-        ("selective", c_int),
-        ("staged", c_int),
-        ("offload_activations", c_int),
-        ("unsharded", c_int),
-        ("share_embedding_head", c_bool),
+        ("reserved", c_int * 15),
     ]
 
 
@@ -248,7 +244,6 @@ class ah_plan(Structure):
         ("bound_lane_ns", c_int64),
         ("bound_cycle_ns", c_int64),
         ("bound_lane", c_int),
-        ("bound_contention_ns", c_int64),
         ("resident_ns", c_int64),
         ("policy", c_char * 24),
         ("signature", c_uint64),
@@ -259,7 +254,6 @@ class ah_budget(Structure):
     _fields_ = [
         ("device_bytes", c_int64),
         ("host_bytes", c_int64),
-        ("rule", c_int),
     ]
 
 

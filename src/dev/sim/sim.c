@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 
-enum { QUEUE = 8 }; /* pieces of work waiting on a lane; schedulers keep at most a few */
+enum { QUEUE = 16 }; /* pieces of work waiting on a lane; AH_IN_FLIGHT_MOST of sched/item.h */
 #define NEVER INT64_MAX
 
 struct queued {

@@ -1,4 +1,4 @@
-#include "plan/published.h"
+#include "paper/published.h"
 
 #include "partition/class.h"
 
@@ -6,6 +6,21 @@
 enum { BLOCK_ELEMENTS = 16, BLOCK_MASKS = 2, SCORE_ELEMENTS = 2, SCORE_MASKS = 1 };
 enum { AROUND_ELEMENTS = 2, AROUND_MASKS = 1 };
 enum { LOGIT_BYTES = 12, STATE_BYTES = 12 };
+
+/* Bytes on the host of a parameter whose states are there; and the elements of each of two gradient buckets of a system
+ * that keeps all parameters on the device. DeepSpeed's reduce_bucket_size is 500 million unless its user sets it. */
+enum { HOST_BYTES = 14, HOST_BYTES_ZERO_OFFLOAD = 18 /* states, fp32 gradient, fp16 parameter */ };
+enum { BUCKET_ELEMENTS_ZERO_OFFLOAD = 500000000 };
+
+static int64_t host_bytes(const struct ah_policy *policy)
+{
+    return policy == &ah__policy_zero_offload ? HOST_BYTES_ZERO_OFFLOAD : HOST_BYTES;
+}
+
+static int64_t bucket_elements(const struct ah_policy *policy)
+{
+    return policy == &ah__policy_zero_offload ? BUCKET_ELEMENTS_ZERO_OFFLOAD : 0;
+}
 
 static const struct ah_call *find_call(const struct ah_program *program, enum ah_op a, enum ah_op b)
 {
@@ -29,10 +44,10 @@ static int64_t vocabulary_of(const struct ah_partition *partition, int64_t width
     return 0;
 }
 
-struct ah_published_shape ah__published_shape(const struct ah_partition *partition)
+struct published_shape published_shape(const struct ah_partition *partition)
 {
     const struct ah_code *block = &partition->code[AH_CLASS_BLOCK];
-    struct ah_published_shape shape = {.tokens = partition->batch * partition->seq, .seq = partition->seq};
+    struct published_shape shape = {.tokens = partition->batch * partition->seq, .seq = partition->seq};
     const struct ah_call *attention =
         find_call(&block->program[AH_PROGRAM_FORWARD_DROP], AH_OP_ATTENTION, AH_OP_ATTENTION_QKV);
     shape.width = block->input_bytes / (shape.tokens * ah__dtype_bytes(partition->compute));
@@ -41,9 +56,9 @@ struct ah_published_shape ah__published_shape(const struct ah_partition *partiti
     return shape;
 }
 
-int64_t ah__published_activation_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
+int64_t published_activation_bytes(const struct ah_partition *partition, const struct ah_switches *switches)
 {
-    struct ah_published_shape shape = ah__published_shape(partition);
+    struct published_shape shape = published_shape(partition);
     int64_t element = ah__dtype_bytes(partition->compute), channels = shape.tokens * shape.width;
     int64_t scores = shape.tokens * shape.heads * shape.seq, micro_batches = ah__micro_batches(partition);
     int64_t block =
@@ -67,7 +82,7 @@ static int64_t block_data(const struct ah_partition *partition, const struct ah_
     int64_t count = partition->groups[1].count, element = ah__dtype_bytes(partition->compute);
     int64_t on_device = switches->layers - switches->offload_optimizer;
     int64_t states = on_device * share(count * STATE_BYTES, switches);
-    if (policy->bucket_elements && ah__world_size(switches) == 1)
+    if (bucket_elements(policy) && ah__world_size(switches) == 1)
         return states + switches->layers * count * element;
     int64_t stays = switches->offload_optimizer - switches->offload_params;
     return states + switches->buffers * count * element +
@@ -80,16 +95,16 @@ static int64_t other_data(const struct ah_partition *partition, const struct ah_
     return 2 * count * element + (ah__on_host(switches, group) ? 0 : share(count * STATE_BYTES, switches));
 }
 
-void ah__published_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
-                         const struct ah_switches *switches, const struct ah_policy *policy)
+void published_bytes(int64_t *device, int64_t *host, const struct ah_partition *partition,
+                     const struct ah_switches *switches, const struct ah_policy *policy)
 {
     int last = switches->layers + 1;
     int64_t element = ah__dtype_bytes(partition->compute);
     int64_t on_host = (switches->offload_optimizer + switches->shadows) * partition->groups[1].count;
     on_host += ah__on_host(switches, 0) ? partition->groups[0].count : 0;
     on_host += ah__on_host(switches, last) ? partition->groups[last].count : 0;
-    *device = ah__published_activation_bytes(partition, switches) + block_data(partition, switches, policy) +
+    *device = published_activation_bytes(partition, switches) + block_data(partition, switches, policy) +
               other_data(partition, switches, 0) + other_data(partition, switches, last) +
-              2 * policy->bucket_elements * element;
-    *host = share(on_host * policy->host_bytes, switches);
+              2 * bucket_elements(policy) * element;
+    *host = share(on_host * host_bytes(policy), switches);
 }

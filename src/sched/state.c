@@ -1,0 +1,108 @@
+/* Questions about the scheduler's state, and changes to it, that several of its files share. Calls none of them. */
+#include "sched/internal.h"
+
+#include <string.h>
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+void ah__group_set_add(struct group_set *set, int group)
+{
+    int at = set->count;
+    while (at > 0 && set->groups[at - 1] >= group)
+        at--;
+    if (at < set->count && set->groups[at] == group)
+        return;
+    memmove(&set->groups[at + 1], &set->groups[at], (size_t)(set->count - at) * sizeof *set->groups);
+    set->groups[at] = group;
+    set->count++;
+}
+
+void ah__group_set_remove(struct group_set *set, int group)
+{
+    int kept = 0;
+    for (int i = 0; i < set->count; i++)
+        if (set->groups[i] != group)
+            set->groups[kept++] = set->groups[i];
+    set->count = kept;
+}
+
+void ah__events_clear(struct group *group)
+{
+    group->fetch = group->refetch = group->forward = group->backward = (struct item_event){0};
+    group->reduce = group->update = group->evict = (struct item_event){0};
+    group->activations_out = group->activations_in = (struct item_event){0};
+    group->fetched = group->offloaded = group->updating = group->updated = 0;
+    group->void_chunks = 0;
+    group->cast[0] = group->cast[1] = group->gather[0] = group->gather[1] = (struct item_event){0};
+}
+
+void ah__update_due(struct ah_sched *sched, int index)
+{
+    const struct group *group = &sched->groups[index];
+    bool held = group->shadow < 0 && !ah__sched_norm_known(sched, group->ready_for);
+    ah__group_set_add(held ? &sched->held[group->staged] : &sched->updating[group->staged], index);
+}
+
+/* ---- counts ------------------------------------------------------------------------------------------------------ */
+
+int ah__sched_device_buffers(const struct ah_sched_config *config, bool backward)
+{
+    const struct ah_switches *switches = &config->switches;
+    int on_device = switches->layers - switches->offload_optimizer;
+    int gradients = config->clips ? on_device : 0; /* held until the norm is known */
+    int next = !config->policy->gathers_late || ah__gathers_ahead(switches) ? 1 : 0;
+    if (switches->world_size > 1) /* parameters of this block and the next; gradients being reduced and being written */
+        return switches->offload_params == switches->layers ? 0 : next + (backward ? 3 : 1);
+    if (on_device == 0)
+        return 0;
+    return (!backward ? 0 : gradients > 1 ? gradients : 1) + (config->casts ? 1 : 0);
+}
+
+int ah__sched_items(const struct ah_sched *sched)
+{
+    const struct step_list *lists[] = {&sched->compute, &sched->fetch, &sched->out, &sched->in, &sched->comm};
+    int listed = 0;
+    for (size_t i = 0; i < AH_LENGTH(lists); i++)
+        listed += ah__list_length(sched, lists[i]);
+    int more_chunks = (sched->config.switches.chunks - 1) * sched->fetch.forward_count;
+    if (sched->forward_only)
+        return 2 + listed + more_chunks; /* input, loss */
+    /* input, loss, norms; an offload and an update for each prefetch; evictions */
+    int evictions = ah__sched_evicts(sched) ? sched->config.switches.offload_params : 0;
+    return 3 + evictions + listed + more_chunks + 2 * sched->config.switches.chunks * sched->fetch.forward_count;
+}
+
+/* ---- what policies look at --------------------------------------------------------------------------------------- */
+
+bool ah__sched_backward_over(const struct ah_sched *sched, int group)
+{
+    int64_t iteration = sched->groups[group].ready_for;
+    return iteration < sched->compute.iteration &&
+           ah__sched_passed(sched, &sched->last_compute[ah__sched_ring(iteration)]);
+}
+
+bool ah__sched_entered(const struct ah_sched *sched, const struct ah_item *fetch)
+{
+    const struct step *next = ah__step_next(&sched->compute);
+    if (sched->compute.iteration != fetch->iteration)
+        return false;
+    if (fetch->kind == AH_ITEM_PREFETCH)
+        return next->phase == AH_PHASE_BACKWARD || next->partition >= fetch->partition;
+    return next->phase == AH_PHASE_BACKWARD && next->partition <= fetch->partition;
+}
+
+bool ah__sched_update_over(const struct ah_sched *sched, int group)
+{
+    const struct group *g = &sched->groups[group];
+    if (!g->backward.submitted || g->ready_for > g->backward.iteration)
+        return true;
+    return !ah__sched_norm_known(sched, g->backward.iteration); /* it cannot be: the norm waits for what asks */
+}
+
+bool ah__sched_all_fetched(const struct ah_sched *sched)
+{
+    for (int g = 0; g < sched->partitions; g++)
+        if (sched->groups[g].on_host && !ah__sched_completed(sched, &sched->groups[g].fetch))
+            return false;
+    return true;
+}

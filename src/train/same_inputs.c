@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "train/session.h"
 
-enum { WHAT_COUNT = 4 };
-static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options"};
+enum { WHAT_COUNT = 5 };
+static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options", "arithmetic"};
 
 static int settings_hash(uint64_t *hash, const struct ah_settings *settings)
 {
@@ -27,7 +27,7 @@ static uint64_t text_hash(const char *text, uint64_t seed)
     return ah__hash_text(text ? text : "", seed);
 }
 
-static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *session)
+static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *session, const struct ah_dev_info *device)
 {
     const struct ah_train_options *options = session->options;
     const struct ah_tokens_info *data = ah__session_data(session);
@@ -38,6 +38,8 @@ static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *sessi
     hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
+    /* Ranks sum what each has multiplied: of two kinds of processor the bits would be nobody's. */
+    hash[4] = text_hash(device->arithmetic, 4);
     return settings_hash(&hash[3], &session->settings);
 }
 
@@ -45,13 +47,17 @@ int ah__session_same_inputs(const struct ah_session *session)
 {
     struct ah_comm *comm = session->comm;
     uint64_t mine[WHAT_COUNT], first[WHAT_COUNT];
+    struct ah_dev_info device;
     if (comm->world_size == 1)
         return AH_OK;
-    int status = hashes_fill(mine, session);
+    session->dev->ops->info(session->dev, &device);
+    int status = hashes_fill(mine, session, &device);
     memcpy(first, mine, sizeof first);
     AH_TRY(comm->ops->move(comm, first, sizeof first, 0, AH_ALL_RANKS));
     for (int i = 0; status == AH_OK && i < WHAT_COUNT; i++)
         if (mine[i] != first[i])
-            status = ah__fail(AH_EINPUT, "%s: found a difference to rank 0, expected the same on all ranks", what[i]);
+            status = ah__fail(AH_EINPUT, "%s: found a difference to rank 0%s%s, expected the same on all ranks",
+                              what[i], i == WHAT_COUNT - 1 ? ", this rank multiplies by " : "",
+                              i == WHAT_COUNT - 1 ? device.arithmetic : "");
     return status;
 }

@@ -9,7 +9,8 @@
  * "link_bytes_per_s", "layers", "device_signature", "partition_signature",       16 hex digits; left out by hand, as
  * "ranks" (1) and "workspace_bytes" (0) may be "ns": {"forward": {"embedding", "block", "head"}, ... one per item kind;
  * collectives may be left out}, "recompute_ns": {per class}, "selective_ns": {per class; may be left out: the same},
- * "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0), "slowdown": {lane: {lane: factor}, ...}, "rates": {"h2d_bytes_per_s", ...},
+ * "launch_ns": {per lane}, "notify_ns", "queue_depth" (may be left out: 0), "slowdown": {lane: {lane: factor}, ...},
+ * "rates": {"h2d_bytes_per_s", ...},
  * "work": {"params": {per class}, "forward_flops": {..}, "backward_flops": {..}, "recompute_flops": {..}}}   may be
  * left out */
 static const char format_name[] = "autohete profile 1";

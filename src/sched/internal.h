@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "sched/sched.h"
 
-/* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion, unless the device
- * asks for more; gradients and host updates are chosen as late as possible, because a better candidate may appear (their
- * priority queues). */
+/* How many items may be queued on a lane. Two keep a lane busy while the driver hears of a completion, unless the
+ * device asks for more; gradients and host updates are chosen as late as possible, because a better candidate may
+ * appear (their priority queues). */
 enum { QUEUE_DEPTH = 2, HOST_DEPTH = 1, COMM_DEPTH = 1 };
 
 /* Iterations with items in flight at once: updates of k, compute of k+1, input of k+2. */

@@ -237,8 +237,8 @@ static int candidates_placed_so(void *context, int places, struct ah_trials *tri
             switches->offload_optimizer = o;
             switches->offload_params = p;
             switches->embedding_on_host = places & 1;
-            switches->head_on_host = places & 2;
-            switches->share_embedding_head = places & 4;
+            switches->head_on_host = (places & 2) != 0;
+            switches->share_embedding_head = (places & 4) != 0;
             if (!ah__switches_valid(switches))
                 continue;
             if (whole)

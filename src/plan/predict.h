@@ -22,6 +22,7 @@ struct ah_predictor {
     void (*count_bytes)(int64_t *device, int64_t *host, const struct ah_partition *partition,
                         const struct ah_switches *switches, const struct ah_policy *policy);
     bool no_shadows; /* the search lets every update wait for the norm: for comparison only */
+    int effort;      /* of a search: so many times as many simulated items; 0: once */
 };
 
 /* AH_ESTALE when the profile was made for another partition, AH_EINPUT for an unknown policy. Closed by fini. */

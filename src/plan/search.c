@@ -1,63 +1,33 @@
 /* The search for the best plan, scored by the simulator with the real scheduler.
  *
- * Candidates (candidates.c) are visited (visit.c) in the order of their lower bounds: some of each kind first, then
- * whichever come next, until no bound left is better than the best simulated time, so that what is skipped could not
- * have won, or until a limit. List scheduling has anomalies (more room can make a schedule longer) and deep models'
- * candidates are thinned, so better plans may lie between them: from the best plans of several kinds, and from a warm
- * start, those first that lie apart, the search goes some way downhill over all switches (improve.c, on all
- * cores by descents.c), and from the best few of those to the end, with leaps. All of that happens first without states
- * that stream, activations that leave and a place that embedding and head share, then with the second of these, then
- * also with the first, then with all three. Limits count simulated items, not time, so that the same input gives the
- * same plan. How far it stays behind a random search is measured by bench/search, how often more of something leads to
- * a slower plan by bench/monotone: both happen. */
+ * Seeds (seeds.c) are plans of different kinds, completed by the cost model. The best of each kind are simulated, and
+ * from the fastest of them, and from a warm start, local searches (walk.c) go downhill over the table of switches
+ * (space.c), in phases: from many plans a little, from few further. All cores take part. Models of few blocks are
+ * searched exhaustively after that. Effort counts simulated items, not time, so that the same question has the same
+ * answer on any machine. bench/search compares the result with a random search, bench/monotone counts how often more
+ * memory or speed leads to a slower plan. */
 #include "plan/search.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "plan/fit.h"
-#include "plan/visit.h"
+#include "plan/placed.h"
+#include "plan/space.h"
+#include "plan/walk.h"
 #include "plan/warm_start.h"
 #include "sched/switches.h"
 
-/* Items of candidates that are simulated at most. */
-enum { VISIT_ITEMS = 250000 };
-/* Rounds of going downhill: from how many plans, the fastest so far, and how far from each. */
-enum { ROUNDS = 3 };
-struct round {
-    int plans;
-    struct ah_effort effort;
-};
-/* Up to SHALLOW blocks: as few from the start as with which bench/search finds what it found with more, and many leaps,
- * so that bench/monotone finds little, of as many items as the deepest need for them: with a third of those one of the
- * 66 cases of bench/results/search-60s.txt was 1.8% behind. Up to DEEP blocks less, so that planning 96 takes no longer
- * than a person notices (bench/results/search.txt); of what was tried the least with steps about 0.1% or less behind
- * the best of them. Beyond that, where 500 may take seconds, further. */
-enum { SHALLOW = 48, DEEP = 100, DEEPEST = 160 };
-static const struct round rounds_shallow[ROUNDS] = {{12, {.items = 40000}},
-                                                    {4, {.items = 160000}},
-                                                    {4, {.items = 1800000, .leaps = 3200, .stream = 1}}},
-                          rounds[ROUNDS] = {{6, {.items = 20000}},
-                                            {2, {.items = 100000}},
-                                            {2, {.items = 250000, .leaps = 1600, .stream = 1}}},
-                          rounds_deep[ROUNDS] = {{12, {.items = 40000}},
-                                                 {8, {.items = 160000}},
-                                                 {4, {.items = 350000, .leaps = 1600, .stream = 1}}};
-
-/* Plans of deep models are more, and each takes longer: so many more simulations, up to where that would take too
- * long. */
-static int64_t items_of(const struct ah_predictor *predictor, int64_t items)
-{
-    int64_t layers = predictor->partition->layers;
-    layers = layers < DEEP ? DEEP : layers > DEEPEST ? DEEPEST : layers;
-    return items * layers * layers / (DEEP * DEEP);
-}
-
-static const struct round *rounds_of(const struct ah_predictor *predictor)
-{
-    int layers = predictor->partition->layers;
-    return layers > DEEP ? rounds_deep : layers > SHALLOW ? rounds : rounds_shallow;
-}
+/* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least. */
+enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20 };
+/* Local searches that run at once, and the part of the effort of each: one of so many. */
+enum { PHASES = 3, PLANS_MOST = 8 };
+static const struct phase {
+    int plans, parts, in_vain;
+} phases[PHASES] = {{PLANS_MOST, 24, 0}, {4, 8, 400}, {2, 5, 10000}};
+/* Models of so many blocks are searched exhaustively. */
+enum { EXHAUSTED_LAYERS = 6 };
 
 int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
 {
@@ -77,144 +47,73 @@ int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const s
     return AH_OK;
 }
 
-/* Takes these switches for the best ones if the step is no longer than most_ns. */
-static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
-                int64_t most_ns)
-{
-    struct ah_plan plan = *best;
-    plan.switches = *switches;
-    if (plan.switches.out_of_order > plan.switches.buffers)
-        plan.switches.out_of_order = plan.switches.buffers;
-    AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
-    if (*kept)
-        *best = plan;
-    return AH_OK;
-}
-
-/* The least of *value, one of `tried`, from `low` on with which the step is no longer than most_ns, if less is never
- * faster. */
-static int trim_switch(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value, int low,
-                       int64_t most_ns)
-{
-    int high = *value;
-    while (low < high) {
-        bool kept;
-        *value = low + (high - low) / 2;
-        AH_TRY(keep(&kept, best, trials, tried, most_ns));
-        if (kept)
-            high = *value;
-        else
-            low = *value + 1;
-    }
-    *tried = best->switches;
-    return AH_OK;
-}
-
-/* The same among powers of two. */
-static int trim_by_doubling(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried, int *value,
-                            int64_t most_ns)
-{
-    bool kept = false;
-    for (int power = 1, most = *value; power < most && !kept; power *= 2) {
-        *value = power;
-        AH_TRY(keep(&kept, best, trials, tried, most_ns));
-    }
-    *tried = best->switches;
-    return AH_OK;
-}
-
-/* Buffers that are given back are room for more unsharded blocks, as far as those make the step shorter. */
-static int trim_whole(struct ah_plan *best, struct ah_trials *trials, struct ah_switches *tried)
-{
-    struct ah_plan plan = *best;
-    bool kept;
-    ah__plan_fill(&plan, trials->predictor, trials->budget);
-    if (plan.switches.unsharded > best->switches.unsharded)
-        AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
-    *tried = best->switches;
-    return trim_switch(best, trials, tried, &tried->unsharded, 0, best->step_ns);
-}
-
-/* The fewest buffers, the least out_of_order and the shortest refetch distance that keep the best time, and the fewest
- * shadow states without which the step would be longer by one part of so many, or than known_ns, which `best` is not:
- * memory that buys nothing is not taken. */
-static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t known_ns)
-{
-    enum { MUST_GAIN = 5000 };
-    struct ah_switches tried = best->switches;
-    int64_t most_ns = best->step_ns;
-    AH_TRY(trim_switch(best, trials, &tried, &tried.buffers, ah__plan_min_buffers(&tried, trials->predictor), most_ns));
-    AH_TRY(trim_whole(best, trials, &tried));
-    most_ns = best->step_ns;
-    int64_t longer_ns = most_ns + most_ns / MUST_GAIN;
-    longer_ns = longer_ns < known_ns ? longer_ns : known_ns;
-    AH_TRY(trim_by_doubling(best, trials, &tried, &tried.out_of_order, most_ns));
-    AH_TRY(trim_switch(best, trials, &tried, &tried.shadows, 0, longer_ns));
-    return trim_by_doubling(best, trials, &tried, &tried.prefetch_distance, best->step_ns);
-}
-
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
  * its budget. */
-static void report_least(struct ah_search_report *report, const struct ah_candidates *candidates,
-                         const struct ah_budget *budget)
+static void report_least(struct ah_search_report *report, const struct ah_least *least, const struct ah_budget *budget)
 {
-    const struct ah_plan *device = &candidates->least, *host = &candidates->least_within;
-    const struct ah_plan *least = host->switches.layers ? host : &candidates->least_host;
-    if (candidates->least_bytes && host->switches.layers) {
+    const struct ah_plan *device = &least->device, *host = &least->within;
+    const struct ah_plan *plan = host->switches.layers ? host : &least->host;
+    if (device->switches.layers && host->switches.layers) {
         double device_excess = (double)device->device_peak_bytes / (double)budget->device_bytes;
         double host_excess = (double)host->host_peak_bytes / (double)budget->host_bytes;
-        least = device_excess <= host_excess ? device : host;
-    } else if (candidates->least_bytes) {
-        least = device;
+        plan = device_excess <= host_excess ? device : host;
+    } else if (device->switches.layers) {
+        plan = device;
     }
-    report->least = *least;
-    if (budget->device_bytes && least->device_peak_bytes > budget->device_bytes)
-        report->least_device_over_bytes = least->device_peak_bytes - budget->device_bytes;
-    if (budget->host_bytes && least->host_peak_bytes > budget->host_bytes)
-        report->least_host_over_bytes = least->host_peak_bytes - budget->host_bytes;
+    report->least = *plan;
+    if (budget->device_bytes && plan->device_peak_bytes > budget->device_bytes)
+        report->least_device_over_bytes = plan->device_peak_bytes - budget->device_bytes;
+    if (budget->host_bytes && plan->host_peak_bytes > budget->host_bytes)
+        report->least_host_over_bytes = plan->host_peak_bytes - budget->host_bytes;
 }
 
-static int too_small(const struct ah_candidates *candidates, const struct ah_predictor *predictor,
-                     const struct ah_budget *budget)
+static int too_small(const struct ah_least *least, const struct ah_predictor *predictor, const struct ah_budget *budget)
 {
     char have[32], need[32];
-    if (!candidates->least_bytes) {
+    struct ah_plan plan = least->device;
+    if (!plan.switches.layers) {
         ah_size_format(have, sizeof have, budget->host_bytes);
-        ah_size_format(need, sizeof need, candidates->least_host_bytes);
+        ah_size_format(need, sizeof need, least->host.host_peak_bytes);
         return ah__fail(AH_EBUDGET, "host memory: found %s, expected at least %lld bytes (%s) for this model%s", have,
-                        (long long)candidates->least_host_bytes, need,
+                        (long long)least->host.host_peak_bytes, need,
                         budget->device_bytes ? " within this device memory or any other" : "");
     }
-    struct ah_plan least = candidates->least;
-    least.switches.prefetch_distance = least.switches.prefetch_distance < 1 ? 1 : least.switches.prefetch_distance;
-    AH_TRY(ah__plan_predict(&least, predictor));
+    plan.switches.prefetch_distance = plan.switches.prefetch_distance < 1 ? 1 : plan.switches.prefetch_distance;
+    AH_TRY(ah__plan_predict(&plan, predictor));
     ah_size_format(have, sizeof have, budget->device_bytes);
-    ah_size_format(need, sizeof need, candidates->least_bytes);
+    ah_size_format(need, sizeof need, plan.device_peak_bytes);
     return ah__fail(
         AH_EBUDGET,
         "device memory: found %s, expected at least %lld bytes (%s), which would run c=%d p=%d o=%d at %.1f ms a step",
-        have, (long long)candidates->least_bytes, need, least.switches.checkpoint, least.switches.offload_params,
-        least.switches.offload_optimizer, (double)least.step_ns / 1e6);
+        have, (long long)plan.device_peak_bytes, need, plan.switches.checkpoint, plan.switches.offload_params,
+        plan.switches.offload_optimizer, (double)plan.step_ns / 1e6);
 }
 
-int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
-{
-    struct ah_candidates candidates = {0};
-    int status = ah__candidates_list(&candidates, predictor, budget);
-    *fits = candidates.count > 0;
-    ah__free(candidates.list);
-    return status;
-}
-
-/* Where a search may stop: the compute lane's work with all on the device and nothing recomputed. What is updated on
- * the host, or stays whole, takes less. */
+/* No step is shorter than what the compute lane has to do under any plan: forward and backward. */
 static int64_t compute_floor_ns(const struct ah_predictor *predictor)
 {
-    struct ah_plan resident = {
-        .switches = {.layers = predictor->partition->layers, .world_size = ah__predictor_world_size(predictor)}};
-    ah__plan_bound(&resident, predictor);
-    return resident.bound_lane_ns;
+    int layers = predictor->partition->layers;
+    const struct ah_switches on_host = {.layers = layers,
+                                        .world_size = ah__predictor_world_size(predictor),
+                                        .offload_params = layers,
+                                        .offload_optimizer = layers,
+                                        .embedding_on_host = true,
+                                        .head_on_host = true};
+    return ah__plan_lane_ns(&on_host, predictor, AH_LANE_COMPUTE);
 }
+
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
+
+/* Everything a search goes on with. */
+struct search {
+    struct ah_trials *trials;
+    struct ah_workers *workers;
+    struct ah_search_report *report;
+    const struct ah_least *least;
+    struct ah_plan *plans; /* the fastest first */
+    int count;
+    int64_t items, enough_ns; /* the effort; a step that is good enough */
+};
 
 /* Stable, for few. */
 static void fastest_first(struct ah_plan *plans, int count)
@@ -228,17 +127,68 @@ static void fastest_first(struct ah_plan *plans, int count)
     }
 }
 
-/* From where and with what the search goes downhill. */
-enum { PLANS_MOST = AH_KINDS + 2 };
-struct ways {
-    const struct ah_starts *starts;
-    const struct ah_plan *warm; /* layers 0: none */
-    struct ah_trials *trials;
-    struct ah_descents *descents;
-    int64_t floor_ns; /* a plan that takes so much is good enough */
+/* Seeds of one batch are simulated at once. */
+enum { BATCH = 16 };
+struct batch {
+    struct ah_plan *plans;
+    int64_t below_ns; /* a slower one is not looked at any further */
+    bool descends;
 };
 
-/* Blocks that are elsewhere. The embedding is worth several, and no small step of theirs makes up for it. */
+/* In one piece and in some; step_ns 0: too slow. */
+static int simulate_seed(void *context, int index, struct ah_trials *trials)
+{
+    enum { CHUNKS = 4, COST_TRIALS = 500 };
+    const struct batch *batch = context;
+    struct ah_plan *seed = &batch->plans[index], best = {.step_ns = 0};
+    if (batch->descends)
+        AH_TRY(ah__walk_by_cost(seed, trials, COST_TRIALS));
+    for (int chunks = 1; chunks <= CHUNKS; chunks += CHUNKS - 1) {
+        struct ah_plan plan = *seed;
+        bool below;
+        plan.switches.chunks = chunks;
+        int64_t below_ns = best.step_ns ? ah__trial_below_ns(&plan, ah__trial_score_ns(&best)) : batch->below_ns;
+        if (!ah__space_complete(&plan, AH_COMPLETES_RECOMPUTATION, trials->predictor, trials->budget))
+            continue;
+        ah__plan_bound(&plan, trials->predictor);
+        if (ah__plan_policy_bound(&plan, trials->predictor) >= below_ns) {
+            trials->bounded++;
+            continue;
+        }
+        AH_TRY(ah__trial(&below, &plan.step_ns, trials, &plan, below_ns));
+        if (below)
+            best = plan;
+    }
+    *seed = best;
+    return AH_OK;
+}
+
+/* Adds the seeds that are not much slower than the fastest so far. */
+static int simulate_seeds(struct search *search, const struct ah_plan *seeds, int count, bool descends)
+{
+    enum { SLOWER_PARTS = 8, EFFORT_PARTS = 4 };
+    int64_t most_items = search->trials->items + search->items / EFFORT_PARTS;
+    for (int from = 0; from < count; from += BATCH) {
+        struct ah_plan plans[BATCH];
+        int batch_count = count - from < BATCH ? count - from : BATCH;
+        int64_t fastest_ns = search->count ? search->plans[0].step_ns : INT64_MAX / 2;
+        struct batch batch = {plans, fastest_ns + fastest_ns / SLOWER_PARTS, descends};
+        if (search->trials->items >= most_items) {
+            search->report->unseen += count - from;
+            break;
+        }
+        for (int i = 0; i < batch_count; i++)
+            plans[i] = seeds[from + i];
+        AH_TRY(ah__workers_each(search->workers, simulate_seed, &batch, batch_count, search->trials));
+        for (int i = 0; i < batch_count; i++)
+            if (plans[i].step_ns)
+                search->plans[search->count++] = plans[i];
+        fastest_first(search->plans, search->count);
+    }
+    return AH_OK;
+}
+
+/* Blocks that are elsewhere. The embedding is worth several. */
 static int distance(const struct ah_switches *a, const struct ah_switches *b)
 {
     int embedding = a->embedding_on_host == b->embedding_on_host ? 0 : a->layers;
@@ -257,166 +207,286 @@ static bool is_close(const struct ah_plan *plan, const struct ah_plan *others, i
     return false;
 }
 
-/* The fastest come first, at most so many; of those that lie close together, which mostly lead to the same end, only
- * one, unless there are too few others. */
-static int choose(struct ah_plan *plans, int count, int most)
+/* Keeps the fastest, at most so many; of those that lie close together, which mostly lead to the same end, only one. */
+static void choose(struct search *search, int most)
 {
-    struct ah_plan close[PLANS_MOST];
-    int chosen = 0, left = 0;
-    fastest_first(plans, count);
-    for (int i = 0; i < count && chosen < most; i++)
-        if (is_close(&plans[i], plans, chosen))
-            close[left++] = plans[i];
-        else
-            plans[chosen++] = plans[i];
-    for (int i = 0; i < left && chosen < most; i++)
-        plans[chosen++] = close[i];
-    return chosen;
+    int chosen = 0;
+    fastest_first(search->plans, search->count);
+    for (int i = 0; i < search->count && chosen < most; i++)
+        if (!is_close(&search->plans[i], search->plans, chosen))
+            search->plans[chosen++] = search->plans[i];
+    search->count = chosen;
 }
 
-/* Where embedding and head may share a place, the plans in which they do, else where states may stream, those in which
- * they do, else where activations may leave, those in which they do: the others have had their turn. */
-static bool has_turn(const struct ah_switches *switches, const struct ah_predictor *predictor)
+struct way {
+    struct ah_plan *plans;
+    struct ah_walk_options options;
+};
+
+static int walk_one(void *context, int index, struct ah_trials *trials)
 {
-    if (ah__plan_shares_ends(predictor))
-        return switches->share_embedding_head;
-    if (ah__predictor_stages(predictor))
-        return !switches->share_embedding_head && switches->staged > 0;
-    bool leaves = ah__plan_most_leaving(predictor) > 0;
-    return !switches->share_embedding_head && switches->staged == 0 && leaves == (switches->offload_activations > 0);
+    const struct way *way = context;
+    struct ah_walk_options options = way->options;
+    options.stream += (uint64_t)index;
+    return ah__walk(&way->plans[index], trials, &options);
 }
 
-/* Downhill from the best plan of each kind and the known plans that have their turn, and from `best` unless its layers
- * are 0: of many a little, of few more, of fewer still to the end. */
-static int improve(struct ah_plan *best, const struct ways *ways, const struct ah_predictor *predictor)
+static int run_phase(struct search *search, const struct phase *phase)
 {
-    struct ah_plan plans[PLANS_MOST];
-    int count = 0;
-    if (best->switches.layers)
-        plans[count++] = *best;
-    for (int kind = 0; kind < AH_KINDS; kind++) {
-        const struct ah_plan *start = &ways->starts->best[kind];
-        if (start->switches.layers && has_turn(&start->switches, predictor))
-            plans[count++] = *start;
-    }
-    if (ways->warm->switches.layers && has_turn(&ways->warm->switches, predictor))
-        plans[count++] = *ways->warm;
-    for (int i = 0; i < ROUNDS; i++) {
-        const struct round *round = &rounds_of(predictor)[i];
-        count = choose(plans, count, round->plans);
-        struct ah_effort effort = round->effort;
-        effort.items = items_of(predictor, effort.items);
-        AH_TRY(ah__descents_run(ways->descents, plans, count, ways->trials, predictor, ways->floor_ns, &effort));
-    }
-    fastest_first(plans, count);
-    if (count)
-        *best = plans[0];
+    struct way way = {
+        search->plans,
+        {.items = search->items / phase->parts, .enough_ns = search->enough_ns, .in_vain = phase->in_vain}};
+    way.options.stream = 1 + (uint64_t)(PLANS_MOST * (phase - phases));
+    choose(search, phase->plans);
+    AH_TRY(ah__workers_each(search->workers, walk_one, &way, search->count, search->trials));
+    fastest_first(search->plans, search->count);
     return AH_OK;
 }
 
-/* First with states and activations where they are, then with activations that leave, then also with states that
- * stream, then also with a place that embedding and head share: so that none of these makes a plan worse. */
-static int improve_turns(struct ah_plan *best, const struct ways *ways)
+/* ---- small models ------------------------------------------------------------------------------------------------ */
+
+struct exhaustion {
+    const struct ah_plan *fastest;
+    struct ah_plan best[EXHAUSTED_LAYERS + 1]; /* with so many blocks on the host */
+};
+
+/* Every number of buffers, every prefetch distance, in order or not. */
+static int exhaust_order(struct ah_plan *best, struct ah_plan plan, struct ah_trials *trials)
 {
-    const struct ah_predictor *predictor = ways->trials->predictor;
-    const struct ah_policy *policy = predictor->policy;
-    const uint32_t staged = 1U << AH_SWITCH_staged, activations = 1U << AH_SWITCH_offload_activations;
-    struct ah_policy without = *policy;
-    struct ah_predictor still = *predictor;
-    still.policy = &without;
-    without.without |= staged | activations | 1U << AH_SWITCH_share_embedding_head;
-    AH_TRY(improve(best, ways, &still));
-    without.without &= ~activations | policy->without;
-    if (ah__plan_most_leaving(&still) > 0)
-        AH_TRY(improve(best, ways, &still));
-    without.without &= ~staged | policy->without;
-    if (ah__predictor_stages(&still))
-        AH_TRY(improve(best, ways, &still));
-    return ah__plan_shares_ends(predictor) ? improve(best, ways, predictor) : AH_OK;
+    struct ah_switches *switches = &plan.switches;
+    const struct ah_predictor *predictor = trials->predictor;
+    int most = switches->buffers, farthest = ah__plan_farthest_refetch(switches);
+    bool overtakes = predictor->policy->overtakes && switches->offload_optimizer > 0;
+    for (switches->buffers = ah__plan_min_buffers(switches, predictor); switches->buffers <= most;
+         switches->buffers++) {
+        ah__plan_fill(&plan, predictor, trials->budget);
+        for (int i = 0; i < 2 * farthest; i++) {
+            int64_t step_ns;
+            if (i % 2 && !overtakes)
+                continue;
+            switches->prefetch_distance = 1 + i / 2;
+            switches->out_of_order = i % 2 ? switches->buffers : 0;
+            AH_TRY(ah__plan_step_below(&step_ns, &trials->items, &plan, predictor, best->step_ns));
+            trials->simulated++;
+            if (step_ns >= best->step_ns)
+                continue;
+            *best = plan;
+            best->step_ns = step_ns;
+        }
+    }
+    return AH_OK;
 }
 
-/* From the warm start to the end, though others be faster: with a faster part a schedule may have an anomaly that a
- * small step mends. */
-static int improve_warm(struct ah_plan *best, const struct ways *ways)
+/* Every value of the places from this row on. */
+static int exhaust_places(struct ah_plan *best, const struct ah_plan *from, int index, struct ah_trials *trials)
 {
-    if (!ways->warm->switches.layers)
+    const struct ah_predictor *predictor = trials->predictor;
+    struct ah_plan plan = *from;
+    if (index == ah__row_count) {
+        if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, trials->budget))
+            return AH_OK;
+        ah__plan_bound(&plan, predictor);
+        if (ah__plan_policy_bound(&plan, predictor) < best->step_ns)
+            return exhaust_order(best, plan, trials);
+        trials->bounded++;
         return AH_OK;
-    struct ah_plan plan = *ways->warm;
-    const struct ah_predictor *predictor = ways->trials->predictor;
-    struct ah_effort effort = rounds_of(predictor)[ROUNDS - 1].effort;
-    effort.items = items_of(predictor, effort.items);
-    AH_TRY(ah__descents_run(ways->descents, &plan, 1, ways->trials, predictor, ways->floor_ns, &effort));
-    if (!best->switches.layers || ah__trial_score_ns(&plan) < ah__trial_score_ns(best))
+    }
+    const struct ah_row *row = &ah__rows[index];
+    bool place = row->role == AH_ROLE_FLAG || (row->role == AH_ROLE_PLACE && row->at != AH_SWITCH_buffers);
+    int most = place ? row->most(&plan.switches, predictor) : ah__switch_table[row->at].low;
+    for (int value = ah__switch_table[row->at].low; value <= most; value++) {
+        ah__switch_set(&plan.switches, row->at, value);
+        AH_TRY(exhaust_places(best, &plan, index + 1, trials));
+    }
+    return AH_OK;
+}
+
+/* The first row is how many blocks are on the host. */
+static int exhaust_one(void *context, int index, struct ah_trials *trials)
+{
+    struct exhaustion *exhaustion = context;
+    struct ah_plan plan = {.switches = {.layers = trials->predictor->partition->layers,
+                                        .world_size = ah__predictor_world_size(trials->predictor)},
+                           .workspace_bytes = trials->predictor->profile->workspace_bytes};
+    exhaustion->best[index] = *exhaustion->fastest;
+    ah__switch_set(&plan.switches, ah__rows[0].at, index);
+    return exhaust_places(&exhaustion->best[index], &plan, 1, trials);
+}
+
+static int exhaust(struct ah_plan *best, struct search *search)
+{
+    struct exhaustion exhaustion = {.fastest = best};
+    int count = best->switches.layers + 1;
+    AH_TRY(ah__workers_each(search->workers, exhaust_one, &exhaustion, count, search->trials));
+    fastest_first(exhaustion.best, count);
+    *best = exhaustion.best[0];
+    search->report->exhausted = true;
+    return AH_OK;
+}
+
+/* ---- what buys nothing is given back ----------------------------------------------------------------------------- */
+
+/* Takes these switches for the best ones if the step is no longer than most_ns. */
+static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
+                int64_t most_ns)
+{
+    struct ah_plan plan = *best;
+    plan.switches = *switches;
+    ah__space_settle(&plan.switches, trials->predictor);
+    AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
+    if (*kept)
         *best = plan;
     return AH_OK;
 }
 
-/* The fastest of the candidates, which a published system brings, or what the search finds below them and below the
- * warm start: at worst that. */
-static int find(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
-                struct ah_trials *trials, const struct ah_plan *warm, struct ah_descents *descents)
+/* The least of a switch with which the step is no longer than most_ns, if less is never faster. */
+static int trim_row(struct ah_plan *best, struct ah_trials *trials, const struct ah_row *row, int least,
+                    int64_t most_ns)
 {
-    struct ah_starts starts = {.visited = {0}};
-    const struct ah_predictor *predictor = trials->predictor;
-    AH_TRY(ah__candidates_find(candidates, trials, descents));
-    if (candidates->count == 0 && !warm->switches.layers) {
-        report_least(report, candidates, trials->budget);
-        return too_small(candidates, predictor, trials->budget);
+    int low = least, high = ah__switch_get(&best->switches, row->at), value = low;
+    while (low < high) {
+        struct ah_switches tried = best->switches;
+        bool kept;
+        ah__switch_set(&tried, row->at, value);
+        AH_TRY(keep(&kept, best, trials, &tried, most_ns));
+        low = kept ? low : value + 1;
+        high = kept ? value : high;
+        value = low + (high - low) / 2;
     }
-    bool whole = predictor->partition->layers <= AH_CANDIDATES_WHOLE_LAYERS;
-    if (candidates->count)
-        AH_TRY(ah__visit(&starts, report, candidates, trials, descents,
-                         whole ? INT64_MAX : items_of(predictor, VISIT_ITEMS)));
-    if (ah__policy_is_placed(predictor->policy)) {
-        *best = *ah__starts_fastest(&starts);
-        return AH_OK;
-    }
-    struct ways ways = {.starts = &starts,
-                        .warm = warm,
-                        .trials = trials,
-                        .descents = descents,
-                        .floor_ns = compute_floor_ns(predictor)};
-    if (candidates->count && candidates->list[0].bound_ns < ways.floor_ns)
-        ways.floor_ns = candidates->list[0].bound_ns;
-    AH_TRY(improve_turns(best, &ways));
-    AH_TRY(improve_warm(best, &ways));
-    if (warm->switches.layers && (!best->switches.layers || warm->step_ns < best->step_ns))
-        *best = *warm;
-    report->simulated = trials->simulated;
-    return trim(best, trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
+    return AH_OK;
 }
 
-static int search(struct ah_plan *best, struct ah_search_report *report, struct ah_candidates *candidates,
-                  struct ah_trials *trials, const struct ah_plan *warm)
+/* The fewest buffers, and with the room for them more unsharded blocks as far as those make the step shorter; then the
+ * least of everything else that places nothing. Of shadow states the fewest without which the step would be longer by
+ * one part of so many, or than that of the warm start. */
+static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t warm_ns)
 {
-    struct ah_descents *descents;
-    AH_TRY(ah__descents_new(&descents, trials->predictor));
-    int status = find(best, report, candidates, trials, warm, descents);
-    ah__descents_free(descents);
+    enum { MUST_GAIN = 5000 };
+    struct ah_plan plan;
+    bool kept;
+    for (int i = 0; i < ah__row_count; i++)
+        if (ah__rows[i].at == AH_SWITCH_buffers)
+            AH_TRY(trim_row(best, trials, &ah__rows[i], ah__plan_min_buffers(&best->switches, trials->predictor),
+                            best->step_ns));
+    plan = *best;
+    ah__plan_fill(&plan, trials->predictor, trials->budget);
+    if (plan.switches.unsharded > best->switches.unsharded)
+        AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
+    int64_t step_ns = best->step_ns, longer_ns = step_ns + step_ns / MUST_GAIN;
+    longer_ns = longer_ns < warm_ns ? longer_ns : warm_ns;
+    for (int i = 0; i < ah__row_count; i++) {
+        const struct ah_row *row = &ah__rows[i];
+        bool shadows = row->at == AH_SWITCH_shadows;
+        if (row->role == AH_ROLE_ORDER || row->role == AH_ROLE_REST)
+            AH_TRY(trim_row(best, trials, row, ah__switch_table[row->at].low, shadows ? longer_ns : best->step_ns));
+    }
+    return AH_OK;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static int64_t items_of(const struct ah_predictor *predictor)
+{
+    int layers = predictor->partition->layers, effort = predictor->effort > 1 ? predictor->effort : 1;
+    return (int64_t)effort * ITEMS_PER_BLOCK * (layers > BLOCKS_LEAST ? layers : BLOCKS_LEAST);
+}
+
+/* From seeds and the warm start (layers 0: none). */
+static int find_from(struct ah_plan *best, struct search *search, const struct ah_plan *seeds, int count,
+                     const struct ah_plan *warm)
+{
+    const struct ah_predictor *predictor = search->trials->predictor;
+    AH_TRY(simulate_seeds(search, seeds, count < 32 ? count : 32, true));
+    AH_TRY(simulate_seeds(search, seeds, count, false));
+    if (search->count == 0) { /* nothing fits but the smallest plan */
+        bool below;
+        search->plans[search->count++] = search->least->device;
+        ah__space_settle(&search->plans[0].switches, predictor);
+        AH_TRY(ah__trial(&below, &search->plans[0].step_ns, search->trials, &search->plans[0], INT64_MAX));
+    }
+    if (warm->switches.layers)
+        search->plans[search->count++] = *warm;
+    for (int i = 0; i < PHASES; i++)
+        AH_TRY(run_phase(search, &phases[i]));
+    *best = search->plans[0];
+    if (warm->switches.layers && warm->step_ns < best->step_ns)
+        *best = *warm;
+    if (predictor->partition->layers <= EXHAUSTED_LAYERS)
+        AH_TRY(exhaust(best, search));
+    return trim(best, search->trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
+}
+
+static int find(struct ah_plan *best, struct search *search, const struct ah_plan *warm)
+{
+    enum { MUST_GAIN = 2000 };
+    struct ah_plan *seeds = NULL;
+    int count;
+    int64_t floor_ns = compute_floor_ns(search->trials->predictor);
+    AH_TRY(ah__seeds_find(&seeds, &count, &search->report->seeds, search->workers, search->trials));
+    search->enough_ns = floor_ns + floor_ns / MUST_GAIN;
+    int status = ah__new(&search->plans, 2 * (size_t)count + 1, sizeof *search->plans);
+    if (status == AH_OK)
+        status = find_from(best, search, seeds, count, warm);
+    ah__free(search->plans);
+    ah__free(seeds);
     return status;
 }
 
-/* From a warm start, if there is one. */
-static int answer(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
-                  const struct ah_search_options *options)
+static int search_all(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
+                      const struct ah_least *least, const struct ah_search_options *options)
 {
-    struct ah_candidates candidates = {0};
+    struct search search = {.trials = trials, .report = report, .least = least, .items = items_of(trials->predictor)};
     struct ah_plan warm;
     bool below;
     AH_TRY(ah__warm_start_find(&warm, options ? options->warm_start : NULL, trials->predictor, trials->budget));
     if (warm.switches.layers)
         AH_TRY(ah__trial(&below, &warm.step_ns, trials, &warm, INT64_MAX));
-    *best = (struct ah_plan){.step_ns = 0};
-    int status = search(best, report, &candidates, trials, &warm);
-    ah__free(candidates.list);
-    return status == AH_OK ? ah__plan_predict(best, trials->predictor) : status;
+    AH_TRY(ah__workers_new(&search.workers, trials->predictor));
+    int status = find(best, &search, &warm);
+    ah__workers_free(search.workers);
+    return status;
+}
+
+static void find_least(struct ah_least *least, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    if (ah__policy_is_placed(predictor->policy))
+        ah__placed_least(least, predictor, budget);
+    else
+        ah__least_find(least, predictor, budget);
+}
+
+int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget)
+{
+    struct ah_least least;
+    find_least(&least, predictor, budget);
+    *fits = ah__least_fits(&least, budget);
+    return AH_OK;
+}
+
+static int answer(struct ah_plan *best, struct ah_search_report *report, struct ah_trials *trials,
+                  const struct ah_search_options *options)
+{
+    const struct ah_predictor *predictor = trials->predictor;
+    struct ah_least least;
+    find_least(&least, predictor, trials->budget);
+    if (!ah__least_fits(&least, trials->budget)) {
+        report_least(report, &least, trials->budget);
+        return too_small(&least, predictor, trials->budget);
+    }
+    if (ah__policy_is_placed(predictor->policy))
+        AH_TRY(ah__placed_search(best, &report->seeds, trials));
+    else
+        AH_TRY(search_all(best, report, trials, &least, options));
+    report->simulated = trials->simulated;
+    report->bounded = trials->bounded;
+    return ah__plan_predict(best, predictor);
 }
 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options)
 {
     struct ah_trials trials = {.predictor = predictor, .budget = budget};
-    struct ah_plan best;
+    struct ah_plan best = {.step_ns = 0};
     *report = (struct ah_search_report){0};
     int status = answer(&best, report, &trials, options);
     ah__trials_fini(&trials);

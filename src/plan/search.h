@@ -5,8 +5,11 @@
 #include "plan/predict.h"
 
 struct ah_search_report {
-    int64_t candidates, simulated;
-    int64_t open_bound_ns; /* 0: every candidate was simulated or bounded away; else the lowest bound left unvisited */
+    int64_t seeds;  /* plans that were completed by the cost model, of which the best of each kind may be simulated */
+    int64_t unseen; /* of those best ones, passed over because the effort was spent */
+    int64_t simulated; /* plans */
+    int64_t bounded;   /* plans passed over because their bound is no better than the best step */
+    bool exhausted;    /* every plan of a small model was simulated or passed over */
     /* After AH_EBUDGET: the plan (switches and peaks) that lacks least, and how much it lacks. */
     struct ah_plan least;
     int64_t least_device_over_bytes, least_host_over_bytes;

@@ -1,7 +1,6 @@
 #include "plan/trial.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "sched/switch_table.h"
 
 enum { TILES_PARTS = 4000 };
@@ -92,6 +91,7 @@ int ah__trials_add(struct ah_trials *trials, const struct ah_trials *other)
         learn(trials, find(trials, learned->key), learned);
     }
     trials->simulated += other->simulated;
+    trials->bounded += other->bounded;
     trials->items += other->items;
     return AH_OK;
 }

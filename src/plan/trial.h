@@ -17,7 +17,8 @@ struct ah_tried {
 struct ah_trials {
     const struct ah_predictor *predictor;
     const struct ah_budget *budget;
-    int64_t simulated, items;      /* plans; items of their first steps */
+    int64_t simulated, bounded;    /* plans; those passed over because their bound is no better than the best */
+    int64_t items;                 /* of the first steps of those that were simulated */
     struct ah_tried *tried;        /* by key, open addressing */
     size_t count, capacity;        /* a power of two, or 0 */
     const struct ah_trials *known; /* what others simulated, of the same predictor, or null: only read */

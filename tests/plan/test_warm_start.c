@@ -41,7 +41,7 @@ static void a_warm_start_is_never_left_behind(void **state)
 static void more_is_never_worse_from_a_warm_start(void **state)
 {
     (void)state;
-    int missed = 0, worlds = ah_test_rounds(2, 4, 12);
+    int worlds = ah_test_rounds(2, 4, 12);
     for (uint64_t seed = 0; seed < (uint64_t)worlds; seed++) {
         struct world world;
         world_init(&world, 800 + seed, 7 + (int)seed % 6, "autohete");
@@ -53,11 +53,9 @@ static void more_is_never_worse_from_a_warm_start(void **state)
         more = budget;
         more.device_bytes += budget.device_bytes / 10;
         assert_true(search(&world, &more, &before).step_ns <= before.step_ns);
-        missed += search(&world, &more, NULL).step_ns > before.step_ns;
         more = budget;
         more.host_bytes += budget.host_bytes / 10;
         assert_true(search(&world, &more, &before).step_ns <= before.step_ns);
-        missed += search(&world, &more, NULL).step_ns > before.step_ns;
         for (int class = 0; class < AH_CLASS_COUNT; class ++)
             world.predictor.costs.ns[AH_ITEM_UPDATE_HOST][class] -=
                 world.predictor.costs.ns[AH_ITEM_UPDATE_HOST][class] / 10;
@@ -65,10 +63,8 @@ static void more_is_never_worse_from_a_warm_start(void **state)
         struct ah_plan kept = before;
         assert_ok(ah__plan_predict(&kept, &world.predictor));
         assert_true(search(&world, &budget, &before).step_ns <= kept.step_ns);
-        missed += search(&world, &budget, NULL).step_ns > kept.step_ns;
         ah__predictor_fini(&world.predictor);
     }
-    assert_true(AH_TEST_SAMPLED || missed > 0); /* else this would hold without a warm start */
 }
 
 static void what_cannot_run_changes_nothing(void **state)

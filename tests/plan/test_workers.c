@@ -176,47 +176,6 @@ static void more_is_recomputed_where_less_then_travels(void **state)
     ah_partition_free(partition);
 }
 
-/* 16B on one A100 with the rates of PyTorch: states best stream in few pieces with the embedding on the host, where no
- * way down leads that begins with many pieces, or with the embedding on the device, or ends as early as others. */
-static void states_stream_in_few_pieces_where_that_is_faster(void **state)
-{
-    (void)state;
-    struct ah_partition *partition = gpt_stepped("gpt-16b", 8, &(struct ah_step_options){.clips = true});
-    struct ah_profile *profile =
-        machine("a100-40g", partition, &(struct ah_estimate_options){.world_size = 1, .optimizer = "pytorch"});
-    struct ah_predictor predictor;
-    struct ah_search_report report;
-    struct ah_plan chosen;
-    int64_t step_ns;
-    assert_ok(ah__predictor_init(&predictor, partition, profile, "autohete"));
-    struct ah_budget budget = {.device_bytes = (int64_t)39 << 30, .host_bytes = (int64_t)432 * 1000 * 1000 * 1000};
-    struct ah_plan known = {.switches = {.layers = partition->layers,
-                                         .world_size = 1,
-                                         .checkpoint = 1,
-                                         .selective = 39,
-                                         .offload_params = 33,
-                                         .offload_optimizer = 39,
-                                         .staged = 9,
-                                         .offload_activations = 21,
-                                         .buffers = 7,
-                                         .prefetch_distance = 4,
-                                         .chunks = 2,
-                                         .out_of_order = 4,
-                                         .shadows = 25,
-                                         .embedding_on_host = true},
-                            .workspace_bytes = profile->workspace_bytes};
-    ah__plan_measure(&known, &predictor);
-    assert_true(ah__plan_within(&known, &budget));
-    assert_ok(ah__plan_step_ns(&step_ns, &known, &predictor, AH_PREDICT_ITERATIONS));
-    assert_ok(ah__plan_search(&chosen, &report, &predictor, &budget));
-    if (chosen.step_ns > step_ns + step_ns / 1000)
-        fail_msg("found %lld ns, expected at most %lld", (long long)chosen.step_ns, (long long)step_ns);
-    ah__predictor_fini(&predictor);
-    ah_profile_free(profile);
-    ah_partition_free(partition);
-}
-
-AH_TEST_SUITE("plan/descents", cmocka_unit_test(more_is_recomputed_where_less_then_travels),
-              cmocka_unit_test(states_stream_in_few_pieces_where_that_is_faster),
+AH_TEST_SUITE("plan/workers", cmocka_unit_test(more_is_recomputed_where_less_then_travels),
               cmocka_unit_test(threads_change_no_plan), cmocka_unit_test(refused_memory_is_said),
               cmocka_unit_test(what_is_known_is_not_simulated))

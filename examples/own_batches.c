@@ -1,7 +1,7 @@
 /* Trains on batches of one's own: the program makes every batch, AutoHete decides where everything lies and when it
  * moves.
  *
- *     own_batches MODEL MEMORY [FOLDER]     as in: own_batches model.json 2MiB out
+ *     own_batches MODEL MEMORY [FOLDER]     as in: own_batches model.json 3MiB out
  *
  * The sequences count up from anywhere in steps of one to four, modulo the vocabulary: what the model has to find out is
  * the step. Fails when the loss does not fall to half. */

@@ -17,7 +17,7 @@ static const char format_name[] = "autohete profile 1";
 
 static const double most_flops = 1e24;
 static const double most_slowdown = 1e6;
-static const int64_t most_depth = 64;
+static const int64_t most_depth = 8; /* as many as the simulated device's lanes hold */
 static const int64_t most_ns = (int64_t)1 << 53;
 
 static const struct rate_row {

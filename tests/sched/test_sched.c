@@ -235,7 +235,7 @@ static void a_deep_queue_hides_what_the_driver_takes(void **state)
         struct ah_timeline *timeline;
         struct ah_sched_config config = {
             .switches = {.layers = LAYERS, .world_size = 1, .chunks = 1, .buffers = 1, .prefetch_distance = 1},
-            .queue_depth = i ? 10 : 0,
+            .queue_depth = i ? 8 : 0,
             .policy = &ah__policy_resident};
         config.switches.buffers = ah__sched_min_buffers(&config);
         assert_ok(ah__timeline_new(&timeline, LAYERS, 1, ITERATIONS));

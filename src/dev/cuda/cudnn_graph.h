@@ -53,8 +53,7 @@ void ah__cudnn_reduce(struct ah_cudnn_graph *g, cudnnReduceTensorOp_t operator, 
 /* y: the elements of x in other dimensions and strides, perhaps of another type. */
 void ah__cudnn_reshape(struct ah_cudnn_graph *g, cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t x);
 /* The plan is the first of the heuristic's (mode A) choices that can be finalized, is deterministic and wants no more
- * workspace. None: AH_OK without a plan, and `reason` says why. AH_EDEVICE where the graph itself is refused; AH_ENOMEM.
- */
+ * workspace. None: AH_OK without a plan, and `reason` says why. AH_EDEVICE: the graph itself is refused; AH_ENOMEM. */
 int ah__cudnn_plan(struct ah_cudnn_graph *g, int64_t limit_bytes);
 void ah__cudnn_graph_fini(struct ah_cudnn_graph *g);
 

@@ -2,8 +2,8 @@
  * to the input and to the weight. The sum over chunks that is the weight's gradient has the chunks' order.
  *
  * Rows of logits begin at multiples of 16 bytes whatever the vocabulary is (50257 is odd), for which cuBLASLt has its
- * fast kernels and the loss's kernel its wide accesses. The operator's chunks are a processor's: a GPU takes more tokens
- * at once, in its own workspace. */
+ * fast kernels and the loss's kernel its wide accesses. The operator's chunks are a processor's: a GPU takes more
+ * tokens at once, in its own workspace. */
 #include "dev/cuda/gemm.h"
 #include "dev/cuda/kernels.h"
 #include "dev/cuda/program.h"
@@ -114,8 +114,8 @@ static int64_t chunk_of(const struct head *head, int64_t rows)
     return rounded <= rows ? rounded : each;
 }
 
-/* Rows of logits get longer where that costs no more than a 64th of their memory. A chunk lies in the operator's scratch
- * [chunk,vocab], or in the device's own workspace when this GPU wants more tokens than fit there. */
+/* Rows of logits get longer where that costs no more than a 64th of their memory. A chunk lies in the operator's
+ * scratch [chunk,vocab], or in the device's own workspace when this GPU wants more tokens than fit there. */
 static void chunks_choose(struct head *head, const struct ah_cuda_call *call, int64_t chunk)
 {
     enum { MOST_PART = 64 };

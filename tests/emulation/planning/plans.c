@@ -1,7 +1,7 @@
-/* plans CUDNN FOLDER DESCRIPTION...: the real cuDNN plans attention for every model of a folder of configurations, in both
- * directions, for GPUs that are only described; and shapes beside them that change what is asked for. Each is to have a
- * plan, a deterministic one, within its workspace; or to be one that cuDNN is not for by the plugin's own rule, which
- * says why. Prints one line for each; exit status 1 when one is not as expected. Executes nothing.
+/* plans CUDNN FOLDER DESCRIPTION...: the real cuDNN plans attention for every model of a folder of configurations, in
+ * both directions, for GPUs that are only described; and shapes beside them that change what is asked for. Each is to
+ * have a plan, a deterministic one, within its workspace; or to be one that cuDNN is not for by the plugin's own rule,
+ * which says why. Prints one line for each; exit status 1 when one is not as expected. Executes nothing.
  *
  * The plugin's own sources do it all. Between them and cuDNN is what a machine without a GPU needs: the graph has no
  * handle, and the heuristics are told of the GPU. */

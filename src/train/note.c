@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "base/format.h"
-#include "train/session.h"
+#include "train/training.h"
 
-void ah__session_note(const struct ah_session *session, const char *format, ...)
+void ah__training_note(const struct ah_training *training, const char *format, ...)
 {
     char line[1200];
     va_list arguments;
@@ -12,6 +12,6 @@ void ah__session_note(const struct ah_session *session, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     ah__text_plain(line);
-    if (session->options->on_note)
-        session->options->on_note(line, session->options->context);
+    if (training->options->on_note)
+        training->options->on_note(line, training->options->context);
 }

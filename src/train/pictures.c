@@ -8,19 +8,19 @@
 enum { SEGMENT_ENOUGH = 4, CAPTION_SIZE = 200 };
 
 /* "gpt2, 12 blocks, 10.8 M parameters, batch 8 x 256 in fp32, on cpu: ..., 2 threads, link 2.0 GB/s" */
-static void caption_make(char text[CAPTION_SIZE], const struct ah_session *session)
+static void caption_make(char text[CAPTION_SIZE], const struct ah_training *training)
 {
     struct ah_dev_info info;
-    const struct ah_settings *settings = &session->settings;
+    const struct ah_settings *settings = &training->settings;
     char link[32] = "", micro[48] = "", params[32];
-    session->dev->ops->info(session->dev, &info);
+    training->session->dev->ops->info(training->session->dev, &info);
     if (info.link_bytes_per_s)
         ah__snprintf(link, sizeof link, ", link %.3g GB/s", (double)info.link_bytes_per_s * 1e-9);
     if (settings->micro_batch != settings->batch)
         ah__snprintf(micro, sizeof micro, " by %lld", (long long)settings->micro_batch);
     ah__snprintf(text, CAPTION_SIZE, "%s, %d blocks, %s parameters; batch %lld%s x %lld tokens, %s; %s%s%s, %d %s%s",
-                 ah_model_get(session->model)->name, session->partition->layers,
-                 ah_count_format(params, sizeof params, ah__partition_params(session->partition)),
+                 ah_model_get(training->model)->name, training->session->partition->layers,
+                 ah_count_format(params, sizeof params, ah__partition_params(training->session->partition)),
                  (long long)settings->batch, micro, (long long)settings->seq, ah__dtype_word(settings->dtype),
                  info.name, info.model[0] ? ": " : "", info.model, info.threads,
                  info.device_bytes   ? "multiprocessors"
@@ -30,12 +30,12 @@ static void caption_make(char text[CAPTION_SIZE], const struct ah_session *sessi
 }
 
 /* Writes one file of the folder; `text` is given up. */
-static int file_write(const struct ah_session *session, const char *name, struct ah_buf *text)
+static int file_write(const struct ah_training *training, const char *name, struct ah_buf *text)
 {
     char *path;
     int status = text->status;
     if (status == AH_OK)
-        status = ah__sprintf(&path, "%s/%s", session->out.dir, name);
+        status = ah__sprintf(&path, "%s/%s", training->out.dir, name);
     if (status == AH_OK) {
         status = ah__file_own(path);
         if (status == AH_OK)
@@ -46,76 +46,78 @@ static int file_write(const struct ah_session *session, const char *name, struct
     return status;
 }
 
-static int timelines_save(const struct ah_session *session)
+static int timelines_save(const struct ah_training *training)
 {
     char *json = NULL, *svg = NULL;
-    int status = ah__sprintf(&json, "%s/timeline.json", session->out.dir);
+    int status = ah__sprintf(&json, "%s/timeline.json", training->out.dir);
     if (status == AH_OK)
-        status = ah__sprintf(&svg, "%s/timeline.svg", session->out.dir);
+        status = ah__sprintf(&svg, "%s/timeline.svg", training->out.dir);
     if (status == AH_OK)
         status = ah__file_own(json);
     if (status == AH_OK)
         status = ah__file_own(svg);
     if (status == AH_OK)
-        status = ah__timeline_save_both(session->predicted, session->measured, json);
+        status = ah__timeline_save_both(training->predicted, training->measured, json);
     if (status == AH_OK)
-        status = ah_timeline_save_svg(session->predicted, session->measured, session->budget.device_bytes, svg);
+        status = ah_timeline_save_svg(training->predicted, training->measured,
+                                      training->session->info.budget.device_bytes, svg);
     ah__free(json);
     ah__free(svg);
     return status;
 }
 
-static int loss_save(const struct ah_session *session)
+static int loss_save(const struct ah_training *training)
 {
     struct ah_curves curves;
     struct ah_buf buf = {0};
     char caption[CAPTION_SIZE];
-    caption_make(caption, session);
-    int status = ah__curves_load(&curves, session->out.dir);
+    caption_make(caption, training);
+    int status = ah__curves_load(&curves, training->out.dir);
     if (status == AH_OK) {
-        ah__curves_loss(&buf, &curves, caption, ah_model_get(session->model)->vocab_size);
-        status = file_write(session, "loss.svg", &buf);
+        ah__curves_loss(&buf, &curves, caption, ah_model_get(training->model)->vocab_size);
+        status = file_write(training, "loss.svg", &buf);
     }
     ah__curves_fini(&curves);
     return status;
 }
 
-static void tell(const struct ah_session *session, const char *what, int status)
+static void tell(const struct ah_training *training, const char *what, int status)
 {
     if (status != AH_OK)
-        ah__session_note(session, "%s not saved: %s", what, ah_error());
+        ah__training_note(training, "%s not saved: %s", what, ah_error());
 }
 
-static int keep(struct ah_session *session)
+static int keep(struct ah_training *training)
 {
     struct ah_timeline *copy;
     char caption[CAPTION_SIZE];
-    AH_TRY(ah__timeline_copy(&copy, ah__run_timeline(session->run)));
-    ah_timeline_free(session->measured);
-    session->measured = copy;
-    caption_make(caption, session);
-    ah__timeline_caption(session->predicted, caption);
-    ah__timeline_caption(session->measured, caption);
-    session->predicted->device_budget_bytes = session->measured->device_budget_bytes = session->budget.device_bytes;
-    return timelines_save(session);
+    AH_TRY(ah__timeline_copy(&copy, ah__run_timeline(training->run)));
+    ah_timeline_free(training->measured);
+    training->measured = copy;
+    caption_make(caption, training);
+    ah__timeline_caption(training->predicted, caption);
+    ah__timeline_caption(training->measured, caption);
+    training->predicted->device_budget_bytes = training->measured->device_budget_bytes =
+        training->session->info.budget.device_bytes;
+    return timelines_save(training);
 }
 
-void ah__pictures_segment(struct ah_session *session, int64_t steps)
+void ah__pictures_segment(struct ah_training *training, int64_t steps)
 {
-    if (!session->out.dir || steps <= session->longest_segment || session->longest_segment >= SEGMENT_ENOUGH)
+    if (!training->out.dir || steps <= training->longest_segment || training->longest_segment >= SEGMENT_ENOUGH)
         return;
-    session->longest_segment = steps;
-    tell(session, "the timeline is", keep(session));
+    training->longest_segment = steps;
+    tell(training, "the timeline is", keep(training));
 }
 
-void ah__pictures_end(struct ah_session *session)
+void ah__pictures_end(struct ah_training *training)
 {
-    if (!session->out.dir || ah__loop_steps_timed(&session->loop) == 0)
+    if (!training->out.dir || ah__loop_steps_timed(&training->loop) == 0)
         return;
-    if (session->measured) {
-        session->measured->step_ns = ah__loop_step_ns(&session->loop);
-        session->measured->steps = ah__loop_steps_timed(&session->loop);
-        tell(session, "the timeline is", timelines_save(session));
+    if (training->measured) {
+        training->measured->step_ns = ah__loop_step_ns(&training->loop);
+        training->measured->steps = ah__loop_steps_timed(&training->loop);
+        tell(training, "the timeline is", timelines_save(training));
     }
-    tell(session, "the picture of the loss is", loss_save(session));
+    tell(training, "the picture of the loss is", loss_save(training));
 }

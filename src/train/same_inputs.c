@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/session.h"
+#include "train/training.h"
 
 enum { WHAT_COUNT = 5 };
 static const char *const what[WHAT_COUNT] = {"version", "model", "data", "options", "arithmetic"};
@@ -27,31 +27,31 @@ static uint64_t text_hash(const char *text, uint64_t seed)
     return ah__hash_text(text ? text : "", seed);
 }
 
-static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_session *session, const struct ah_dev_info *device)
+static int hashes_fill(uint64_t hash[WHAT_COUNT], const struct ah_training *training, const struct ah_dev_info *device)
 {
-    const struct ah_train_options *options = session->options;
-    const struct ah_tokens_info *data = ah__session_data(session);
+    const struct ah_train_options *options = training->options;
+    const struct ah_tokens_info *data = ah__training_data(training);
     hash[0] = ah__hash_text(ah_version(), sizeof(struct ah_plan));
-    hash[1] = text_hash(ah_model_get(session->model)->config, 1);
+    hash[1] = text_hash(ah_model_get(training->model)->config, 1);
     hash[2] = ah__hash_int((uint64_t)data->tokens, data->signature);
     hash[3] = text_hash(options->plan, text_hash(options->policy, 3));
-    hash[3] = ah__hash_int((uint64_t)session->resumed.step, hash[3]);
+    hash[3] = ah__hash_int((uint64_t)training->resumed.step, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.device_bytes, hash[3]);
     hash[3] = ah__hash_int((uint64_t)options->budget.host_bytes, hash[3]);
     /* Ranks sum what each has multiplied: of two kinds of processor the bits would be nobody's. */
     hash[4] = text_hash(device->arithmetic, 4);
-    return settings_hash(&hash[3], &session->settings);
+    return settings_hash(&hash[3], &training->settings);
 }
 
-int ah__session_same_inputs(const struct ah_session *session)
+int ah__training_same_inputs(const struct ah_training *training)
 {
-    struct ah_comm *comm = session->comm;
+    struct ah_comm *comm = training->comm;
     uint64_t mine[WHAT_COUNT], first[WHAT_COUNT];
     struct ah_dev_info device;
     if (comm->world_size == 1)
         return AH_OK;
-    session->dev->ops->info(session->dev, &device);
-    int status = hashes_fill(mine, session, &device);
+    training->session->dev->ops->info(training->session->dev, &device);
+    int status = hashes_fill(mine, training, &device);
     memcpy(first, mine, sizeof first);
     AH_TRY(comm->ops->move(comm, first, sizeof first, 0, AH_ALL_RANKS));
     for (int i = 0; status == AH_OK && i < WHAT_COUNT; i++)

@@ -6,136 +6,111 @@
 #include "train/pictures.h"
 
 struct ah_trainer {
-    struct ah_session session;
+    struct ah_training training;
     bool stopped_early; /* told to stop before the plan stood */
     bool started;       /* the folder is made */
     bool ended;         /* no step is left, and all is written */
 };
 
 /* Asked to stop before anything was trained: there is nothing to write. */
-static bool stop_wanted(struct ah_session *session)
+static bool stop_wanted(struct ah_training *training)
 {
-    const volatile int *stop = session->options->stop;
+    const volatile int *stop = training->options->stop;
     double told = stop && *stop;
-    if (session->comm->world_size > 1 && ah__comm_sum(session->comm, &told, 1) != AH_OK)
+    if (training->comm->world_size > 1 && ah__comm_sum(training->comm, &told, 1) != AH_OK)
         told = 1; /* what failed shows at the end */
-    session->loop.stopped |= told > 0;
-    return session->loop.stopped;
+    training->loop.stopped |= told > 0;
+    return training->loop.stopped;
 }
 
 /* Where one rank fails before anything is trained, all end with its message. */
-static int all(struct ah_session *session, int status)
+static int all(struct ah_training *training, int status)
 {
-    return ah__comm_agree(session->comm, status);
+    return ah__comm_agree(training->comm, status);
 }
 
-/* Graph and partition, of micro-batches whose size is known. */
-static int partition_make(struct ah_session *session)
+static int training_open(struct ah_training *training)
 {
-    const struct ah_settings *settings = &session->settings;
-    struct ah_step_options step = ah__session_step(session);
-    const struct ah_record_options record = {
-        .batch = session->micro_batch, .seq = settings->seq, .compute = settings->dtype, .packed = settings->pack};
-    AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
-    return ah_partition_new(&session->partition, session->graph, &step);
+    AH_TRY(all(training, ah__training_open_inputs(training)));
+    AH_TRY(ah__training_open_device(training));
+    AH_TRY(all(training, ah__training_same_inputs(training)));
+    AH_TRY(ah__training_plan(training));
+    AH_TRY(ah__training_predict(training));
+    AH_TRY(ah__loop_init(&training->loop, training->session->dev));
+    AH_TRY(all(training, ah__run_new(&training->run, training->session->partition, &training->session->plan,
+                                     training->session->dev, training->settings.clip)));
+    return all(training, ah__training_load(training));
 }
 
-/* Device, graph, partition, profile and plan, in the order in which one needs the other. */
-static int device_to_plan(struct ah_session *session)
+static void training_fini(struct ah_training *training)
 {
-    AH_TRY(all(session, ah__session_open_device(session)));
-    if (session->settings.micro_batch == AH_MICRO_BATCH_AUTO)
-        return all(session, ah__session_choose(session));
-    AH_TRY(partition_make(session));
-    AH_TRY(all(session, ah__session_profile(session)));
-    return ah__session_plan(session);
+    ah__saver_fini(&training->saver);
+    ah__metrics_close(&training->metrics);
+    ah__out_folder_fini(&training->out);
+    ah__run_free(training->run);
+    ah__loop_fini(&training->loop);
+    ah_timeline_free(training->measured);
+    ah_timeline_free(training->predicted);
+    ah_session_close(training->session);
+    ah__tokens_close(training->tokens);
+    ah__tokenizer_close(training->tokenizer);
+    ah__model_files_free(&training->files);
+    ah__free(training->weights);
+    ah_model_free(training->own_model);
+    ah__checkpoint_close(&training->resumed);
+    ah__recipe_free(&training->recipe);
 }
 
-static int session_open(struct ah_session *session)
-{
-    AH_TRY(all(session, ah__session_open_inputs(session)));
-    AH_TRY(all(session, ah__session_same_inputs(session)));
-    if (session->options->plan)
-        AH_TRY(ah_plan_check(session->options->plan, ah_model_get(session->model)->layers));
-    AH_TRY(device_to_plan(session));
-    AH_TRY(ah__session_predict(session));
-    AH_TRY(ah__loop_init(&session->loop, session->dev));
-    AH_TRY(all(session,
-               ah__run_new(&session->run, session->partition, &session->plan, session->dev, session->settings.clip)));
-    return all(session, ah__session_load(session));
-}
-
-static void session_fini(struct ah_session *session)
-{
-    ah__saver_fini(&session->saver);
-    ah__metrics_close(&session->metrics);
-    ah__out_folder_fini(&session->out);
-    ah__run_free(session->run);
-    ah__loop_fini(&session->loop);
-    ah_timeline_free(session->measured);
-    ah_timeline_free(session->predicted);
-    ah_profile_free(session->profile);
-    ah_dev_close(session->dev);
-    ah_partition_free(session->partition);
-    ah_graph_free(session->graph);
-    ah__tokens_close(session->tokens);
-    ah__tokenizer_close(session->tokenizer);
-    ah__model_files_free(&session->files);
-    ah__free(session->weights);
-    ah_model_free(session->own_model);
-    ah__checkpoint_close(&session->resumed);
-    ah__recipe_free(&session->recipe);
-}
-
-static void fill_result(struct ah_train_result *result, struct ah_session *session)
+static void fill_result(struct ah_train_result *result, struct ah_training *training)
 {
     struct ah_dev_info info;
-    int64_t step_ns = ah__loop_step_ns(&session->loop);
-    session->dev->ops->info(session->dev, &info);
+    int64_t step_ns = ah__loop_step_ns(&training->loop);
+    training->session->dev->ops->info(training->session->dev, &info);
     *result = (struct ah_train_result){
-        .steps_done = session->loop.step,
-        .stopped = session->loop.stopped,
-        .saved = session->saved && session->loop.saved_step == session->loop.step,
-        .final_loss = session->loop.loss,
-        .val_loss = session->loop.val_loss,
-        .uniform_loss = session->loop.uniform_loss,
-        .first_loss = ah__loop_mean_loss(&session->loop, false),
-        .last_loss = ah__loop_mean_loss(&session->loop, true),
-        .profile_kept_s = session->profile_kept_s,
-        .tokens_per_s = step_ns ? (double)(session->settings.batch * session->settings.seq) * 1e9 / (double)step_ns : 0,
-        .device_peak_bytes_predicted = session->plan.device_peak_bytes,
+        .steps_done = training->loop.step,
+        .stopped = training->loop.stopped,
+        .saved = training->saved && training->loop.saved_step == training->loop.step,
+        .final_loss = training->loop.loss,
+        .val_loss = training->loop.val_loss,
+        .uniform_loss = training->loop.uniform_loss,
+        .first_loss = ah__loop_mean_loss(&training->loop, false),
+        .last_loss = ah__loop_mean_loss(&training->loop, true),
+        .profile_kept_s = training->session->info.profile_kept_s,
+        .tokens_per_s =
+            step_ns ? (double)(training->settings.batch * training->settings.seq) * 1e9 / (double)step_ns : 0,
+        .device_peak_bytes_predicted = training->session->plan.device_peak_bytes,
         .device_peak_bytes_used = info.device_high_water_bytes,
-        .host_peak_bytes_predicted = session->plan.host_peak_bytes,
+        .host_peak_bytes_predicted = training->session->plan.host_peak_bytes,
         .host_peak_bytes_used = info.host_bytes,
-        .dtype = ah__dtype_word(session->settings.dtype),
-        .micro_batch = session->micro_batch,
-        .clip = session->settings.clip,
-        .clipped_steps = session->loop.clipped_steps,
-        .skipped_steps = session->loop.skipped_steps,
-        .updates_redone = ah__run_updates_redone(session->run),
-        .step_ns_predicted = session->plan.step_ns,
+        .dtype = ah__dtype_word(training->settings.dtype),
+        .micro_batch = training->micro_batch,
+        .clip = training->settings.clip,
+        .clipped_steps = training->loop.clipped_steps,
+        .skipped_steps = training->loop.skipped_steps,
+        .updates_redone = ah__run_updates_redone(training->run),
+        .step_ns_predicted = training->session->plan.step_ns,
         .step_ns_median = step_ns,
-        .steps_timed = ah__loop_steps_timed(&session->loop),
-        .plan = session->plan,
+        .steps_timed = ah__loop_steps_timed(&training->loop),
+        .plan = training->session->plan,
     };
     snprintf(result->device, sizeof result->device, "%s", info.name);
 }
 
 /* Told to stop before there was anything to save. */
-static void fill_stopped(struct ah_train_result *result, const struct ah_session *session)
+static void fill_stopped(struct ah_train_result *result, const struct ah_training *training)
 {
     *result = (struct ah_train_result){
-        .steps_done = session->resumed.step,
+        .steps_done = training->resumed.step,
         .stopped = true,
-        .final_loss = session->loop.loss,
+        .final_loss = training->loop.loss,
         .val_loss = NAN,
-        .uniform_loss = session->loop.uniform_loss,
+        .uniform_loss = training->loop.uniform_loss,
         .first_loss = NAN,
         .last_loss = NAN,
         .profile_kept_s = -1,
-        .dtype = ah__dtype_word(session->settings.dtype),
-        .micro_batch = session->micro_batch,
-        .clip = session->settings.clip,
+        .dtype = ah__dtype_word(training->settings.dtype),
+        .micro_batch = training->micro_batch,
+        .clip = training->settings.clip,
     };
 }
 
@@ -145,7 +120,7 @@ void ah_trainer_close(struct ah_trainer *trainer)
 {
     if (!trainer)
         return;
-    session_fini(&trainer->session);
+    training_fini(&trainer->training);
     ah__free(trainer);
 }
 
@@ -153,14 +128,13 @@ int ah_trainer_open(struct ah_trainer **out, const struct ah_train_options *opti
 {
     struct ah_trainer *trainer;
     AH_TRY(ah__new(&trainer, 1, sizeof *trainer));
-    struct ah_session *session = &trainer->session;
-    session->out.fd = -1;
-    session->comm = ah__comm();
-    session->profile_kept_s = -1;
-    session->options = &session->asked;
-    int status = ah__options_take(&session->asked, options);
+    struct ah_training *training = &trainer->training;
+    training->out.fd = -1;
+    training->comm = ah__comm();
+    training->options = &training->asked;
+    int status = ah__options_take(&training->asked, options);
     if (status == AH_OK)
-        status = session_open(session);
+        status = training_open(training);
     trainer->stopped_early = status == AH_ESTOP;
     if (trainer->stopped_early)
         status = AH_OK;
@@ -175,20 +149,20 @@ int ah_trainer_open(struct ah_trainer **out, const struct ah_train_options *opti
 
 static int nothing_more(const struct ah_trainer *trainer)
 {
-    return ah__fail(AH_EEND, "step %lld: there is none behind it", (long long)trainer->session.loop.step);
+    return ah__fail(AH_EEND, "step %lld: there is none behind it", (long long)trainer->training.loop.step);
 }
 
 /* Before the first step. */
 static int start(struct ah_trainer *trainer)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     if (trainer->stopped_early)
         return nothing_more(trainer);
     if (trainer->started)
         return AH_OK;
-    if (!stop_wanted(session))
-        AH_TRY(all(session, ah__session_open_outputs(session)));
-    ah__loop_start(&session->loop, session->run);
+    if (!stop_wanted(training))
+        AH_TRY(all(training, ah__training_open_outputs(training)));
+    ah__loop_start(&training->loop, training->run);
     trainer->started = true;
     return AH_OK;
 }
@@ -196,8 +170,9 @@ static int start(struct ah_trainer *trainer)
 /* All that matters is safe, then the pictures. */
 static int finish(struct ah_trainer *trainer)
 {
-    AH_TRY(ah__session_close_outputs(&trainer->session));
-    ah__pictures_end(&trainer->session);
+    AH_TRY(ah__training_close_outputs(&trainer->training));
+    AH_TRY(ah__training_compare(&trainer->training));
+    ah__pictures_end(&trainer->training);
     return AH_OK;
 }
 
@@ -214,7 +189,7 @@ static int stepped(struct ah_trainer *trainer, int status)
 int ah_trainer_step(struct ah_trainer *trainer, struct ah_step *step)
 {
     AH_TRY(start(trainer));
-    return stepped(trainer, ah__loop_step(&trainer->session.loop, step));
+    return stepped(trainer, ah__loop_step(&trainer->training.loop, step));
 }
 
 static int token_fail(const char *what, int64_t at, int32_t found, int64_t vocab)
@@ -223,10 +198,10 @@ static int token_fail(const char *what, int64_t at, int32_t found, int64_t vocab
                     (long long)vocab);
 }
 
-static int batch_check(const struct ah_session *session, const struct ah_batch *batch)
+static int batch_check(const struct ah_training *training, const struct ah_batch *batch)
 {
-    const struct ah_settings *settings = &session->settings;
-    int64_t vocab = ah_model_get(session->model)->vocab_size;
+    const struct ah_settings *settings = &training->settings;
+    int64_t vocab = ah_model_get(training->model)->vocab_size;
     if (!batch->ids || !batch->targets || !batch->positions != !settings->pack)
         return ah__fail(AH_EINPUT, "batch: expected ids, targets and, %s, positions",
                         settings->pack ? "since sequences are packed" : "if sequences were packed");
@@ -243,28 +218,28 @@ static int batch_check(const struct ah_session *session, const struct ah_batch *
 
 int ah_trainer_begin(struct ah_trainer *trainer, const struct ah_batch *batch)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     AH_TRY(start(trainer));
-    int64_t begun = ah__loop_outstanding(&session->loop);
+    int64_t begun = ah__loop_outstanding(&training->loop);
     if (begun >= AH_RUN_IN_FLIGHT)
         return ah__fail(AH_EINPUT, "step: found %lld begun and not waited for, expected fewer", (long long)begun);
-    AH_TRY(batch_check(session, batch));
-    return stepped(trainer, ah__loop_begin(&session->loop, batch));
+    AH_TRY(batch_check(training, batch));
+    return stepped(trainer, ah__loop_begin(&training->loop, batch));
 }
 
 int ah_trainer_wait(struct ah_trainer *trainer, struct ah_step *step)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     AH_TRY(start(trainer));
-    if (ah__loop_outstanding(&session->loop) == 0)
+    if (ah__loop_outstanding(&training->loop) == 0)
         return ah__fail(AH_EINPUT, "step: found none begun, expected one to wait for");
-    return stepped(trainer, ah__loop_wait(&session->loop, step));
+    return stepped(trainer, ah__loop_wait(&training->loop, step));
 }
 
 int ah_trainer_step_on(struct ah_trainer *trainer, const struct ah_batch *batch, struct ah_step *step)
 {
     AH_TRY(start(trainer));
-    if (ah__loop_outstanding(&trainer->session.loop))
+    if (ah__loop_outstanding(&trainer->training.loop))
         return ah__fail(AH_EINPUT, "step: found one begun and not waited for, expected none");
     AH_TRY(ah_trainer_begin(trainer, batch));
     return ah_trainer_wait(trainer, step);
@@ -272,20 +247,20 @@ int ah_trainer_step_on(struct ah_trainer *trainer, const struct ah_batch *batch,
 
 int ah_trainer_save(struct ah_trainer *trainer, const char *dir)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     int status = start(trainer);
     if (status == AH_EEND) /* told to stop before there was anything to save */
         return AH_OK;
     AH_TRY(status);
     if (dir) {
-        AH_TRY(ah__loop_drain(&session->loop));
-        if (session->loop.step == session->loop.start)
+        AH_TRY(ah__loop_drain(&training->loop));
+        if (training->loop.step == training->loop.start)
             return ah__fail(AH_EINPUT, "step: found none taken, expected one to save");
-        return ah__session_save_to(session, dir);
+        return ah__training_save_to(training, dir);
     }
-    if (!session->loop.save)
+    if (!training->loop.save)
         return ah__fail(AH_EINPUT, "out: found no folder for this training, expected one to save in");
-    AH_TRY(ah__loop_save(&session->loop));
+    AH_TRY(ah__loop_save(&training->loop));
     return finish(trainer);
 }
 
@@ -293,42 +268,43 @@ int ah_trainer_save(struct ah_trainer *trainer, const char *dir)
 
 void ah_trainer_device(const struct ah_trainer *trainer, struct ah_device *out)
 {
-    *out = trainer->session.device;
+    *out = trainer->training.session ? trainer->training.session->info.device : (struct ah_device){0};
 }
 
 void ah_trainer_summary(const struct ah_trainer *trainer, struct ah_train_summary *out)
 {
     *out = (struct ah_train_summary){.profile_kept_s = -1};
     if (!trainer->stopped_early)
-        ah__session_summary(out, &trainer->session);
+        ah__training_summary(out, &trainer->training);
 }
 
 void ah_trainer_plan(const struct ah_trainer *trainer, struct ah_plan *out, struct ah_budget *budget)
 {
-    *out = trainer->session.plan;
+    const struct ah_session *session = trainer->training.session;
+    *out = session ? session->plan : (struct ah_plan){0};
     if (budget)
-        *budget = trainer->session.budget;
+        *budget = session ? session->info.budget : (struct ah_budget){0};
 }
 
 const struct ah_timeline *ah_trainer_timeline(struct ah_trainer *trainer, bool measured)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     if (!measured)
-        return session->predicted;
-    bool stepped = trainer->started && session->loop.begun > session->loop.start;
-    return stepped && ah__loop_drain(&session->loop) == AH_OK ? ah__run_timeline(session->run) : NULL;
+        return training->predicted;
+    bool stepped = trainer->started && training->loop.begun > training->loop.start;
+    return stepped && ah__loop_drain(&training->loop) == AH_OK ? ah__run_timeline(training->run) : NULL;
 }
 
 void ah_trainer_result(struct ah_trainer *trainer, struct ah_train_result *result)
 {
-    struct ah_session *session = &trainer->session;
+    struct ah_training *training = &trainer->training;
     if (trainer->stopped_early) {
-        fill_stopped(result, session);
+        fill_stopped(result, training);
         return;
     }
     if (trainer->started)
-        (void)ah__loop_drain(&session->loop); /* a failure is the next step's to say */
-    fill_result(result, session);
+        (void)ah__loop_drain(&training->loop); /* a failure is the next step's to say */
+    fill_result(result, training);
 }
 
 int ah_train(struct ah_train_result *result, const struct ah_train_options *options)

@@ -37,7 +37,8 @@ static void row_open(struct row *row, int count)
     bench_open(&row->bench);
     BENCH(ah_plan_parse(&row->resident, "resident", row->bench.partition, row->bench.profile, &unlimited, "resident"));
     row->budget.device_bytes = row->resident.device_peak_bytes / 10;
-    int status = ah_plan_search(&row->offloading, row->bench.partition, row->bench.profile, &row->budget, "autohete");
+    int status =
+        ah_plan_search(&row->offloading, row->bench.partition, row->bench.profile, &row->budget, "autohete", NULL);
     if (status != AH_OK && status != AH_EBUDGET)
         bench_check(status, "ah_plan_search");
     row->fits = row->same = status == AH_OK;

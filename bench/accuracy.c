@@ -81,7 +81,7 @@ static void chosen(struct tally *tally, const struct bench *bench, double share,
     int64_t host;
     ah__layout_bytes(&budget.device_bytes, &host, bench->partition, &plan.switches, 0);
     budget.device_bytes = (int64_t)(share * (double)budget.device_bytes);
-    if (ah_plan_search(&plan, bench->partition, bench->profile, &budget, policy) == AH_OK)
+    if (ah_plan_search(&plan, bench->partition, bench->profile, &budget, policy, NULL) == AH_OK)
         run(tally, bench, &plan);
 }
 

@@ -179,14 +179,16 @@ void bench_profile(struct bench *bench)
     struct ah_dev *dev;
     ah_profile_free(bench->profile);
     BENCH(ah_dev_open(&dev, device_of(bench), &bench->dev));
-    BENCH(ah_profile_measure(&bench->profile, bench->partition, dev));
+    BENCH(ah_profile_measure(&bench->profile, NULL, bench->partition, dev, NULL));
     ah_dev_close(dev);
 }
 
 void bench_open_unprofiled(struct bench *bench)
 {
     bench_model_open(bench);
-    BENCH(ah_model_record(&bench->graph, bench->model, bench->batch, bench->seq, bench->dtype));
+    BENCH(ah_model_record(
+        &bench->graph, bench->model,
+        &(struct ah_record_options){.batch = bench->batch, .seq = bench->seq, .compute = bench->dtype}));
     struct ah_step_options step = {.clips = bench->clip > 0, .micro_batches = bench->micro_batches};
     BENCH(ah_partition_new(&bench->partition, bench->graph, &step));
     bench->profile = NULL;

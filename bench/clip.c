@@ -51,7 +51,7 @@ static void simulated_row(const char *name, const struct ah_hardware *hardware, 
     struct ah_plan plan[WAYS];
     snprintf(path, sizeof path, "models/gpt-%s.json", name);
     BENCH(ah_model_load(&model, path));
-    BENCH(ah_model_record(&graph, model, 8, 1024, AH_BF16));
+    BENCH(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 8, .seq = 1024, .compute = AH_BF16}));
     for (int way = 0; way < WAYS; way++)
         plan[way] = simulated(graph, hardware, host_memory, way);
     double none = (double)plan[0].step_ns;

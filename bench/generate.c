@@ -93,7 +93,7 @@ static void program_make(struct program *program, const struct subject *s, struc
     const struct ah_step_options step = {.infers = true, .logits = logits};
     record.batch = 1;
     record.compute = AH_F32;
-    BENCH(ah_model_record_with(&program->graph, s->sizes.model, &record));
+    BENCH(ah_model_record(&program->graph, s->sizes.model, &record));
     BENCH(ah_partition_new(&program->partition, program->graph, &step));
 }
 

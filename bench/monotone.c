@@ -226,7 +226,8 @@ static void subject_make(struct subject *subject, const char *path, int layers, 
     } else {
         BENCH(ah_model_load(&subject->model, path));
     }
-    BENCH(ah_model_record(&subject->graph, subject->model, BATCH, seq, AH_BF16));
+    BENCH(ah_model_record(&subject->graph, subject->model,
+                          &(struct ah_record_options){.batch = BATCH, .seq = seq, .compute = AH_BF16}));
     BENCH(ah_partition_new(&subject->partition, subject->graph, &step));
     BENCH(ah_profile_estimate(&subject->profile, subject->partition, hardware, &estimate));
 }

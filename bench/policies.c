@@ -123,7 +123,7 @@ static void budget_table(struct tally *tally, const struct settings *s, const st
         if (!is_wanted(s, ah__policies[i]->name))
             continue;
         *e = (struct entry){.policy = ah__policies[i]};
-        e->fits = ah_plan_search(&e->plan, bench->partition, bench->profile, &budget, e->policy->name) == AH_OK;
+        e->fits = ah_plan_search(&e->plan, bench->partition, bench->profile, &budget, e->policy->name, NULL) == AH_OK;
         count++;
     }
     for (int r = 0; r < s->rounds; r++)

@@ -66,7 +66,7 @@ static void row(struct losses *losses, const char *name, struct ah_model *model,
     int64_t count = 0, chosen_ns;
     ah_hardware_get(&info, hardware);
     struct ah_budget budget = {.device_bytes = info.device_bytes, .host_bytes = info.host_bytes / options->world_size};
-    BENCH(ah_model_record(&graph, model, BATCH, 1024, AH_BF16));
+    BENCH(ah_model_record(&graph, model, &(struct ah_record_options){.batch = BATCH, .seq = 1024, .compute = AH_BF16}));
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, options));
     BENCH(ah__predictor_init(&predictor, partition, profile, "autohete"));

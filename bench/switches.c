@@ -120,7 +120,8 @@ static void model_rows(struct gains *gains, const char *name, const struct setti
     snprintf(path, sizeof path, strchr(name, '-') ? "models/%s.json" : "models/gpt-%s.json", name);
     ah_hardware_get(&info, hardware);
     BENCH(ah_model_load(&model, path));
-    BENCH(ah_model_record(&graph, model, s->batch, s->seq, AH_BF16));
+    BENCH(ah_model_record(&graph, model,
+                          &(struct ah_record_options){.batch = s->batch, .seq = s->seq, .compute = AH_BF16}));
     BENCH(ah_partition_new(&partition, graph, &step));
     BENCH(ah_profile_estimate(&profile, partition, hardware, &options));
     const char *budgets = s->budgets;

@@ -44,7 +44,8 @@ static struct ah_tensor block(struct ah_graph *graph, const struct parallel_gpt 
     int64_t c = model->embd;
     float residual = 0.02f / sqrtf(2.0f * (float)model->layers);
     struct ah_tensor y = norm(graph, "ln", x, c);
-    struct ah_tensor attention = ah_graph_attention(graph, linear(graph, "attn.qkv", y, c, 3 * c, 0.02f), model->heads);
+    struct ah_tensor attention =
+        ah_graph_attention(graph, linear(graph, "attn.qkv", y, c, 3 * c, 0.02f), model->heads, NULL);
     attention = linear(graph, "attn.out", attention, c, c, residual);
     struct ah_tensor mlp = ah_graph_relu(graph, linear(graph, "mlp.in", y, c, 4 * c, 0.02f));
     mlp = linear(graph, "mlp.out", mlp, 4 * c, c, residual);
@@ -73,7 +74,7 @@ static int show(const struct ah_model *model)
 {
     struct ah_graph *graph = NULL;
     struct ah_partition *partition = NULL;
-    int status = ah_model_record(&graph, model, 4, 64, AH_F32);
+    int status = ah_model_record(&graph, model, &(struct ah_record_options){.batch = 4, .seq = 64, .compute = AH_F32});
     if (status == AH_OK)
         status = ah_partition_new(&partition, graph, NULL);
     if (status == AH_OK)

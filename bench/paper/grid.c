@@ -99,7 +99,9 @@ void paper_evaluate(struct paper_cell *out, const struct paper_point *point)
     BENCH(ah_hardware_load(&hardware, point->world_size == 1 ? "hardware/a100-40g.json" : "hardware/a100-40g-x4.json"));
     ah_hardware_get(&info, hardware);
     BENCH(ah_model_load(&bench.model, model));
-    BENCH(ah_model_record(&bench.graph, bench.model, point->batch / point->world_size, PAPER_SEQ, AH_BF16));
+    BENCH(ah_model_record(
+        &bench.graph, bench.model,
+        &(struct ah_record_options){.batch = point->batch / point->world_size, .seq = PAPER_SEQ, .compute = AH_BF16}));
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, &options));
     scale(bench.profile, point);

@@ -198,7 +198,8 @@ void paper_memory_save(const char *folder)
     struct ah_hardware *hardware;
     load(&bench, folder);
     BENCH(ah_hardware_load(&hardware, "hardware/a100-40g.json"));
-    BENCH(ah_model_record(&bench.graph, bench.model, BATCH, PAPER_SEQ, AH_BF16));
+    BENCH(ah_model_record(&bench.graph, bench.model,
+                          &(struct ah_record_options){.batch = BATCH, .seq = PAPER_SEQ, .compute = AH_BF16}));
     BENCH(ah_partition_new(&bench.partition, bench.graph, NULL));
     BENCH(ah_profile_estimate(&bench.profile, bench.partition, hardware, NULL));
     for (size_t i = 0; i < AH_LENGTH(figures); i++)

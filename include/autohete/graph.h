@@ -67,35 +67,31 @@ AH_API struct ah_tensor ah_graph_rmsnorm(struct ah_graph *graph, struct ah_tenso
 /* x [..., I], weight [I, O] (or [O, I] when weight_is_out_in), bias [O] or id -1 -> [..., O] */
 AH_API struct ah_tensor ah_graph_linear(struct ah_graph *graph, struct ah_tensor x, struct ah_tensor weight,
                                         struct ah_tensor bias, bool weight_is_out_in);
+/* What models do otherwise in attention. */
+struct ah_attention_options {
+    int window;   /* keys that a query sees, its own the last of them; 0: all up to its own */
+    bool by_head; /* ah_graph_attention(): q, k and v side by side within each head, not each for all heads */
+};
 /* Causal multi-head self-attention, softmax(q k^T / sqrt(C/heads)) v: qkv [B, T, 3C] (q, k, v side by side)
- * -> [B, T, C] */
-AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads);
+ * -> [B, T, C]. `options` null: all of them zero */
+AH_API struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads,
+                                           const struct ah_attention_options *options);
 /* The same of q [B, T, C], k and v [B, T, C / heads * kv_heads] -> [B, T, C]; kv_heads divides heads, and
  * heads / kv_heads heads of q in a row share one of k and v */
 AH_API struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
-                                               struct ah_tensor v, int heads, int kv_heads);
-/* The same two with what models do otherwise; all zero is as above. */
-struct ah_attention_options {
-    int window;   /* keys that a query sees, its own the last of them; 0: all up to its own */
-    bool by_head; /* ah_graph_attention_with(): q, k and v side by side within each head, not each for all heads */
-};
-AH_API struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tensor qkv, int heads,
-                                                const struct ah_attention_options *options);
-AH_API struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
-                                                    struct ah_tensor v, int heads, int kv_heads,
-                                                    const struct ah_attention_options *options);
-/* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
- * t * theta^(-2 i / dims) at position t; dims 0: all channels. In place on x */
-AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims);
-/* The same with what models do otherwise. */
+                                               struct ah_tensor v, int heads, int kv_heads,
+                                               const struct ah_attention_options *options);
+/* What models do otherwise in rotations. */
 struct ah_rotary_options {
-    bool by_head;    /* x [B, T, 3C] as for ah_graph_attention_with(): q and k rotate, v stays */
+    bool by_head;    /* x [B, T, 3C] as for ah_graph_attention(): q and k rotate, v stays */
     float factor;    /* wavelengths are multiplied by it; 0: by nothing */
     float low, high; /* with high above 0 those waves only that fit `original` positions less than `high` times, and */
     int original;    /* in full only where less than `low` times (Llama 3's scaling) */
 };
-AH_API struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta,
-                                             int dims, const struct ah_rotary_options *options);
+/* Rotates the pairs (i, i + dims / 2) of the first `dims` channels of each head of x [B, T, C] by the angle
+ * t * theta^(-2 i / dims) at position t; dims 0: all channels. In place on x. `options` null: all of them zero */
+AH_API struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
+                                        const struct ah_rotary_options *options);
 /* GELU, tanh form (Hugging Face's "gelu_new") */
 AH_API struct ah_tensor ah_graph_gelu(struct ah_graph *graph, struct ah_tensor x);
 /* GELU itself, x times the share of a normal distribution below x (Hugging Face's "gelu") */
@@ -164,10 +160,7 @@ AH_API int ah_model_load(struct ah_model **out, const char *path);
 /* From a user's own definition; strings are copied. */
 AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
 AH_API void ah_model_free(struct ah_model *model);
-/* Records the model for batch x seq. The caller frees *out. */
-AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
-                           enum ah_dtype compute);
-/* The same of what may be asked for beside. */
+/* What a graph is recorded for. */
 struct ah_record_options {
     int64_t batch, seq;
     enum ah_dtype compute;
@@ -177,8 +170,9 @@ struct ah_record_options {
     int64_t cache;
     bool decodes;
 };
-AH_API int ah_model_record_with(struct ah_graph **out, const struct ah_model *model,
-                                const struct ah_record_options *options);
+/* Records the model. The caller frees *out. */
+AH_API int ah_model_record(struct ah_graph **out, const struct ah_model *model,
+                           const struct ah_record_options *options);
 AH_API const struct ah_model_def *ah_model_get(const struct ah_model *model);
 /* One line naming the keys of config.json that are neither read nor known as harmless, or null. The model owns it. */
 AH_API const char *ah_model_note(const struct ah_model *model);

@@ -82,18 +82,17 @@ AH_API int ah_devices(struct ah_device **out, int *count);
 /* ---- profile ----------------------------------------------------------------------------------------------------- */
 
 struct ah_profile;
-/* Times one block, embedding, head, Adam, copies and how lanes slow each other on the device; never the whole model. */
-AH_API int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev);
 struct ah_profile_options {
     const char *cache;        /* a folder that keeps profiles between programs, made when needed; null: none */
     bool renew;               /* measure even where one is kept, and keep the new one */
     const volatile int *stop; /* nonzero (set from a signal handler): AH_ESTOP; may be null */
 };
-/* As ah_profile_measure; or the profile that the cache has of the same partition, device, threads, link, machine and
- * builds of all libraries: then *kept_s (may be null) is its age in seconds, else -1. What is damaged there is measured
- * again, what cannot be written is left out. */
-AH_API int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
-                                   struct ah_dev *dev, const struct ah_profile_options *options);
+/* Times one block, embedding, head, Adam, copies and how lanes slow each other on the device; never the whole model. Or
+ * takes the profile that the cache has of the same partition, device, threads, link, machine and builds of all
+ * libraries: then *kept_s (may be null) is its age in seconds, else -1. What is damaged there is measured again, what
+ * cannot be written is left out. `options` null: all of them zero. */
+AH_API int ah_profile_measure(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                              struct ah_dev *dev, const struct ah_profile_options *options);
 AH_API int ah_profile_load(struct ah_profile **out, const char *path);
 AH_API int ah_profile_save(const struct ah_profile *profile, const char *path);
 AH_API int ah_profile_print(const struct ah_profile *profile, FILE *to);
@@ -171,17 +170,14 @@ struct ah_budget {
 };
 #define AH_NO_LIMIT INT64_MAX /* in ah_train_options, where 0 is what a resumed training had */
 
-/* The best plan under the simulator with the real scheduler. AH_EBUDGET names the smallest budget that would work. */
-AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                          const struct ah_budget *budget, const char *policy);
 struct ah_search_options {
     const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
                                        * make it within the budget: then the result is no slower; null: none */
 };
-/* The same with options (null: none). AH_ESTALE also for a warm start of another partition. */
-AH_API int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition,
-                               const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
-                               const struct ah_search_options *options);
+/* The best plan under the simulator with the real scheduler. `options` null: none. AH_EBUDGET names the smallest budget
+ * that would work; AH_ESTALE: a warm start of another partition. */
+AH_API int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                          const struct ah_budget *budget, const char *policy, const struct ah_search_options *options);
 /* A plan given by hand: "resident", a JSON file, or "c=8,p=2,o=8" and as many KEY=VALUE of struct ah_switches behind
  * them. Completed, checked against the budget and predicted. */
 AH_API int ah_plan_parse(struct ah_plan *out, const char *text, const struct ah_partition *partition,
@@ -218,7 +214,7 @@ struct ah_micro_batch {
     struct ah_graph *graph;
     struct ah_partition *partition;
     struct ah_profile *profile;
-    int64_t profile_kept_s; /* as for ah_profile_measure_with */
+    int64_t profile_kept_s; /* as for ah_profile_measure */
     struct ah_plan plan;
 };
 
@@ -307,11 +303,8 @@ struct ah_evaluation {
     double lane_busy[AH_LANE_COUNT]; /* fraction of a steady step */
 };
 AH_API int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition,
-                            const struct ah_profile *profile, const struct ah_budget *budget, const char *policy);
-/* The same with options (null: none), as for ah_plan_search_with. */
-AH_API int ah_plan_evaluate_with(struct ah_evaluation *out, const struct ah_partition *partition,
-                                 const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
-                                 const struct ah_search_options *options);
+                            const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
+                            const struct ah_search_options *options);
 
 /* The policies there are, null-terminated: names and one-line descriptions. */
 AH_API const char *const *ah_policy_names(void);

@@ -135,7 +135,7 @@ struct ah_train_result {
     double final_loss, val_loss;  /* of the last step; NaN where there was none */
     double first_loss, last_loss; /* means of the first and last tenth of the steps */
     double uniform_loss;          /* of a uniform guess: ln(vocabulary) */
-    int64_t profile_kept_s;       /* as for ah_profile_measure_with; -1 also with a profile_path */
+    int64_t profile_kept_s;       /* as for ah_profile_measure; -1 also with a profile_path */
     double tokens_per_s;          /* at step_ns_median; 0 when no step was run */
     int64_t device_peak_bytes_predicted, device_peak_bytes_used;
     int64_t host_peak_bytes_predicted, host_peak_bytes_used;

@@ -187,7 +187,7 @@ int ah__compare_point(struct ah_compare *compare, int index)
 int ah__compare_search(struct ah_compare *compare)
 {
     return ah_plan_search(&compare->plan, ah_session_partition(compare->session), ah_session_profile(compare->session),
-                          &compare->budget, compare->policies[0]);
+                          &compare->budget, compare->policies[0], NULL);
 }
 
 /* A sweep goes upwards: with more memory no policy that searches is slower than before. */
@@ -197,9 +197,9 @@ static int evaluate(struct ah_evaluation *evaluations, struct ah_compare *compar
     for (int i = 0; compare->policies[i] && status == AH_OK; i++) {
         struct ah_plan *before = &compare->before[i];
         const struct ah_search_options options = {.warm_start = before->switches.layers ? before : NULL};
-        status = ah_plan_evaluate_with(&evaluations[i], ah_session_partition(compare->session),
-                                       ah_session_profile(compare->session), &compare->budget, compare->policies[i],
-                                       &options);
+        status =
+            ah_plan_evaluate(&evaluations[i], ah_session_partition(compare->session),
+                             ah_session_profile(compare->session), &compare->budget, compare->policies[i], &options);
         if (status == AH_OK && evaluations[i].fits)
             *before = evaluations[i].plan;
     }

@@ -298,14 +298,10 @@ static struct ah_tensor attend_cached(struct ah_graph *graph, struct ah_attr att
     return record(graph, AH_OP_ATTENTION_CACHED, attr, ah__values(cache.id, q.id, positions_of(graph)));
 }
 
-struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads)
+struct ah_tensor ah_graph_attention(struct ah_graph *graph, struct ah_tensor qkv, int heads,
+                                    const struct ah_attention_options *options)
 {
-    return ah_graph_attention_with(graph, qkv, heads, &(struct ah_attention_options){0});
-}
-
-struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tensor qkv, int heads,
-                                         const struct ah_attention_options *options)
-{
+    options = options ? options : &(const struct ah_attention_options){0};
     struct ah_attr attr = {
         .heads = heads, .window = window_of(graph, options->window, qkv), .by_head = options->by_head};
     struct ah_tensor cache = keys_keep(graph, &attr, heads, qkv, nothing);
@@ -315,15 +311,10 @@ struct ah_tensor ah_graph_attention_with(struct ah_graph *graph, struct ah_tenso
 }
 
 struct ah_tensor ah_graph_attention_qkv(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
-                                        struct ah_tensor v, int heads, int kv_heads)
+                                        struct ah_tensor v, int heads, int kv_heads,
+                                        const struct ah_attention_options *options)
 {
-    return ah_graph_attention_qkv_with(graph, q, k, v, heads, kv_heads, &(struct ah_attention_options){0});
-}
-
-struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_tensor q, struct ah_tensor k,
-                                             struct ah_tensor v, int heads, int kv_heads,
-                                             const struct ah_attention_options *options)
-{
+    options = options ? options : &(const struct ah_attention_options){0};
     struct ah_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = window_of(graph, options->window, q)};
     struct ah_tensor cache = keys_keep(graph, &attr, kv_heads, k, v);
     if (graph->decodes)
@@ -331,14 +322,10 @@ struct ah_tensor ah_graph_attention_qkv_with(struct ah_graph *graph, struct ah_t
     return record(graph, AH_OP_ATTENTION_QKV, attr, ah__values(q.id, k.id, v.id, positions_of(graph)));
 }
 
-struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims)
+struct ah_tensor ah_graph_rotary(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
+                                 const struct ah_rotary_options *options)
 {
-    return ah_graph_rotary_with(graph, x, heads, theta, dims, &(struct ah_rotary_options){0});
-}
-
-struct ah_tensor ah_graph_rotary_with(struct ah_graph *graph, struct ah_tensor x, int heads, float theta, int dims,
-                                      const struct ah_rotary_options *options)
-{
+    options = options ? options : &(const struct ah_rotary_options){0};
     struct ah_attr attr = {.heads = heads,
                            .theta = theta,
                            .dims = dims,

@@ -79,7 +79,8 @@ int ah__inference_start(struct ah_inference *inference, int64_t batch, int64_t s
                         int threads)
 {
     const struct ah_step_options step = {.infers = true, .logits = logits};
-    AH_TRY(ah_model_record(&inference->graph, inference->model, batch, seq, AH_F32));
+    AH_TRY(ah_model_record(&inference->graph, inference->model,
+                           &(struct ah_record_options){.batch = batch, .seq = seq, .compute = AH_F32}));
     AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     return start(inference, device, threads);
 }
@@ -91,7 +92,7 @@ static int make_decoder(struct ah_inference *inference, const struct ah_record_o
     struct ah_record_options one = *many;
     one.seq = 1;
     one.decodes = true;
-    AH_TRY(ah_model_record_with(&inference->decoder_graph, inference->model, &one));
+    AH_TRY(ah_model_record(&inference->decoder_graph, inference->model, &one));
     AH_TRY(ah_partition_new(&inference->decoder, inference->decoder_graph, &step));
     inference->partition->work_bytes_least = ah__partition_work_bytes(inference->decoder);
     return AH_OK;
@@ -102,7 +103,7 @@ int ah__inference_start_decoding(struct ah_inference *inference, int64_t seq, in
 {
     const struct ah_step_options step = {.infers = true};
     const struct ah_record_options many = {.batch = 1, .seq = seq, .compute = AH_F32, .cache = cache};
-    AH_TRY(ah_model_record_with(&inference->graph, inference->model, &many));
+    AH_TRY(ah_model_record(&inference->graph, inference->model, &many));
     AH_TRY(ah_partition_new(&inference->partition, inference->graph, &step));
     AH_TRY(make_decoder(inference, &many));
     return start(inference, device, threads);

@@ -193,7 +193,7 @@ static struct ah_tensor attention(struct ah_graph *graph, const struct ah_decode
     struct ah_tensor q = heads(graph, decoder, "q_proj", "q_norm", x, decoder->heads);
     struct ah_tensor k = heads(graph, decoder, "k_proj", "k_norm", x, decoder->kv_heads);
     struct ah_tensor v = linear(graph, decoder, "v_proj", x, hidden, decoder->kv_heads * size, decoder->qkv_bias);
-    x = ah_graph_attention_qkv_with(graph, q, k, v, (int)decoder->heads, (int)decoder->kv_heads, &options);
+    x = ah_graph_attention_qkv(graph, q, k, v, (int)decoder->heads, (int)decoder->kv_heads, &options);
     x = linear(graph, decoder, "o_proj", x, decoder->heads * size, hidden, decoder->out_bias);
     ah_graph_scope_pop(graph);
     return x;

@@ -138,7 +138,7 @@ static struct ah_tensor block(struct ah_graph *graph, const struct gpt2 *config,
     struct ah_tensor y = norm(graph, config, "ln_1", x);
     ah_graph_scope_push(graph, "attn");
     y = linear(graph, "c_attn", y, c, 3 * c, std);
-    y = ah_graph_attention(graph, y, (int)config->n_head);
+    y = ah_graph_attention(graph, y, (int)config->n_head, NULL);
     y = linear(graph, "c_proj", y, c, c, residual_std);
     ah_graph_scope_pop(graph);
     x = ah_graph_add_inplace(graph, y, x);

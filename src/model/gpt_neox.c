@@ -142,7 +142,7 @@ static struct ah_tensor attention(struct ah_graph *graph, const struct gpt_neox 
     ah_graph_scope_push(graph, "attention");
     x = linear(graph, neox, "query_key_value", x, c, 3 * c, neox->bias);
     x = ah__rope_record(graph, x, neox->heads, neox->rotary_dims, &neox->rope, true);
-    x = ah_graph_attention_with(graph, x, (int)neox->heads, &options);
+    x = ah_graph_attention(graph, x, (int)neox->heads, &options);
     x = linear(graph, neox, "dense", x, c, c, neox->bias);
     ah_graph_scope_pop(graph);
     return x;

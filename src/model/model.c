@@ -200,7 +200,7 @@ static int record(struct ah_graph *graph, const struct ah_model_def *def, int64_
     return check_vocab(graph, def);
 }
 
-int ah_model_record_with(struct ah_graph **out, const struct ah_model *model, const struct ah_record_options *options)
+int ah_model_record(struct ah_graph **out, const struct ah_model *model, const struct ah_record_options *options)
 {
     const struct ah_model_def *def = &model->def;
     int64_t seq = options->seq;
@@ -223,11 +223,4 @@ int ah_model_record_with(struct ah_graph **out, const struct ah_model *model, co
     else
         ah_graph_free(graph);
     return status;
-}
-
-int ah_model_record(struct ah_graph **out, const struct ah_model *model, int64_t batch, int64_t seq,
-                    enum ah_dtype compute)
-{
-    const struct ah_record_options options = {.batch = batch, .seq = seq, .compute = compute};
-    return ah_model_record_with(out, model, &options);
 }

@@ -129,7 +129,7 @@ static struct ah_tensor attention(struct ah_graph *graph, const struct opt *opt,
     ah_graph_scope_push(graph, "self_attn");
     struct ah_tensor q = linear(graph, opt, "q_proj", x, c, c), k = linear(graph, opt, "k_proj", x, c, c);
     struct ah_tensor v = linear(graph, opt, "v_proj", x, c, c);
-    x = ah_graph_attention_qkv(graph, q, k, v, (int)opt->heads, (int)opt->heads);
+    x = ah_graph_attention_qkv(graph, q, k, v, (int)opt->heads, (int)opt->heads, NULL);
     x = linear(graph, opt, "out_proj", x, c, c);
     ah_graph_scope_pop(graph);
     return x;

@@ -92,5 +92,5 @@ struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int
                                         .original = (int)rope->original};
     if (dims == 0)
         return x;
-    return ah_graph_rotary_with(graph, x, (int)heads, (float)rope->theta, (int)dims, &options);
+    return ah_graph_rotary(graph, x, (int)heads, (float)rope->theta, (int)dims, &options);
 }

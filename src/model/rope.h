@@ -25,7 +25,7 @@ int ah__rope_parse(struct ah_rope *rope, const struct ah_json *json, const struc
 int ah__rope_dims(int64_t *dims, const struct ah_rope *rope, const struct ah_json *json,
                   const struct ah_rope_keys *keys, int64_t size);
 int ah__rope_add(cJSON *tree, const struct ah_rope *rope, const struct ah_rope_keys *keys);
-/* x as for ah_graph_rotary_with(); dims 0: nothing rotates. */
+/* x as for ah_graph_rotary(); dims 0: nothing rotates. */
 struct ah_tensor ah__rope_record(struct ah_graph *graph, struct ah_tensor x, int64_t heads, int64_t dims,
                                  const struct ah_rope *rope, bool by_head);
 

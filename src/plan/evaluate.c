@@ -71,21 +71,14 @@ int ah__plan_evaluate(struct ah_evaluation *out, const struct ah_predictor *pred
     return status;
 }
 
-int ah_plan_evaluate_with(struct ah_evaluation *out, const struct ah_partition *partition,
-                          const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
-                          const struct ah_search_options *options)
+int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                     const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     int status = ah__plan_evaluate(out, &predictor, budget, options);
     ah__predictor_fini(&predictor);
     return status;
-}
-
-int ah_plan_evaluate(struct ah_evaluation *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                     const struct ah_budget *budget, const char *policy)
-{
-    return ah_plan_evaluate_with(out, partition, profile, budget, policy, NULL);
 }
 
 const char *const *ah_policy_names(void)

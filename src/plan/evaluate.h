@@ -7,7 +7,7 @@
 /* Speeds from out->plan's predicted step, and how busy lanes are in it, which is simulated. */
 int ah__evaluation_measure(struct ah_evaluation *out, const struct ah_predictor *predictor);
 
-/* ah_plan_evaluate_with by a predictor's partition, profile, policy and rule of memory. */
+/* ah_plan_evaluate by a predictor's partition, profile, policy and rule of memory. */
 int ah__plan_evaluate(struct ah_evaluation *out, const struct ah_predictor *predictor, const struct ah_budget *budget,
                       const struct ah_search_options *options);
 

@@ -24,7 +24,7 @@ static int choice_begin(struct ah_micro_batch *out, const struct ah_micro_batch_
     *out = (struct ah_micro_batch){.size = size};
     const struct ah_record_options record = {
         .batch = size, .seq = options->seq, .compute = options->compute, .packed = options->packed};
-    int status = ah_model_record_with(&out->graph, options->model, &record);
+    int status = ah_model_record(&out->graph, options->model, &record);
     if (status == AH_OK)
         status = ah_partition_new(&out->partition, out->graph, &step);
     if (status != AH_OK)

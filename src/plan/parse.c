@@ -136,6 +136,6 @@ int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partiti
                   const struct ah_search_options *options)
 {
     if (!text || strcmp(text, "auto") == 0)
-        return ah_plan_search_with(out, partition, profile, budget, policy, options);
+        return ah_plan_search(out, partition, profile, budget, policy, options);
     return ah_plan_parse(out, text, partition, profile, budget, policy);
 }

@@ -517,8 +517,8 @@ static int compare_resident(struct ah_plan *plan, const struct ah_predictor *pre
     return ah__plan_step_ns(&plan->resident_ns, &resident, predictor, AH_PREDICT_ITERATIONS);
 }
 
-int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                        const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
+int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
+                   const struct ah_budget *budget, const char *policy, const struct ah_search_options *options)
 {
     struct ah_predictor predictor;
     struct ah_search_report report;
@@ -531,10 +531,4 @@ int ah_plan_search_with(struct ah_plan *out, const struct ah_partition *partitio
     if (status == AH_OK)
         *out = plan;
     return status;
-}
-
-int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, const struct ah_profile *profile,
-                   const struct ah_budget *budget, const char *policy)
-{
-    return ah_plan_search_with(out, partition, profile, budget, policy, NULL);
 }

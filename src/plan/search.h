@@ -22,7 +22,7 @@ int ah__plan_search(struct ah_plan *out, struct ah_search_report *report, const 
 int ah__plan_search_with(struct ah_plan *out, struct ah_search_report *report, const struct ah_predictor *predictor,
                          const struct ah_budget *budget, const struct ah_search_options *options);
 
-/* As ah_plan_search_with where `text` is "auto" or null, else as ah_plan_parse. */
+/* As ah_plan_search where `text` is "auto" or null, else as ah_plan_parse. */
 int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partition *partition,
                   const struct ah_profile *profile, const struct ah_budget *budget, const char *policy,
                   const struct ah_search_options *options);

@@ -197,12 +197,13 @@ int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const str
     return status;
 }
 
-int ah_profile_measure_with(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
-                            struct ah_dev *dev, const struct ah_profile_options *options)
+int ah_profile_measure(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
+                       struct ah_dev *dev, const struct ah_profile_options *options)
 {
+    static const struct ah_profile_options none;
     int64_t kept;
     struct ah_profile *profile;
-    AH_TRY(ah__profile_measure_kept(&profile, &kept, partition, dev, NULL, options));
+    AH_TRY(ah__profile_measure_kept(&profile, &kept, partition, dev, NULL, options ? options : &none));
     *out = profile;
     if (kept_s)
         *kept_s = kept;

@@ -107,11 +107,6 @@ int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition 
     return status;
 }
 
-int ah_profile_measure(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev)
-{
-    return ah__profile_measure_like(out, partition, dev, NULL, NULL);
-}
-
 void ah_profile_free(struct ah_profile *profile)
 {
     ah__free(profile);

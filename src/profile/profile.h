@@ -37,7 +37,7 @@ int ah__profile_fits(const struct ah_partition *partition, struct ah_dev *dev);
  * and how that and other lanes slow each other. `stop` as in struct ah_profile_options. */
 int ah__profile_measure_like(struct ah_profile **out, const struct ah_partition *partition, struct ah_dev *dev,
                              const struct ah_profile *like, const volatile int *stop);
-/* As ah_profile_measure_with; measured like `like` where that is not null. */
+/* As ah_profile_measure; measured like `like` where that is not null. */
 int ah__profile_measure_kept(struct ah_profile **out, int64_t *kept_s, const struct ah_partition *partition,
                              struct ah_dev *dev, const struct ah_profile *like,
                              const struct ah_profile_options *options);

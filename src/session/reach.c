@@ -23,7 +23,7 @@ static int make_partition(struct ah_session *session)
     const struct ah_record_options record = {
         .batch = info->micro_batch, .seq = info->seq, .compute = session->dtype, .packed = session->options.pack};
     const struct ah_step_options step = step_options(session);
-    AH_TRY(ah_model_record_with(&session->graph, session->model, &record));
+    AH_TRY(ah_model_record(&session->graph, session->model, &record));
     return ah_partition_new(&session->partition, session->graph, &step);
 }
 
@@ -64,8 +64,8 @@ static int make_profile(struct ah_session *session)
     }
     if (options->profile_path)
         return load_profile(session);
-    return ah_profile_measure_with(&session->profile, &session->info.profile_kept_s, session->partition, session->dev,
-                                   &options->profile);
+    return ah_profile_measure(&session->profile, &session->info.profile_kept_s, session->partition, session->dev,
+                              &options->profile);
 }
 
 static struct ah_micro_batch_options micro_batch_options(const struct ah_session *session)

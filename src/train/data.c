@@ -192,7 +192,7 @@ static int params_count(int64_t *out, const struct ah_model *model)
     static const struct ah_step_options step = {.infers = true};
     struct ah_graph *graph;
     struct ah_partition *partition;
-    AH_TRY(ah_model_record(&graph, model, 1, 1, AH_F32));
+    AH_TRY(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 1, .compute = AH_F32}));
     int status = ah_partition_new(&partition, graph, &step);
     if (status == AH_OK) {
         *out = ah__partition_params(partition);

@@ -123,7 +123,7 @@ static void first_error_stays(void **state)
     struct ah_tensor bad = ah_graph_linear(r.graph, r.x, matrix(r.graph, "weight", C + 1, V), none, false);
     assert_int_equal(bad.id, -1);
     ah_graph_scope_pop(r.graph);
-    ah_graph_attention(r.graph, bad, 0);
+    ah_graph_attention(r.graph, bad, 0, NULL);
     ah_graph_scope_pop(r.graph);
     expect(&r, finish_loss(&r), "h.0.fc: linear: weight is F32 [9,10], expected F32 [8,O]");
 }
@@ -211,13 +211,13 @@ static void bad_rms_eps(struct rec *r)
 }
 static void theta(struct rec *r)
 {
-    ah_graph_rotary(r->graph, r->x, 2, 0, 0);
+    ah_graph_rotary(r->graph, r->x, 2, 0, 0, NULL);
 }
 static void kv_heads(struct rec *r)
 {
     struct ah_tensor k = ah_graph_linear(r->graph, r->x, matrix(r->graph, "k", C, C), none, false);
     struct ah_tensor v = ah_graph_linear(r->graph, r->x, matrix(r->graph, "v", C, C), none, false);
-    ah_graph_attention_qkv(r->graph, r->x, k, v, 4, 3);
+    ah_graph_attention_qkv(r->graph, r->x, k, v, 4, 3, NULL);
 }
 static void gate_shape(struct rec *r)
 {
@@ -225,7 +225,8 @@ static void gate_shape(struct rec *r)
 }
 static void heads(struct rec *r)
 {
-    ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3);
+    ah_graph_attention(r->graph, ah_graph_linear(r->graph, r->x, matrix(r->graph, "a", C, 3 * C), none, false), 3,
+                       NULL);
 }
 static void dead_result(struct rec *r)
 {

@@ -177,7 +177,7 @@ static void switches_change_the_recording(void **state)
         struct ah_graph *graph;
         int found = 0;
         assert_ok(parse(&model, cases[i].text));
-        assert_ok(ah_model_record(&graph, model, 1, 9, AH_F32));
+        assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 9, .compute = AH_F32}));
         for (size_t n = 0; n < graph->node_count; n++)
             if (graph->nodes[n].op == cases[i].op) {
                 found++;
@@ -197,7 +197,7 @@ static int64_t parameters_of(const char *name)
     int64_t count = 0;
     snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, 1, 16, AH_BF16));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 16, .compute = AH_BF16}));
     for (size_t i = 0; i < graph->value_count; i++)
         if (graph->values[i].kind == AH_VALUE_PARAM)
             count += ah__shape_count(&graph->values[i].meta.shape);

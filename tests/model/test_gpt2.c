@@ -114,7 +114,7 @@ static void names_and_layouts(void **state)
         struct ah_graph *graph;
         assert_ok(parse(&model, tied ? "{\"model_type\":\"gpt2\"," SIZES "}"
                                      : "{\"model_type\":\"gpt2\",\"tie_word_embeddings\":false," SIZES "}"));
-        assert_ok(ah_model_record(&graph, model, 3, 8, AH_F32));
+        assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 3, .seq = 8, .compute = AH_F32}));
         expect_param(graph, "transformer.wte.weight", ah_shape2(61, C), AH_INIT_NORMAL, 0.02);
         expect_param(graph, "transformer.wpe.weight", ah_shape2(16, C), AH_INIT_NORMAL, 0.02);
         expect_param(graph, "transformer.h.1.ln_1.weight", ah_shape1(C), AH_INIT_ONES, 0);
@@ -142,14 +142,15 @@ static void switches(void **state)
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(parse(&model, "{\"model_type\":\"gpt2\",\"activation_function\":\"relu\",\"n_inner\":48," SIZES "}"));
-    assert_ok(ah_model_record(&graph, model, 1, 16, AH_F32));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 16, .compute = AH_F32}));
     expect_param(graph, "transformer.h.0.mlp.c_fc.weight", ah_shape2(32, 48), AH_INIT_NORMAL, 0.02);
     for (size_t i = 0; i < graph->node_count; i++)
         assert_int_not_equal(graph->nodes[i].op, AH_OP_GELU);
     ah_graph_free(graph);
-    assert_fails(ah_model_record(&graph, model, 1, 17, AH_F32), AH_EINPUT,
-                 "sequence length: found 17, expected 1 to 16");
-    assert_fails(ah_model_record(&graph, model, 0, 16, AH_F32), AH_EINPUT, "batch: found 0");
+    assert_fails(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 17, .compute = AH_F32}),
+                 AH_EINPUT, "sequence length: found 17, expected 1 to 16");
+    assert_fails(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 0, .seq = 16, .compute = AH_F32}),
+                 AH_EINPUT, "batch: found 0");
     ah_model_free(model);
 }
 
@@ -163,7 +164,7 @@ static int64_t parameters_of(const char *name)
     int64_t count = 0;
     snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, 1, 16, AH_F32));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 16, .compute = AH_F32}));
     for (size_t i = 0; i < graph->value_count; i++)
         if (graph->values[i].kind == AH_VALUE_PARAM)
             count += ah__shape_count(&graph->values[i].meta.shape);
@@ -232,18 +233,18 @@ static void own_definition(void **state)
     name[0] = 'x';
     assert_string_equal(ah_model_get(model)->name, "small");
     assert_string_equal(ah_model_get(model)->config, "{}");
-    assert_ok(ah_model_record(&graph, model, 1, 4, AH_F32));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}));
     assert_true(graph->config_hash != 0);
     ah_graph_free(graph);
     rows = 7;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
-                 "embedding table: found 7 rows, expected at least");
+    assert_fails(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}),
+                 AH_EINPUT, "embedding table: found 7 rows, expected at least");
     rows = 101;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
-                 "model 'small': its record function did not call");
+    assert_fails(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}),
+                 AH_EINPUT, "model 'small': its record function did not call");
     rows = 0;
-    assert_fails(ah_model_record(&graph, model, 1, 4, AH_F32), AH_EINPUT,
-                 "model 'small': (top level): parameter: shape: found [0,4]");
+    assert_fails(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}),
+                 AH_EINPUT, "model 'small': (top level): parameter: shape: found [0,4]");
     ah_model_free(model);
     def.record = NULL;
     assert_fails(ah_model_new(&model, &def), AH_EINPUT, "no record function");

@@ -26,7 +26,7 @@ struct ah_tensor model_norm(struct ah_graph *graph, const char *name, struct ah_
 
 struct ah_tensor model_attention(struct ah_graph *graph, struct ah_tensor x, int heads)
 {
-    x = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), heads);
+    x = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), heads, NULL);
     return model_linear(graph, "proj", x, C, C);
 }
 
@@ -67,9 +67,9 @@ struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int num
 {
     (void)number;
     struct ah_tensor y = rmsnorm(graph, "norm_1", x);
-    struct ah_tensor q = ah_graph_rotary(graph, plain_linear(graph, "q", y, C, C), 4, 1e4f, 0);
-    struct ah_tensor k = ah_graph_rotary(graph, plain_linear(graph, "k", y, C, C / 2), 2, 1e4f, 0);
-    y = ah_graph_attention_qkv(graph, q, k, plain_linear(graph, "v", y, C, C / 2), 4, 2);
+    struct ah_tensor q = ah_graph_rotary(graph, plain_linear(graph, "q", y, C, C), 4, 1e4f, 0, NULL);
+    struct ah_tensor k = ah_graph_rotary(graph, plain_linear(graph, "k", y, C, C / 2), 2, 1e4f, 0, NULL);
+    y = ah_graph_attention_qkv(graph, q, k, plain_linear(graph, "v", y, C, C / 2), 4, 2, NULL);
     x = ah_graph_add_inplace(graph, plain_linear(graph, "o", y, C, C), x);
     y = rmsnorm(graph, "norm_2", x);
     struct ah_tensor gate = plain_linear(graph, "gate", y, C, 3 * C), up = plain_linear(graph, "up", y, C, 3 * C);
@@ -81,7 +81,7 @@ struct ah_tensor model_llama(struct ah_graph *graph, struct ah_tensor x, int num
 static struct ah_tensor rotary_first(struct ah_graph *graph, struct ah_tensor x, int number)
 {
     (void)number;
-    x = ah_graph_rotary(graph, x, 2, 100, 6);
+    x = ah_graph_rotary(graph, x, 2, 100, 6, NULL);
     struct ah_tensor y = plain_linear(graph, "y", x, C, C);
     return ah_graph_silu_mul(graph, rmsnorm(graph, "norm", x), y);
 }
@@ -98,7 +98,7 @@ static struct ah_tensor over_input(struct ah_graph *graph, struct ah_tensor x, i
 static struct ah_tensor over_input_kept(struct ah_graph *graph, struct ah_tensor x, int number)
 {
     (void)number;
-    struct ah_tensor y = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 4);
+    struct ah_tensor y = ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 4, NULL);
     return ah_graph_add_inplace(graph, x, y);
 }
 
@@ -106,7 +106,7 @@ static struct ah_tensor over_input_kept(struct ah_graph *graph, struct ah_tensor
 static struct ah_tensor ends_in_attention(struct ah_graph *graph, struct ah_tensor x, int number)
 {
     (void)number;
-    return ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 2);
+    return ah_graph_attention(graph, model_linear(graph, "qkv", x, C, 3 * C), 2, NULL);
 }
 
 static struct ah_tensor weight_twice(struct ah_graph *graph, struct ah_tensor x, int number)

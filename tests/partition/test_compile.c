@@ -366,7 +366,7 @@ static struct ah_tensor logits_in_place(struct ah_graph *graph, struct ah_tensor
 /* Backward of the attention reads its result, over which the loss must not write. */
 static struct ah_tensor logits_kept(struct ah_graph *graph, struct ah_tensor x)
 {
-    return ah_graph_attention(graph, model_linear(graph, "a", x, MODEL_EMBD, 12), 2);
+    return ah_graph_attention(graph, model_linear(graph, "a", x, MODEL_EMBD, 12), 2, NULL);
 }
 
 static struct ah_tensor logits_apart(struct ah_graph *graph, struct ah_tensor x)

@@ -16,7 +16,8 @@ static void family_rig(struct rig *rig, const struct family_golden *g)
     struct ah_graph *graph;
     struct ah_partition *partition;
     assert_ok(ah__model_parse(&model, g->config, strlen(g->config), "config.json"));
-    assert_ok(ah_model_record(&graph, model, g->batch, g->seq, AH_F32));
+    assert_ok(ah_model_record(&graph, model,
+                              &(struct ah_record_options){.batch = g->batch, .seq = g->seq, .compute = AH_F32}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);

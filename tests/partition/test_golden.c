@@ -70,7 +70,8 @@ static void golden_rig(struct rig *rig, const struct golden *g)
     struct ah_partition *partition;
     golden_write_config(path, sizeof path, g->layers, g->embd, g->heads, g->vocab, g->seq, g->tied);
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, g->batch, g->seq, AH_F32));
+    assert_ok(ah_model_record(&graph, model,
+                              &(struct ah_record_options){.batch = g->batch, .seq = g->seq, .compute = AH_F32}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);

@@ -13,7 +13,8 @@ static inline struct ah_partition *gpt_stepped(const char *name, int64_t batch, 
     struct ah_partition *partition = NULL;
     snprintf(path, sizeof path, "%s/../models/%s.json", ah_test_source(), name);
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, batch, 1024, AH_BF16));
+    assert_ok(
+        ah_model_record(&graph, model, &(struct ah_record_options){.batch = batch, .seq = 1024, .compute = AH_BF16}));
     assert_ok(ah_partition_new(&partition, graph, step));
     ah_graph_free(graph);
     ah_model_free(model);

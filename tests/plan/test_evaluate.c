@@ -54,7 +54,7 @@ static void machine_init(struct machine *machine, uint64_t seed)
 static struct ah_evaluation evaluate(const struct machine *machine, const struct ah_budget *budget, const char *policy)
 {
     struct ah_evaluation evaluation;
-    assert_ok(ah_plan_evaluate(&evaluation, &machine->fixture.partition, &machine->profile, budget, policy));
+    assert_ok(ah_plan_evaluate(&evaluation, &machine->fixture.partition, &machine->profile, budget, policy, NULL));
     assert_string_equal(evaluation.policy, policy);
     assert_string_equal(evaluation.plan.policy, policy);
     return evaluation;
@@ -204,7 +204,7 @@ static void policies_have_names_and_descriptions(void **state)
     }
     assert_null(ah__policies[count]);
     assert_null(ah_policy_description("best"));
-    assert_fails(ah_plan_evaluate(&found, &machine.fixture.partition, &machine.profile, &none, "best"), AH_EINPUT,
+    assert_fails(ah_plan_evaluate(&found, &machine.fixture.partition, &machine.profile, &none, "best", NULL), AH_EINPUT,
                  "--policy: found 'best'");
     assert_int_equal(found.over_bytes, 42);
 }

@@ -12,7 +12,7 @@ static struct ah_evaluation evaluate(const struct ah_partition *partition, const
                                      const struct ah_budget *budget, const char *policy)
 {
     struct ah_evaluation found;
-    assert_ok(ah_plan_evaluate(&found, partition, profile, budget, policy));
+    assert_ok(ah_plan_evaluate(&found, partition, profile, budget, policy, NULL));
     return found;
 }
 

@@ -175,15 +175,17 @@ static void the_smallest_budget_named_works(void **state)
         struct ah_budget budget = {.device_bytes = 1000};
         world_init(&world, 9000 + (uint64_t)round, 1 + round % 6, "autohete");
         const struct ah_partition *partition = &world.fixture.partition;
-        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_EBUDGET, "at least");
+        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete", NULL), AH_EBUDGET,
+                     "at least");
         long long named = 0;
         const char *at = strstr(ah_error(), "at least");
         assert_int_equal(sscanf(at, "at least %lld bytes", &named), 1);
         budget.device_bytes = named;
-        assert_ok(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"));
+        assert_ok(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete", NULL));
         assert_int_equal(plan.device_peak_bytes, named);
         budget.device_bytes = named - 1;
-        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_EBUDGET, "at least");
+        assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete", NULL), AH_EBUDGET,
+                     "at least");
         ah__predictor_fini(&world.predictor);
     }
 }
@@ -197,12 +199,12 @@ static void a_host_budget_is_kept(void **state)
     world_init(&world, 77, 6, "autohete");
     smallest_and_largest(&least, &most, &world.fixture.partition);
     struct ah_budget budget = {.device_bytes = least, .host_bytes = 1000};
-    assert_fails(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"), AH_EBUDGET,
+    assert_fails(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", NULL), AH_EBUDGET,
                  "host memory");
     budget = (struct ah_budget){.device_bytes = most};
-    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"));
+    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", NULL));
     budget.host_bytes = plan.host_peak_bytes;
-    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete"));
+    assert_ok(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", NULL));
     assert_true(plan.host_peak_bytes <= budget.host_bytes);
     ah__predictor_fini(&world.predictor);
 }
@@ -215,7 +217,7 @@ static void stale_and_unknown_are_refused(void **state)
     struct ah_budget budget = {0};
     world_init(&world, 78, 3, "autohete");
     const struct ah_partition *partition = &world.fixture.partition;
-    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best"), AH_EINPUT,
+    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "best", NULL), AH_EINPUT,
                  "--policy: found 'best'");
     assert_fails(ah_plan_parse(&plan, "c=1,p=2,o=1", partition, &world.profile, &budget, "autohete"), AH_EINPUT, "p=2");
     assert_fails(ah_plan_parse(&plan, "c=1,p=0,o=3,buffers=2", partition, &world.profile, &budget, "autohete"),
@@ -242,7 +244,7 @@ static void stale_and_unknown_are_refused(void **state)
     assert_fails(ah_plan_parse(&plan, staged, partition, &world.profile, &budget, "autohete"), AH_EINPUT,
                  "staged=1: found a profile without times of 'states in'");
     world.profile.partition_signature++;
-    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete"), AH_ESTALE, "profile");
+    assert_fails(ah_plan_search(&plan, partition, &world.profile, &budget, "autohete", NULL), AH_ESTALE, "profile");
     ah__predictor_fini(&world.predictor);
 }
 

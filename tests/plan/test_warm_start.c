@@ -105,7 +105,7 @@ static void one_of_another_step_is_refused(void **state)
     struct ah_plan known = search(&world, &budget, NULL), plan;
     known.signature++;
     const struct ah_search_options options = {.warm_start = &known};
-    assert_fails(ah_plan_search_with(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", &options),
+    assert_fails(ah_plan_search(&plan, &world.fixture.partition, &world.profile, &budget, "autohete", &options),
                  AH_ESTALE, "warm start: signature: found");
     ah__predictor_fini(&world.predictor);
 }

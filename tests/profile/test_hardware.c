@@ -32,7 +32,8 @@ static struct ah_partition *gpt_10b(int64_t batch, enum ah_dtype compute)
     struct ah_partition *partition = NULL;
     snprintf(path, sizeof path, "%s/../models/gpt-10b.json", ah_test_source());
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, batch, 1024, compute));
+    assert_ok(
+        ah_model_record(&graph, model, &(struct ah_record_options){.batch = batch, .seq = 1024, .compute = compute}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
@@ -393,8 +394,8 @@ static void a_profile_becomes_a_machine(void **state)
         for (size_t i = 0; i < 2; i++) {
             struct ah_budget none = {0};
             struct ah_plan before, after;
-            assert_ok(ah_plan_search(&before, partition, measured, &none, policies[i]));
-            assert_ok(ah_plan_search(&after, partition, again, &none, policies[i]));
+            assert_ok(ah_plan_search(&before, partition, measured, &none, policies[i], NULL));
+            assert_ok(ah_plan_search(&after, partition, again, &none, policies[i], NULL));
             assert_near((double)after.step_ns, (double)before.step_ns, 0.05);
         }
         measured->world_size = 4;

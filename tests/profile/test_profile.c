@@ -18,7 +18,7 @@ static struct ah_partition *partition_of(const char *config)
     snprintf(path, sizeof path, "%s/model.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, 2, 16, AH_F32));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 2, .seq = 16, .compute = AH_F32}));
     assert_ok(ah_partition_new(&partition, graph, NULL));
     ah_graph_free(graph);
     ah_model_free(model);
@@ -231,7 +231,7 @@ static void measures_a_tiny_model(void **state)
     struct ah_dev_info info;
     struct ah_dev *dev = NULL;
     assert_ok(ah_dev_open(&dev, "cpu", &options));
-    assert_ok(ah_profile_measure(&profile, partition, dev));
+    assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL));
     costs_check(&profile->costs);
     dev->ops->info(dev, &info);
     assert_string_equal(profile->device, "cpu");
@@ -324,7 +324,7 @@ static void needs_the_device_for_itself(void **state)
     char *base = NULL;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
     assert_ok(dev->ops->device_memory(dev, 4096, &base));
-    assert_fails(ah_profile_measure(&profile, partition, dev), AH_EINTERNAL, "already handed out");
+    assert_fails(ah_profile_measure(&profile, NULL, partition, dev, NULL), AH_EINTERNAL, "already handed out");
     base[4095] = 1;
     assert_null(profile);
     ah_dev_close(dev);
@@ -343,12 +343,12 @@ static void a_failed_measurement_leaves_nothing_behind(void **state)
     int64_t offset = call->in[0].offset;
     call->in[0].offset = (int64_t)1 << 40;
     struct ah_profile *profile = NULL;
-    assert_fails(ah_profile_measure(&profile, partition, dev), AH_EINTERNAL, "backward");
+    assert_fails(ah_profile_measure(&profile, NULL, partition, dev, NULL), AH_EINTERNAL, "backward");
     assert_null(profile);
     dev->ops->info(dev, &info);
     assert_int_equal(info.host_bytes, 0);
     call->in[0].offset = offset;
-    assert_ok(ah_profile_measure(&profile, partition, dev)); /* the device is as good as new */
+    assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL)); /* the device is as good as new */
     ah_profile_free(profile);
     ah_dev_close(dev);
     ah_partition_free(partition);
@@ -365,7 +365,7 @@ static void a_model_beyond_the_machine_is_not_timed(void **state)
     struct ah_profile *profile = NULL;
     struct ah_dev *dev = NULL;
     assert_ok(ah_dev_open(&dev, "cpu", &(struct ah_dev_options){.threads = 1}));
-    assert_fails(ah_profile_measure(&profile, partition, dev), AH_ENOMEM,
+    assert_fails(ah_profile_measure(&profile, NULL, partition, dev, NULL), AH_ENOMEM,
                  "of parameters and optimizer, expected at most the ");
     assert_null(profile);
     ah_dev_close(dev);

@@ -21,7 +21,7 @@ static void profile_one(int rank, void *context)
     struct ah_dev *dev;
     joint_partition(&self);
     assert_ok(ah_dev_open(&dev, "cpu", &all->joint->options));
-    assert_ok(ah_profile_measure(&profile, self.tiny.partition, dev));
+    assert_ok(ah_profile_measure(&profile, NULL, self.tiny.partition, dev, NULL));
     all->profile[rank] = *profile;
     ah_profile_free(profile);
     ah_dev_close(dev);
@@ -155,7 +155,7 @@ static void fail_one(int rank, void *context)
         const struct ah_program *program = &self.tiny.partition->code[AH_CLASS_BLOCK].program[AH_PROGRAM_BACKWARD];
         ((struct ah_call *)(uintptr_t)&program->calls[0])->in[0].offset = (int64_t)1 << 40;
     }
-    assert_fails(ah_profile_measure(&profile, self.tiny.partition, dev), AH_EINTERNAL,
+    assert_fails(ah_profile_measure(&profile, NULL, self.tiny.partition, dev, NULL), AH_EINTERNAL,
                  failing->in_use ? "already handed out" : "backward");
     if (rank != 1)
         assert_non_null(strstr(ah_error(), "rank 1: "));

@@ -86,7 +86,8 @@ void joint_partition(struct rank_run *self)
         .clips = joint->clip > 0, .micro_batches = joint->micro_batches, .world_size = joint->world_size};
     self->tiny = (struct tiny){.clip = joint->clip};
     assert_ok(ah_model_load(&self->tiny.model, config_path));
-    assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model, joint->batch, 17, joint->dtype));
+    assert_ok(ah_model_record(&self->tiny.graph, self->tiny.model,
+                              &(struct ah_record_options){.batch = joint->batch, .seq = 17, .compute = joint->dtype}));
     assert_ok(ah_partition_new(&self->tiny.partition, self->tiny.graph, &step));
 }
 

@@ -19,11 +19,11 @@ static void partitions_make(struct decoding *d, const char *config, int64_t seq,
     const struct ah_step_options step = {.infers = true}, one_step = {.infers = true, .logits = true};
     struct ah_record_options record = {.batch = 1, .seq = seq, .compute = AH_F32, .cache = cache};
     assert_ok(ah__model_parse(&d->model, config, strlen(config), "config.json"));
-    assert_ok(ah_model_record_with(&d->graph, d->model, &record));
+    assert_ok(ah_model_record(&d->graph, d->model, &record));
     assert_ok(ah_partition_new(&d->partition, d->graph, &step));
     record.seq = 1;
     record.decodes = true;
-    assert_ok(ah_model_record_with(&d->one_graph, d->model, &record));
+    assert_ok(ah_model_record(&d->one_graph, d->model, &record));
     assert_ok(ah_partition_new(&d->one, d->one_graph, &one_step));
     d->partition->work_bytes_least = ah__partition_work_bytes(d->one);
 }
@@ -122,14 +122,13 @@ static void only_inference_keeps_anything(void **state)
     struct ah_partition *partition;
     (void)state;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
-    assert_ok(ah_model_record_with(&graph, model, &record));
+    assert_ok(ah_model_record(&graph, model, &record));
     assert_fails(ah_partition_new(&partition, graph, NULL), AH_EINPUT, "only inference keeps them");
     ah_graph_free(graph);
     record.cache = 17;
-    assert_fails(ah_model_record_with(&graph, model, &record), AH_EINPUT,
-                 "cache: found 17 positions, expected 1 to 16");
+    assert_fails(ah_model_record(&graph, model, &record), AH_EINPUT, "cache: found 17 positions, expected 1 to 16");
     record.cache = 3;
-    assert_fails(ah_model_record_with(&graph, model, &record), AH_EINPUT, "with S >= 4");
+    assert_fails(ah_model_record(&graph, model, &record), AH_EINPUT, "with S >= 4");
     ah_model_free(model);
 }
 

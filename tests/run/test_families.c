@@ -88,7 +88,7 @@ static void model_of(struct tiny *tiny, const char *config, enum ah_dtype comput
     struct ah_model *model;
     struct ah_graph *graph;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
-    assert_ok(ah_model_record_with(&graph, model, &record));
+    assert_ok(ah_model_record(&graph, model, &record));
     tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
 }

@@ -74,7 +74,9 @@ static void tiny_of(struct tiny *tiny, const struct golden *g, enum ah_dtype com
     struct ah_graph *graph;
     golden_write_config(path, sizeof path, g->layers, g->embd, g->heads, g->vocab, g->seq, g->tied);
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, g->batch / g->micro_batches, g->seq, compute));
+    assert_ok(ah_model_record(
+        &graph, model,
+        &(struct ah_record_options){.batch = g->batch / g->micro_batches, .seq = g->seq, .compute = compute}));
     tiny_init_graph(tiny, graph, g->clip, g->micro_batches);
     tiny->model = model;
     assert_int_equal(tiny->partition->param_count, g->count);

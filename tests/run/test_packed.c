@@ -82,7 +82,7 @@ static void learn(struct lesson *lesson, float *params, const char *config, int6
     struct ah_run *run;
     int64_t at = 0;
     assert_ok(ah__model_parse(&model, config, strlen(config), "config.json"));
-    assert_ok(ah_model_record_with(&graph, model, &record));
+    assert_ok(ah_model_record(&graph, model, &record));
     tiny_init_graph(&tiny, graph, 1, micro);
     tiny.model = model;
     assert_int_equal(tiny.partition->packed, packed);

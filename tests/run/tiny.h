@@ -42,7 +42,8 @@ static inline void tiny_init_in(struct tiny *tiny, enum ah_dtype compute, const 
     snprintf(path, sizeof path, "%s/config.json", ah_test_folder());
     assert_ok(ah__file_write(path, config, strlen(config)));
     assert_ok(ah_model_load(&model, path));
-    assert_ok(ah_model_record(&graph, model, batch, 17, compute));
+    assert_ok(
+        ah_model_record(&graph, model, &(struct ah_record_options){.batch = batch, .seq = 17, .compute = compute}));
     tiny_init_graph(tiny, graph, clip, micro_batches);
     tiny->model = model;
 }

@@ -35,7 +35,8 @@ static void fixture_init(struct fixture *f, int offload)
         "\"n_head\": 2}";
     assert_ok(ah__file_write(path, text, strlen(text)));
     assert_ok(ah_model_load(&f->model, path));
-    assert_ok(ah_model_record(&f->graph, f->model, 1, 4, AH_F32));
+    assert_ok(
+        ah_model_record(&f->graph, f->model, &(struct ah_record_options){.batch = 1, .seq = 4, .compute = AH_F32}));
     assert_ok(ah_partition_new(&f->partition, f->graph, NULL));
     assert_ok(ah_dev_open(&f->dev, "cpu", &options));
     struct ah_plan plan = {.switches = {.layers = LAYERS,

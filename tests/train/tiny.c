@@ -60,10 +60,10 @@ static const char *profile_of(const struct place *place)
     if (path[0])
         return path;
     assert_ok(ah_model_load(&model, place->model));
-    assert_ok(ah_model_record(&graph, model, 2, 8, AH_F32));
+    assert_ok(ah_model_record(&graph, model, &(struct ah_record_options){.batch = 2, .seq = 8, .compute = AH_F32}));
     assert_ok(ah_partition_new(&partition, graph, &(struct ah_step_options){.clips = true}));
     assert_ok(ah_dev_open(&dev, "cpu", &options));
-    assert_ok(ah_profile_measure(&profile, partition, dev));
+    assert_ok(ah_profile_measure(&profile, NULL, partition, dev, NULL));
     assert_ok(ah_profile_save(profile, at(path, ah_test_folder(), "profile.json")));
     ah_profile_free(profile);
     ah_dev_close(dev);

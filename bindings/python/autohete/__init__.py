@@ -308,7 +308,8 @@ class _Artefacts:
             raise Error("AH_EINPUT", "micro_batch: found %d, expected a divisor of the batch of %d" % (size, batch))
         pointer = self.new(c.ah_model_load, c.ah_model_free, _text(model))
         seq = seq or min(256, c.ah_model_get(pointer).contents.max_seq)
-        graph = self.new(c.ah_model_record, c.ah_graph_free, pointer, size, seq, _dtype(dtype))
+        record = _c.ah_record_options(batch=size, seq=seq, compute=_dtype(dtype))
+        graph = self.new(c.ah_model_record, c.ah_graph_free, pointer, ctypes.byref(record))
         step = _c.ah_step_options(clips=clip > 0, micro_batches=batch // size)
         return self.new(c.ah_partition_new, c.ah_partition_free, graph, ctypes.byref(step))
 
@@ -324,9 +325,9 @@ def plan(model, *, batch=8, seq=None, dtype="fp32", device="auto", device_memory
             measured = made.new(c.ah_profile_load, c.ah_profile_free, _text(profile))
         else:
             opened = made.new(c.ah_dev_open, c.ah_dev_close, device.encode(), ctypes.byref(options))
-            measured = made.new(c.ah_profile_measure, c.ah_profile_free, partition, opened)
+            measured = made.new(c.ah_profile_measure, c.ah_profile_free, None, partition, opened, None)
         if plan == "auto":
-            _check(c.ah_plan_search(ctypes.byref(out), partition, measured, ctypes.byref(budget), policy.encode()))
+            _check(c.ah_plan_search(ctypes.byref(out), partition, measured, ctypes.byref(budget), policy.encode(), None))
         else:
             _check(c.ah_plan_parse(ctypes.byref(out), _text(plan), partition, measured, ctypes.byref(budget),
                                    policy.encode()))
@@ -348,7 +349,7 @@ def evaluate(model, hardware, *, policy="autohete", batch=8, seq=None, dtype="bf
                               _bytes(host_memory) or info.host_bytes // ranks)
         partition = made.partition(model, batch // ranks, seq, dtype, clip, micro_batch)
         estimated = made.new(c.ah_profile_estimate, c.ah_profile_free, partition, machine, ctypes.byref(estimate))
-        _check(c.ah_plan_evaluate(ctypes.byref(out), partition, estimated, ctypes.byref(budget), policy.encode()))
+        _check(c.ah_plan_evaluate(ctypes.byref(out), partition, estimated, ctypes.byref(budget), policy.encode(), None))
     return _plain(out)
 
 

@@ -101,7 +101,8 @@ static int model_add(struct shapes *out, const char *path, const char *name)
     for (int i = 0; i < 2 && status == AH_OK; i++) {
         struct ah_graph *graph = NULL;
         struct ah_partition *partition = NULL;
-        status = ah_model_record(&graph, model, i ? 8 : 1, seqs[i], AH_BF16);
+        status = ah_model_record(&graph, model,
+                                 &(struct ah_record_options){.batch = i ? 8 : 1, .seq = seqs[i], .compute = AH_BF16});
         if (status == AH_OK)
             status = ah_partition_new(&partition, graph, NULL);
         if (status == AH_OK)

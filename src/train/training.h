@@ -1,6 +1,6 @@
 /* A training: everything between options and a trained model. Its session (session/session.h) has model to plan; here
- * are the checkpoint it goes on from, data, settings and the folder it writes: what comes in (inputs.c) and what goes out
- * (outputs.c). Neither calls the other; trainer.c calls both. */
+ * are the checkpoint it goes on from, data, settings and the folder it writes: what comes in (inputs.c) and what goes
+ * out (outputs.c). Neither calls the other; trainer.c calls both. */
 #ifndef AH_TRAIN_TRAINING_H
 #define AH_TRAIN_TRAINING_H
 
@@ -65,7 +65,8 @@ int ah__training_load(struct ah_training *training);
 int ah__training_open_outputs(struct ah_training *training);
 /* Waits until everything is written. */
 int ah__training_close_outputs(struct ah_training *training);
-/* Tells the session how long the steps took; a cached profile that they contradict is dropped, with a note. Collective. */
+/* Tells the session how long the steps took; a cached profile that they contradict is dropped, with a note.
+ * Collective. */
 int ah__training_compare(struct ah_training *training);
 /* Writes a checkpoint folder of what was trained into another folder, which is made when needed. Collective. */
 int ah__training_save_to(struct ah_training *training, const char *dir);

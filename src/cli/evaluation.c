@@ -94,7 +94,7 @@ void ah__evaluation_lanes(FILE *to, const struct ah_evaluation *evaluations, int
 void ah__evaluation_foot(FILE *to, const char *const *policies)
 {
     fputs("\n"
-          "c,p,o     blocks that are recomputed, that offload their parameters, that offload their optimizer states\n"
+          "c,p,o     blocks that are recomputed, offload parameters, offload optimizer states\n"
           "c+n       n more blocks use selective recomputation; -n: n blocks offload their activations\n"
           "ratio     step / bound; no schedule of this plan is faster than the bound\n"
           "TFLOPS    model flops of one rank per second; hardware: recomputation included\n"

@@ -406,7 +406,7 @@ static void a_plan_for_a_machine(void **state)
     run("plan --model %s/model.json --hardware no-such --batch 4", at);
     assert_refused("no-such");
     run("plan --model %s/model.json --hardware %s --profile x", at, hardware());
-    assert_refused("--profile: found it beside --hardware");
+    assert_refused("--profile: found it beside hardware");
 }
 
 /* The same question about the device at hand, which is measured. */

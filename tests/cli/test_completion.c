@@ -45,8 +45,6 @@ static void bash_offers(void **state)
     assert_says(offered("autohete plan --"), "<--explain>");
     assert_null(strstr(offered("autohete train --"), "jitter")); /* not for users */
     assert_string_equal(offered("autohete train --dtype b"), "<bf16>");
-    assert_string_equal(offered("autohete train --threads a"), "<auto>");
-    assert_string_equal(offered("autohete profile --threads a"), "<>");
     assert_string_equal(offered("autohete plan --micro-batch a"), "<auto>");
     assert_string_equal(offered("autohete profile --micro-batch a"), "<>");
     assert_says(offered("autohete simulate --policy \"\""), "<stronghold>");

@@ -163,7 +163,7 @@ static void bad_input_leaves_no_file(void **state)
     assert_says(ran.err, "INPUT is missing: 'autohete data' needs it");
     run("data --model %s --out %s %s --data-format llmc", model, in("none.bin"), in("bad.jsonl"));
     assert_ran(2);
-    assert_says(ran.err, "data_format: found llmc, expected auto, text or jsonl");
+    assert_says(ran.err, "--data-format: found llmc, expected auto, text or jsonl");
     run("data --model %s --out %s %s", model, in("none.bin"), in("nowhere"));
     assert_ran(2);
     assert_says(ran.err, "nowhere: cannot open");

@@ -173,6 +173,7 @@ struct ah_budget {
 struct ah_search_options {
     const struct ah_plan *warm_start; /* one of this partition, that the search also starts from where the policy can
                                        * make it within the budget: then the result is no slower; null: none */
+    int effort;                       /* so many times as many simulated items as by default; 0: 1 */
 };
 /* The best plan under the simulator with the real scheduler. `options` null: none. AH_EBUDGET names the smallest budget
  * that would work; AH_ESTALE: a warm start of another partition. */
@@ -205,6 +206,7 @@ struct ah_micro_batch_options {
     struct ah_budget budget;
     const char *plan; /* "auto", or as for ah_plan_parse */
     const char *policy;
+    int effort; /* as in struct ah_search_options */
     struct ah_profile_options profile;
 };
 
@@ -223,9 +225,9 @@ struct ah_micro_batch {
  * fits. Several ranks all call it; they are profiled together and what rank 0 chooses is everybody's. The caller frees
  * graph, partition and profile. */
 AH_API int ah_micro_batch_choose(struct ah_micro_batch *out, const struct ah_micro_batch_options *options);
-/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: puts the largest smaller size that has a plan
- * within the budget, if there is one, at the end of that message. Returns AH_EBUDGET, or why it could not tell. */
-AH_API int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size);
+/* After a plan for micro-batches of `size` was refused with AH_EBUDGET: the largest smaller size that has a plan within
+ * the budget; 0: none. */
+AH_API int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size);
 
 /* JSON object text of the plan; the caller frees it with free(). */
 AH_API int ah_plan_json(char **out, const struct ah_plan *plan);

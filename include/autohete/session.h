@@ -34,6 +34,7 @@ struct ah_session_options {
     const char *profile_path; /* a saved profile; null: measured, or taken from the cache */
     struct ah_profile_options profile;
     const struct ah_plan *warm_start; /* as in struct ah_search_options; null: none */
+    int effort;                       /* as in struct ah_search_options */
 };
 
 /* In the order in which one needs the other. */

@@ -101,6 +101,7 @@ struct ah_train_options {
      * is no slower, as predicted, where budget and policy still allow that one. */
     const char *plan;
     const char *policy;                /* one of ah_policy_names(); default "autohete" */
+    int effort;                        /* of the search for a plan, as in struct ah_search_options */
     const char *profile_path;          /* a saved profile, or null: measure */
     struct ah_profile_options profile; /* where profiles are kept; its `stop` is not read */
     const char *out_dir;    /* a folder that holds no training yet, or the one that is resumed. Null: the folder of

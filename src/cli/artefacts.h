@@ -56,7 +56,13 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
     {                                                                                                                  \
         "no-cache", AH_ARG_FLAG, at_renew, NULL, NULL, "measure even if a profile is cached", 0, 0, false              \
     }
-#define AH_ARGS_PLAN(at_plan, at_policy, at_profile, at_renew, initial_plan, initial_policy, hint_plan, hint_policy)   \
+#define AH_ARG_EFFORT(at_effort)                                                                                       \
+    {                                                                                                                  \
+        "effort", AH_ARG_INT, at_effort, "N", NULL,                                                                    \
+            "search for a plan N times as long as by default, in simulated work (default 1)", 1, 10000, false          \
+    }
+#define AH_ARGS_PLAN(at_plan, at_policy, at_effort, at_profile, at_renew, initial_plan, initial_policy, hint_plan,     \
+                     hint_policy)                                                                                      \
     {"plan",                                                                                                           \
      AH_ARG_TEXT,                                                                                                      \
      at_plan,                                                                                                          \
@@ -75,7 +81,7 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
          0,                                                                                                            \
          0,                                                                                                            \
          false},                                                                                                       \
-        AH_ARGS_PROFILE(at_profile, at_renew)
+        AH_ARG_EFFORT(at_effort), AH_ARGS_PROFILE(at_profile, at_renew)
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {                                                                                                                  \
         "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, or a folder that contains one", 0, 0,     \

@@ -45,8 +45,9 @@ static bool searches(const struct ah_micro_batch_options *options)
 
 static int plan_make(struct ah_micro_batch *choice, const struct ah_micro_batch_options *options)
 {
+    const struct ah_search_options search = {.effort = options->effort};
     return ah__plan_make(&choice->plan, options->plan, choice->partition, choice->profile, &options->budget,
-                         options->policy, NULL);
+                         options->policy, &search);
 }
 
 /* Rank 0's, for all of them. */
@@ -102,30 +103,15 @@ static int size_fits(bool *fits, const struct ah_micro_batch_options *options, i
     return status;
 }
 
-/* 0: none. */
-static int largest_below(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
+int ah_micro_batch_advise(int64_t *out, const struct ah_micro_batch_options *options, int64_t size)
 {
     bool fits = false;
-    for (*out = size - 1; *out > 0; --*out) {
-        if (options->batch % *out)
-            continue;
-        AH_TRY(size_fits(&fits, options, *out));
-        if (fits)
-            return AH_OK;
-    }
+    int64_t smaller = size - 1;
+    for (; smaller > 0 && !fits; smaller--)
+        if (options->batch % smaller == 0)
+            AH_TRY(size_fits(&fits, options, smaller));
+    *out = fits ? smaller + 1 : 0;
     return AH_OK;
-}
-
-int ah_micro_batch_advise(const struct ah_micro_batch_options *options, int64_t size)
-{
-    char refusal[512];
-    int64_t smaller;
-    snprintf(refusal, sizeof refusal, "%s", ah_error());
-    AH_TRY(largest_below(&smaller, options, size));
-    if (smaller)
-        return ah__fail(AH_EBUDGET, "%s; micro-batches of %lld would do within this budget", refusal,
-                        (long long)smaller);
-    return ah__fail(AH_EBUDGET, "%s", refusal);
 }
 
 /* ---- what is fast ------------------------------------------------------------------------------------------------ */

@@ -524,6 +524,7 @@ int ah_plan_search(struct ah_plan *out, const struct ah_partition *partition, co
     struct ah_search_report report;
     AH_TRY(ah__predictor_init(&predictor, partition, profile, policy));
     struct ah_plan plan;
+    predictor.effort = options ? options->effort : 0;
     int status = ah__plan_search_with(&plan, &report, &predictor, budget, options);
     if (status == AH_OK)
         status = compare_resident(&plan, &predictor, budget);

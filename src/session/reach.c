@@ -82,6 +82,7 @@ static struct ah_micro_batch_options micro_batch_options(const struct ah_session
         .budget = session->info.budget,
         .plan = options->plan,
         .policy = options->policy,
+        .effort = options->effort,
         .profile = options->profile,
     };
 }
@@ -101,15 +102,28 @@ static int choose_micro_batch(struct ah_session *session)
     return AH_OK;
 }
 
+/* After a refused budget: its message, and a size of micro-batches that would do. */
+static int advise(const struct ah_session *session)
+{
+    const struct ah_micro_batch_options options = micro_batch_options(session);
+    char refusal[512], advice[80] = "";
+    int64_t smaller;
+    snprintf(refusal, sizeof refusal, "%s", ah_error());
+    AH_TRY(ah_micro_batch_advise(&smaller, &options, session->info.micro_batch));
+    if (smaller)
+        snprintf(advice, sizeof advice, "; micro-batches of %" PRId64 " would do within this budget", smaller);
+    return ah__fail(AH_EBUDGET, "%s%s", refusal, advice);
+}
+
 static int make_plan(struct ah_session *session)
 {
-    const struct ah_search_options search = {.warm_start = session->options.warm_start};
+    const struct ah_search_options search = {.warm_start = session->options.warm_start,
+                                             .effort = session->options.effort};
     int status = ah__plan_make(&session->plan, session->options.plan, session->partition, session->profile,
                                &session->info.budget, session->options.policy, &search);
     if (status != AH_EBUDGET || !session->dev || session->options.fixed_micro_batch)
         return status;
-    const struct ah_micro_batch_options smaller = micro_batch_options(session);
-    return ah_micro_batch_advise(&smaller, session->info.micro_batch);
+    return advise(session);
 }
 
 /* A plan is plain data, and all ranks are of one version. */

@@ -372,7 +372,29 @@ static void more_is_hardly_ever_worse(void **state)
     }
 }
 
-AH_TEST_SUITE("plan/search", cmocka_unit_test(more_is_hardly_ever_worse),
+/* More effort simulates more, and the option is what the predictor is told. */
+static void effort_is_counted(void **state)
+{
+    (void)state;
+    struct world world;
+    struct ah_budget budget = {0};
+    struct ah_search_report once, thrice;
+    struct ah_plan plan, by_option;
+    int64_t most;
+    const struct ah_search_options options = {.effort = 3};
+    world_init(&world, 7, 24, "autohete");
+    smallest_and_largest(&budget.device_bytes, &most, &world.fixture.partition);
+    budget.device_bytes += (most - budget.device_bytes) / 2;
+    assert_ok(ah__plan_search(&plan, &once, &world.predictor, &budget));
+    world.predictor.effort = options.effort;
+    assert_ok(ah__plan_search(&plan, &thrice, &world.predictor, &budget));
+    assert_true(thrice.simulated > once.simulated);
+    assert_ok(ah_plan_search(&by_option, &world.fixture.partition, &world.profile, &budget, "autohete", &options));
+    assert_true(ah__switches_equal(&by_option.switches, &plan.switches));
+    ah__predictor_fini(&world.predictor);
+}
+
+AH_TEST_SUITE("plan/search", cmocka_unit_test(effort_is_counted), cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
               cmocka_unit_test(no_schedule_beats_the_bound), cmocka_unit_test(the_smallest_budget_named_works),
               cmocka_unit_test(a_host_budget_is_kept), cmocka_unit_test(stale_and_unknown_are_refused),

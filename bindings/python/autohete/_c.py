@@ -260,6 +260,7 @@ class ah_budget(Structure):
 class ah_search_options(Structure):
     _fields_ = [
         ("warm_start", POINTER(ah_plan)),
+        ("effort", c_int),
     ]
 
 
@@ -275,6 +276,7 @@ class ah_micro_batch_options(Structure):
         ("budget", ah_budget),
         ("plan", c_char_p),
         ("policy", c_char_p),
+        ("effort", c_int),
         ("profile", ah_profile_options),
     ]
 
@@ -363,6 +365,7 @@ class ah_session_options(Structure):
         ("profile_path", c_char_p),
         ("profile", ah_profile_options),
         ("warm_start", POINTER(ah_plan)),
+        ("effort", c_int),
     ]
 
 
@@ -466,6 +469,7 @@ class ah_train_options(Structure):
         ("weight_decay", c_double),
         ("plan", c_char_p),
         ("policy", c_char_p),
+        ("effort", c_int),
         ("profile_path", c_char_p),
         ("profile", ah_profile_options),
         ("out_dir", c_char_p),
@@ -590,7 +594,7 @@ FUNCTIONS = {
     "ah_plan_print": (c_int, [POINTER(ah_plan), POINTER(ah_budget), c_void_p]),
     "ah_plan_explain": (c_int, [POINTER(ah_plan), c_void_p, c_void_p, POINTER(ah_budget), c_void_p]),
     "ah_micro_batch_choose": (c_int, [POINTER(ah_micro_batch), POINTER(ah_micro_batch_options)]),
-    "ah_micro_batch_advise": (c_int, [POINTER(ah_micro_batch_options), c_int64]),
+    "ah_micro_batch_advise": (c_int, [POINTER(c_int64), POINTER(ah_micro_batch_options), c_int64]),
     "ah_plan_json": (c_int, [POINTER(c_char_p), POINTER(ah_plan)]),
     "ah_plan_simulate": (c_int, [POINTER(c_void_p), POINTER(ah_plan), c_void_p, c_void_p, c_int]),
     "ah_timeline_free": (None, [c_void_p]),

@@ -3,8 +3,8 @@
  *
  *     own_batches MODEL MEMORY [FOLDER]     as in: own_batches model.json 3MiB out
  *
- * The sequences count up from anywhere in steps of one to four, modulo the vocabulary: what the model has to find out is
- * the step. Fails when the loss does not fall to half. */
+ * The sequences count up from anywhere in steps of one to four, modulo the vocabulary: what the model has to find out
+ * is the step. Fails when the loss does not fall to half. */
 #include <stdio.h>
 #include <stdlib.h>
 

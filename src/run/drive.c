@@ -1,5 +1,4 @@
 /* What the run's thread does: binds items to addresses, drives the scheduler, makes results of what has arrived. */
-#include <string.h>
 
 #include "dev/clip.h"
 #include "run/internal.h"
@@ -39,7 +38,7 @@ static void result_fill(struct ah_run_result *result, struct ah_run *run, const 
         .clip_factor = (double)scale,
         .now_ns = span->end_ns,
     };
-    memcpy(result->busy_ns, run->busy_ns, sizeof result->busy_ns);
+    ah__run_busy(result->busy_ns, run);
     for (int flag = 0; run->comm->world_size > 1 && flag < AH_FLAGS; flag++)
         if (ah__run_flag_counts(run, span->item.iteration)[flag] > 0)
             result->flags |= 1U << flag;

@@ -49,7 +49,7 @@ struct ah_run {
     struct ah_adam adam[AH_RUN_ADAMS];
     bool drained;        /* the next iteration begins a segment */
     bool masters_loaded; /* what is made of the masters in the compute dtype is not yet that of the new ones */
-    int64_t busy_ns[AH_LANE_COUNT];
+    _Atomic int64_t busy_ns[AH_LANE_COUNT]; /* the caller may look while lanes work */
     struct ah_run_queue queue;
     bool has_queue; /* mutex and conditions are initialised */
     bool has_thread;

@@ -109,10 +109,12 @@ static bool moves_row(const struct move *move, int at)
     return move->row[0]->at == at || (move->row[1] && move->row[1]->at == at);
 }
 
+/* INT_MAX stands for the highest value there is, and more of it is no more. */
 static void apply(struct ah_switches *switches, const struct ah_row *row, int change)
 {
     int value = ah__switch_get(switches, row->at);
-    ah__switch_set(switches, row->at, row->role == AH_ROLE_FLAG ? !value : value + change);
+    int moved = change > 0 && value > INT_MAX - change ? INT_MAX : value + change;
+    ah__switch_set(switches, row->at, row->role == AH_ROLE_FLAG ? !value : moved);
 }
 
 /* Strides of 1, 2, 4, ..., and on with twice as long ones for as long as they gain. */

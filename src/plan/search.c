@@ -326,13 +326,18 @@ static int exhaust(struct ah_plan *best, struct search *search)
 
 /* ---- what buys nothing is given back ----------------------------------------------------------------------------- */
 
-/* Takes these switches for the best ones if the step is no longer than most_ns. */
+/* Takes these switches for the best ones if they fit, as fewer chunks, which are larger, may not, and the step is no
+ * longer than most_ns. */
 static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
                 int64_t most_ns)
 {
     struct ah_plan plan = *best;
     plan.switches = *switches;
     ah__space_settle(&plan.switches, trials->predictor);
+    ah__plan_measure(&plan, trials->predictor);
+    *kept = ah__plan_within(&plan, trials->budget);
+    if (!*kept)
+        return AH_OK;
     AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
     if (*kept)
         *best = plan;

@@ -8,26 +8,26 @@
  * memory or speed leads to a slower plan. */
 #include "plan/search.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "plan/exhaust.h"
 #include "plan/fit.h"
 #include "plan/placed.h"
 #include "plan/space.h"
+#include "plan/trim.h"
 #include "plan/walk.h"
 #include "plan/warm_start.h"
 #include "sched/switches.h"
 
-/* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least. */
-enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20 };
+/* The effort of 1: simulated items for each block of the model, of BLOCKS_LEAST blocks at least; blocks beyond
+ * BLOCKS_WHOLE count as one part of DEEP_PARTS, since a simulation of a deep model costs that much more, too. */
+enum { ITEMS_PER_BLOCK = 50000, BLOCKS_LEAST = 20, BLOCKS_WHOLE = 36, DEEP_PARTS = 3 };
 /* Local searches that run at once, and the part of the effort of each: one of so many. */
 enum { PHASES = 3, PLANS_MOST = 8 };
 static const struct phase {
     int plans, parts, in_vain;
 } phases[PHASES] = {{PLANS_MOST, 24, 0}, {4, 8, 400}, {2, 5, 10000}};
-/* Models of so many blocks are searched exhaustively. */
-enum { EXHAUSTED_LAYERS = 6 };
 
 int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
 {
@@ -243,157 +243,13 @@ static int run_phase(struct search *search, const struct phase *phase)
     return AH_OK;
 }
 
-/* ---- small models ------------------------------------------------------------------------------------------------ */
-
-struct exhaustion {
-    const struct ah_plan *fastest;
-    struct ah_plan best[EXHAUSTED_LAYERS + 1]; /* with so many blocks on the host */
-};
-
-/* Every number of buffers, every prefetch distance, in order or not. */
-static int exhaust_order(struct ah_plan *best, struct ah_plan plan, struct ah_trials *trials)
-{
-    struct ah_switches *switches = &plan.switches;
-    const struct ah_predictor *predictor = trials->predictor;
-    int most = switches->buffers, farthest = ah__plan_farthest_refetch(switches);
-    bool overtakes = predictor->policy->overtakes && switches->offload_optimizer > 0;
-    for (switches->buffers = ah__plan_min_buffers(switches, predictor); switches->buffers <= most;
-         switches->buffers++) {
-        ah__plan_fill(&plan, predictor, trials->budget);
-        for (int i = 0; i < 2 * farthest; i++) {
-            int64_t step_ns;
-            if (i % 2 && !overtakes)
-                continue;
-            switches->prefetch_distance = 1 + i / 2;
-            switches->out_of_order = i % 2 ? switches->buffers : 0;
-            AH_TRY(ah__plan_step_below(&step_ns, &trials->items, &plan, predictor, best->step_ns));
-            trials->simulated++;
-            if (step_ns >= best->step_ns)
-                continue;
-            *best = plan;
-            best->step_ns = step_ns;
-        }
-    }
-    return AH_OK;
-}
-
-/* Every value of the places from this row on. */
-static int exhaust_places(struct ah_plan *best, const struct ah_plan *from, int index, struct ah_trials *trials)
-{
-    const struct ah_predictor *predictor = trials->predictor;
-    struct ah_plan plan = *from;
-    if (index == ah__row_count) {
-        if (!ah__switches_valid(&plan.switches) || !ah__plan_fit(&plan, predictor, trials->budget))
-            return AH_OK;
-        ah__plan_bound(&plan, predictor);
-        if (ah__plan_policy_bound(&plan, predictor) < best->step_ns)
-            return exhaust_order(best, plan, trials);
-        trials->bounded++;
-        return AH_OK;
-    }
-    const struct ah_row *row = &ah__rows[index];
-    bool place = row->role == AH_ROLE_FLAG || (row->role == AH_ROLE_PLACE && row->at != AH_SWITCH_buffers);
-    int most = place ? row->most(&plan.switches, predictor) : ah__switch_table[row->at].low;
-    for (int value = ah__switch_table[row->at].low; value <= most; value++) {
-        ah__switch_set(&plan.switches, row->at, value);
-        AH_TRY(exhaust_places(best, &plan, index + 1, trials));
-    }
-    return AH_OK;
-}
-
-/* The first row is how many blocks are on the host. */
-static int exhaust_one(void *context, int index, struct ah_trials *trials)
-{
-    struct exhaustion *exhaustion = context;
-    struct ah_plan plan = {.switches = {.layers = trials->predictor->partition->layers,
-                                        .world_size = ah__predictor_world_size(trials->predictor)},
-                           .workspace_bytes = trials->predictor->profile->workspace_bytes};
-    exhaustion->best[index] = *exhaustion->fastest;
-    ah__switch_set(&plan.switches, ah__rows[0].at, index);
-    return exhaust_places(&exhaustion->best[index], &plan, 1, trials);
-}
-
-static int exhaust(struct ah_plan *best, struct search *search)
-{
-    struct exhaustion exhaustion = {.fastest = best};
-    int count = best->switches.layers + 1;
-    AH_TRY(ah__workers_each(search->workers, exhaust_one, &exhaustion, count, search->trials));
-    fastest_first(exhaustion.best, count);
-    *best = exhaustion.best[0];
-    search->report->exhausted = true;
-    return AH_OK;
-}
-
-/* ---- what buys nothing is given back ----------------------------------------------------------------------------- */
-
-/* Takes these switches for the best ones if they fit, as fewer chunks, which are larger, may not, and the step is no
- * longer than most_ns. */
-static int keep(bool *kept, struct ah_plan *best, struct ah_trials *trials, const struct ah_switches *switches,
-                int64_t most_ns)
-{
-    struct ah_plan plan = *best;
-    plan.switches = *switches;
-    ah__space_settle(&plan.switches, trials->predictor);
-    ah__plan_measure(&plan, trials->predictor);
-    *kept = ah__plan_within(&plan, trials->budget);
-    if (!*kept)
-        return AH_OK;
-    AH_TRY(ah__trial(kept, &plan.step_ns, trials, &plan, most_ns + 1));
-    if (*kept)
-        *best = plan;
-    return AH_OK;
-}
-
-/* The least of a switch with which the step is no longer than most_ns, if less is never faster. */
-static int trim_row(struct ah_plan *best, struct ah_trials *trials, const struct ah_row *row, int least,
-                    int64_t most_ns)
-{
-    int low = least, high = ah__switch_get(&best->switches, row->at), value = low;
-    while (low < high) {
-        struct ah_switches tried = best->switches;
-        bool kept;
-        ah__switch_set(&tried, row->at, value);
-        AH_TRY(keep(&kept, best, trials, &tried, most_ns));
-        low = kept ? low : value + 1;
-        high = kept ? value : high;
-        value = low + (high - low) / 2;
-    }
-    return AH_OK;
-}
-
-/* The fewest buffers, and with the room for them more unsharded blocks as far as those make the step shorter; then the
- * least of everything else that places nothing. Of shadow states the fewest without which the step would be longer by
- * one part of so many, or than that of the warm start. */
-static int trim(struct ah_plan *best, struct ah_trials *trials, int64_t warm_ns)
-{
-    enum { MUST_GAIN = 5000 };
-    struct ah_plan plan;
-    bool kept;
-    for (int i = 0; i < ah__row_count; i++)
-        if (ah__rows[i].at == AH_SWITCH_buffers)
-            AH_TRY(trim_row(best, trials, &ah__rows[i], ah__plan_min_buffers(&best->switches, trials->predictor),
-                            best->step_ns));
-    plan = *best;
-    ah__plan_fill(&plan, trials->predictor, trials->budget);
-    if (plan.switches.unsharded > best->switches.unsharded)
-        AH_TRY(keep(&kept, best, trials, &plan.switches, best->step_ns - 1));
-    int64_t step_ns = best->step_ns, longer_ns = step_ns + step_ns / MUST_GAIN;
-    longer_ns = longer_ns < warm_ns ? longer_ns : warm_ns;
-    for (int i = 0; i < ah__row_count; i++) {
-        const struct ah_row *row = &ah__rows[i];
-        bool shadows = row->at == AH_SWITCH_shadows;
-        if (row->role == AH_ROLE_ORDER || row->role == AH_ROLE_REST)
-            AH_TRY(trim_row(best, trials, row, ah__switch_table[row->at].low, shadows ? longer_ns : best->step_ns));
-    }
-    return AH_OK;
-}
-
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static int64_t items_of(const struct ah_predictor *predictor)
 {
     int layers = predictor->partition->layers, effort = predictor->effort > 1 ? predictor->effort : 1;
-    return (int64_t)effort * ITEMS_PER_BLOCK * (layers > BLOCKS_LEAST ? layers : BLOCKS_LEAST);
+    int blocks = layers > BLOCKS_WHOLE ? BLOCKS_WHOLE + (layers - BLOCKS_WHOLE) / DEEP_PARTS : layers;
+    return (int64_t)effort * ITEMS_PER_BLOCK * (blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST);
 }
 
 /* From seeds and the warm start (layers 0: none). */
@@ -416,9 +272,11 @@ static int find_from(struct ah_plan *best, struct search *search, const struct a
     *best = search->plans[0];
     if (warm->switches.layers && warm->step_ns < best->step_ns)
         *best = *warm;
-    if (predictor->partition->layers <= EXHAUSTED_LAYERS)
-        AH_TRY(exhaust(best, search));
-    return trim(best, search->trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
+    if (predictor->partition->layers <= AH_EXHAUSTED_LAYERS) {
+        AH_TRY(ah__exhaust(best, search->workers, search->trials));
+        search->report->exhausted = true;
+    }
+    return ah__trim(best, search->trials, warm->switches.layers ? warm->step_ns : INT64_MAX);
 }
 
 static int find(struct ah_plan *best, struct search *search, const struct ah_plan *warm)

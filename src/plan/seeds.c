@@ -1,6 +1,5 @@
 #include "plan/seeds.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -115,7 +114,7 @@ static void consider(struct found *found, int places, struct ah_plan plan, bool 
     struct ah_switches *switches = &plan.switches;
     int least = ah__plan_min_buffers(switches, trials->predictor);
     switches->buffers = least + FEW + (many ? switches->layers / MANY_PARTS : 0);
-    switches->prefetch_distance = switches->out_of_order = INT_MAX;
+    switches->prefetch_distance = switches->out_of_order = AH_AS_FAR_AS_IT_GOES;
     if (!ah__space_complete(&plan, AH_COMPLETES_RECOMPUTATION, trials->predictor, trials->budget))
         return;
     int64_t cost = ah__walk_cost_ns(&plan, trials->predictor);

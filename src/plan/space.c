@@ -1,7 +1,5 @@
 #include "plan/space.h"
 
-#include <limits.h>
-
 #include "plan/fit.h"
 #include "sched/switches.h"
 
@@ -164,7 +162,8 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
                         const struct ah_budget *budget)
 {
     struct ah_switches *switches = &plan->switches;
-    bool farthest = switches->prefetch_distance == INT_MAX, overtakes = switches->out_of_order == INT_MAX;
+    bool farthest = switches->prefetch_distance == AH_AS_FAR_AS_IT_GOES,
+         overtakes = switches->out_of_order == AH_AS_FAR_AS_IT_GOES;
     ah__space_settle(switches, predictor);
     int wanted = switches->buffers, least = ah__plan_min_buffers(switches, predictor);
     switches->shadows = switches->unsharded = 0; /* they take what is left */
@@ -178,8 +177,8 @@ bool ah__space_complete(struct ah_plan *plan, enum ah_completion completion, con
     least = ah__plan_min_buffers(switches, predictor);
     wanted = wanted < least ? least : wanted;
     switches->buffers = switches->buffers < wanted ? switches->buffers : wanted;
-    switches->prefetch_distance = farthest ? INT_MAX : switches->prefetch_distance;
-    switches->out_of_order = overtakes ? INT_MAX : switches->out_of_order;
+    switches->prefetch_distance = farthest ? AH_AS_FAR_AS_IT_GOES : switches->prefetch_distance;
+    switches->out_of_order = overtakes ? AH_AS_FAR_AS_IT_GOES : switches->out_of_order;
     ah__space_settle(switches, predictor);
     ah__plan_fill(plan, predictor, budget);
     return true;

@@ -23,6 +23,9 @@ struct ah_row {
     /* The most that the rows before it, the policy and the machine allow; below the switch's lowest value: unused. */
     int (*most)(const struct ah_switches *switches, const struct ah_predictor *predictor);
 };
+/* A value of a switch that goes as far as the others let it, and still does when those change: settling brings it down.
+ * Far above any value of a switch, and so far below INT_MAX that sums and doubles of it are numbers. */
+enum { AH_AS_FAR_AS_IT_GOES = 1 << 28 };
 extern const struct ah_row ah__rows[];
 extern const int ah__row_count;
 

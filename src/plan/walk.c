@@ -1,6 +1,5 @@
 #include "plan/walk.h"
 
-#include <limits.h>
 #include <math.h>
 
 #include "base/hash.h"
@@ -34,9 +33,9 @@ static struct ah_plan from_best(const struct walk *walk)
     struct ah_plan plan = *walk->best;
     struct ah_switches *switches = &plan.switches;
     if (switches->out_of_order == switches->buffers)
-        switches->out_of_order = INT_MAX;
+        switches->out_of_order = AH_AS_FAR_AS_IT_GOES;
     if (switches->prefetch_distance == ah__plan_farthest_refetch(switches))
-        switches->prefetch_distance = INT_MAX;
+        switches->prefetch_distance = AH_AS_FAR_AS_IT_GOES;
     return plan;
 }
 
@@ -109,11 +108,11 @@ static bool moves_row(const struct move *move, int at)
     return move->row[0]->at == at || (move->row[1] && move->row[1]->at == at);
 }
 
-/* INT_MAX stands for the highest value there is, and more of it is no more. */
+/* More of what goes as far as it can is no more. */
 static void apply(struct ah_switches *switches, const struct ah_row *row, int change)
 {
     int value = ah__switch_get(switches, row->at);
-    int moved = change > 0 && value > INT_MAX - change ? INT_MAX : value + change;
+    int moved = value >= AH_AS_FAR_AS_IT_GOES && change > 0 ? value : value + change;
     ah__switch_set(switches, row->at, row->role == AH_ROLE_FLAG ? !value : moved);
 }
 
@@ -129,7 +128,7 @@ static int try_move(struct walk *walk, const struct move *move, int stride_most)
         for (int i = 0; i < 2 && move->row[i]; i++)
             apply(&plan.switches, move->row[i], stride * move->sign[i]);
         if (move->completion == AH_COMPLETES_BUFFERS && !moves_row(move, AH_SWITCH_buffers))
-            plan.switches.buffers = INT_MAX;
+            plan.switches.buffers = AH_AS_FAR_AS_IT_GOES;
         AH_TRY(try_plan(walk, &plan, move->completion));
         bool gained = score(walk) < before;
         stride_most =
@@ -180,7 +179,8 @@ static int try_pair(struct walk *walk, const struct ah_row *a, const struct ah_r
 static int try_order(struct walk *walk, const struct ah_row *row)
 {
     int value = ah__switch_get(&walk->best->switches, row->at);
-    const int values[] = {ah__switch_table[row->at].low, INT_MAX, value / 2, 2 * value, value - 1, value + 1};
+    const int values[] = {
+        ah__switch_table[row->at].low, AH_AS_FAR_AS_IT_GOES, value / 2, 2 * value, value - 1, value + 1};
     for (size_t i = 0; i < AH_LENGTH(values); i++) {
         struct ah_plan plan = from_best(walk);
         ah__switch_set(&plan.switches, row->at, values[i]);
@@ -268,7 +268,8 @@ static void perturb(struct walk *walk, struct ah_switches *switches, const struc
     int near = draw(walk, 0, 3) ? NEAR : 1 + switches->layers / FAR_PARTS;
     int most = row->most(switches, walk->trials->predictor);
     if (row->role == AH_ROLE_ORDER && draw(walk, 0, 1))
-        ah__switch_set(switches, row->at, draw(walk, 0, 2) ? draw(walk, ah__switch_table[row->at].low, most) : INT_MAX);
+        ah__switch_set(switches, row->at,
+                       draw(walk, 0, 2) ? draw(walk, ah__switch_table[row->at].low, most) : AH_AS_FAR_AS_IT_GOES);
     else if (row->role != AH_ROLE_FLAG || draw(walk, 0, 1))
         apply(switches, row, draw(walk, -near, near));
 }
@@ -282,7 +283,7 @@ static int try_perturbed(struct walk *walk)
     for (int count = draw(walk, 1, ROWS_MOST); count > 0; count--)
         perturb(walk, &plan.switches, &ah__rows[draw(walk, 0, ah__row_count - 1)]);
     if (completion == AH_COMPLETES_BUFFERS && draw(walk, 0, 1))
-        plan.switches.buffers = INT_MAX;
+        plan.switches.buffers = AH_AS_FAR_AS_IT_GOES;
     if (!ah__space_complete(&plan, completion, walk->trials->predictor, walk->trials->budget))
         return AH_OK;
     for (int i = 0; i < ah__row_count; i++)

@@ -64,7 +64,8 @@ static int64_t exhaust(const struct world *world, const struct ah_budget *budget
     return best;
 }
 
-static void expect_exhaustion(int first, int rounds)
+/* Rounds of models of so many blocks in turn. */
+static void expect_exhaustion(int first, int rounds, int layers_least, int layers_most)
 {
     int worse = 0;
     for (int round = first; round < first + rounds; round++) {
@@ -72,7 +73,8 @@ static void expect_exhaustion(int first, int rounds)
         struct ah_search_report report;
         struct ah_plan best;
         int64_t least, most, step;
-        world_init(&world, 1000 + (uint64_t)round, 1 + round % 4, round % 3 ? "autohete" : "autohete-fifo");
+        world_init(&world, 1000 + (uint64_t)round, layers_least + round % (layers_most - layers_least + 1),
+                   round % 3 ? "autohete" : "autohete-fifo");
         smallest_and_largest(&least, &most, &world.fixture.partition);
         struct ah_budget budget = {.device_bytes = fixture_draw(&world.fixture, least, most > least ? most : least)};
         assert_ok(ah__plan_search(&best, &report, &world.predictor, &budget));
@@ -95,7 +97,15 @@ static void expect_exhaustion(int first, int rounds)
 static void search_equals_exhaustion(void **state)
 {
     (void)state;
-    expect_exhaustion(0, ah_test_rounds(4, 12, 60));
+    expect_exhaustion(0, ah_test_rounds(4, 12, 60), 1, 4);
+}
+
+static void search_of_six_blocks_equals_exhaustion(void **state)
+{
+    (void)state;
+    if (!ah_test_soaks()) /* minutes */
+        skip();
+    expect_exhaustion(0, 12, 5, 6);
 }
 
 /* Every item of every class as dear or cheap as it comes, and chunks. */
@@ -398,6 +408,6 @@ static void effort_is_counted(void **state)
 
 AH_TEST_SUITE("plan/search", cmocka_unit_test(effort_is_counted), cmocka_unit_test(more_is_hardly_ever_worse),
               cmocka_unit_test(no_random_plan_of_a_deep_model_is_better), cmocka_unit_test(search_equals_exhaustion),
-              cmocka_unit_test(no_schedule_beats_the_bound), cmocka_unit_test(the_smallest_budget_named_works),
-              cmocka_unit_test(a_host_budget_is_kept), cmocka_unit_test(stale_and_unknown_are_refused),
-              cmocka_unit_test(whole_blocks_are_filled_in))
+              cmocka_unit_test(search_of_six_blocks_equals_exhaustion), cmocka_unit_test(no_schedule_beats_the_bound),
+              cmocka_unit_test(the_smallest_budget_named_works), cmocka_unit_test(a_host_budget_is_kept),
+              cmocka_unit_test(stale_and_unknown_are_refused), cmocka_unit_test(whole_blocks_are_filled_in))

@@ -4,7 +4,7 @@
  * plan. Which of the two it was is told by the plan of the lesser machine on the better one ("kept"): where that is as
  * fast as it was, the search has missed it; where it is slower too, its schedule has an anomaly. Wherever the search
  * was slower it searches once more, and is told that plan: then anomalies alone may be left. With --known the search
- * on the better machine knows that plan from the start, as it does where plans are kept; since it ends with none that
+ * on the better machine knows that plan from the start, as in a sweep; since it ends with none that
  * is slower, it only takes place where that plan is. With more memory of either kind it never is, as no time changes:
  * such machines are passed over then. With --seconds a random search that begins with the lesser machine's plan looks
  * for one on the better machine that the planner missed.

@@ -47,17 +47,6 @@ int ah__plan_farthest_refetch(const struct ah_switches *switches)
     return switches->offload_params ? switches->offload_optimizer + 1 : 1;
 }
 
-void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)
-{
-    const struct ah_partition *partition = predictor->partition;
-    if (predictor->count_bytes)
-        predictor->count_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
-                               predictor->policy);
-    else
-        ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
-                         plan->workspace_bytes);
-}
-
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget)
 {
     return (!budget->device_bytes || plan->device_peak_bytes <= budget->device_bytes) &&

@@ -8,9 +8,6 @@
 int ah__plan_min_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 int ah__plan_max_buffers(const struct ah_switches *switches, const struct ah_predictor *predictor);
 
-/* Both peaks of a plan whose switches are set. */
-void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);
-
 /* Whether both predicted peaks are within the budget. */
 bool ah__plan_within(const struct ah_plan *plan, const struct ah_budget *budget);
 

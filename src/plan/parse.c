@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "plan/config.h"
 #include "plan/fit.h"
+#include "plan/placed.h"
 #include "plan/search.h"
 
 static bool is_given(unsigned given, enum ah_switch index)

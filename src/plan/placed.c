@@ -1,7 +1,6 @@
 #include "plan/placed.h"
 
 #include "plan/fit.h"
-#include "plan/search.h"
 #include "sched/switches.h"
 
 enum { GATHERED_AHEAD = 2 };
@@ -22,6 +21,24 @@ bool ah__placed_get(struct ah_plan *out, const struct ah_predictor *predictor, i
     ah__plan_measure(&plan, predictor);
     *out = plan;
     return true;
+}
+
+int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    int64_t with;
+    struct ah_plan out_of_order = *plan;
+    bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
+    plan->switches.out_of_order = placed && predictor->policy->overtakes ? plan->switches.buffers : 0;
+    AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
+    if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
+        return AH_OK;
+    out_of_order.switches.out_of_order = out_of_order.switches.buffers;
+    AH_TRY(ah__plan_step_ns(&with, &out_of_order, predictor, AH_PREDICT_ITERATIONS));
+    if (with < *step_ns) {
+        plan->switches.out_of_order = plan->switches.buffers;
+        *step_ns = with;
+    }
+    return AH_OK;
 }
 
 void ah__placed_least(struct ah_least *out, const struct ah_predictor *predictor, const struct ah_budget *budget)

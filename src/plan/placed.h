@@ -14,4 +14,8 @@ void ah__placed_least(struct ah_least *out, const struct ah_predictor *predictor
 /* The fastest of those that may run; layers 0: none. Adds how many there are to *considered. AH_ENOMEM. */
 int ah__placed_search(struct ah_plan *out, int64_t *considered, struct ah_trials *trials);
 
+/* The simulated step time of a plan with its better rule for out_of_order: as many buffers as it has, or none; sets
+ * plan->switches.out_of_order. */
+int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor);
+
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 #include "plan/config.h"
-#include "plan/fit.h"
+#include "plan/layout.h"
 
 /* Activations go as fast as parameters come and gradients leave. */
 static void price_activations(struct ah_predictor *predictor)
@@ -409,6 +409,17 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
     iterations = iterations < AH_PREDICT_ITERATIONS ? iterations : AH_PREDICT_ITERATIONS;
     watch_steady(&watch, iterations);
     return simulate_watched(step_ns, &watch, plan, predictor, iterations);
+}
+
+void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor)
+{
+    const struct ah_partition *partition = predictor->partition;
+    if (predictor->count_bytes)
+        predictor->count_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                               predictor->policy);
+    else
+        ah__layout_bytes(&plan->device_peak_bytes, &plan->host_peak_bytes, partition, &plan->switches,
+                         plan->workspace_bytes);
 }
 
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor)

@@ -52,6 +52,8 @@ int ah__plan_step_ns(int64_t *step_ns, const struct ah_plan *plan, const struct 
  * does later, when buffers and lanes have filled. Adds to *items what was simulated for the first step. */
 int ah__plan_step_below(int64_t *step_ns, int64_t *items, const struct ah_plan *plan,
                         const struct ah_predictor *predictor, int64_t below_ns);
+/* Both peaks of a plan whose switches are set. */
+void ah__plan_measure(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* All predicted fields, policy and signature included. */
 int ah__plan_predict(struct ah_plan *plan, const struct ah_predictor *predictor);
 /* Simulates into a new timeline. */

@@ -29,24 +29,6 @@ static const struct phase {
     int plans, parts, in_vain;
 } phases[PHASES] = {{PLANS_MOST, 24, 0}, {4, 8, 400}, {2, 5, 10000}};
 
-int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor)
-{
-    int64_t with;
-    struct ah_plan out_of_order = *plan;
-    bool placed = ah__policy_is_placed(predictor->policy); /* the published rule, be it better or not */
-    plan->switches.out_of_order = placed && predictor->policy->overtakes ? plan->switches.buffers : 0;
-    AH_TRY(ah__plan_step_ns(step_ns, plan, predictor, AH_PREDICT_ITERATIONS));
-    if (placed || !predictor->policy->overtakes || plan->switches.offload_optimizer == 0)
-        return AH_OK;
-    out_of_order.switches.out_of_order = out_of_order.switches.buffers;
-    AH_TRY(ah__plan_step_ns(&with, &out_of_order, predictor, AH_PREDICT_ITERATIONS));
-    if (with < *step_ns) {
-        plan->switches.out_of_order = plan->switches.buffers;
-        *step_ns = with;
-    }
-    return AH_OK;
-}
-
 /* The plan that lacks least: where both memories could be traded for each other, the one that lacks the smaller part of
  * its budget. */
 static void report_least(struct ah_search_report *report, const struct ah_least *least, const struct ah_budget *budget)

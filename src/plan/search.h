@@ -31,8 +31,4 @@ int ah__plan_make(struct ah_plan *out, const char *text, const struct ah_partiti
  * ranks matter. */
 int ah__plan_any_fits(bool *fits, const struct ah_predictor *predictor, const struct ah_budget *budget);
 
-/* The simulated step time of a plan with its better rule for out_of_order: as many buffers as it has, or none; sets
- * plan->switches.out_of_order. */
-int ah__plan_choose_out_of_order(int64_t *step_ns, struct ah_plan *plan, const struct ah_predictor *predictor);
-
 #endif

@@ -33,8 +33,6 @@ struct ah_sched_config {
     int queue_depth; /* the device's (struct ah_dev_info); 0: two */
 };
 
-enum { AH_SCHED_MOST_CHUNKS = 16 };
-
 struct ah_sched;
 
 /* A policy: who goes first, what has to wait although its data are there, and which placements it knows. One table per

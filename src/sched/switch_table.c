@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "base/hash.h"
-#include "sched/sched.h"
 
 static int ah__most_activations(const struct ah_switches *s)
 {

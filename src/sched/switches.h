@@ -82,6 +82,9 @@ static inline bool ah__gathers_ahead(const struct ah_switches *switches)
     return switches->world_size > 1 && switches->buffers >= AH_BUFFERS_TO_GATHER_AHEAD;
 }
 
+/* The most pieces in which the states of a block stream. */
+enum { AH_SCHED_MOST_CHUNKS = 16 };
+
 /* ---- activations ---- */
 
 /* Stages that activations on their way to the host and back pass through: one is written or read by the compute lane

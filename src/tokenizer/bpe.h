@@ -8,6 +8,7 @@
 #ifndef AH_TOKENIZER_BPE_H
 #define AH_TOKENIZER_BPE_H
 
+#include "tokenizer/bpe_table.h"
 #include "tokenizer/token_map.h"
 
 /* A growing list of ids; zero-initialised is empty. */
@@ -16,10 +17,6 @@ struct ah_ids {
     size_t count, room;
 };
 int ah__ids_add(struct ah_ids *to, const int32_t *ids, size_t count);
-
-struct ah_bpe_merge {
-    int32_t left, right, merged; /* ids */
-};
 
 struct ah_bpe_options {
     const struct ah_token_map *vocab; /* must outlive the object; not changed meanwhile */

@@ -3,7 +3,13 @@
 #ifndef AH_TOKENIZER_BPE_TABLE_H
 #define AH_TOKENIZER_BPE_TABLE_H
 
-#include "tokenizer/bpe.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ah_bpe_merge {
+    int32_t left, right, merged; /* ids */
+};
 
 struct ah_bpe_slot {
     uint64_t pair; /* left and right; all ones: free */

@@ -5,6 +5,7 @@
 
 #include "plan/config.h"
 #include "plan/fit.h"
+#include "plan/placed.h"
 #include "plan/search.h"
 #include "plan/world.h"
 #include "sched/switches.h"

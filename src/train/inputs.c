@@ -137,7 +137,7 @@ static int open_data(struct ah_training *training)
     AH_TRY(ah__tokenizer_open(&training->tokenizer, model_path));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {format, training->settings.pack, training->settings.seq, val_fraction,
-                                              training->has_recipe ? &training->recipe.data : NULL};
+                                              training->has_run_config ? &training->run_config.data : NULL};
     AH_TRY(ah__tokens_open_with(&training->tokens, path, training->tokenizer, ah_model_get(training->model)->vocab_size,
                                 &options));
     tell_data(training, path);
@@ -147,9 +147,9 @@ static int open_data(struct ah_training *training)
 static int resolve_settings(struct ah_training *training)
 {
     bool resumed = training->resumed.folder != NULL;
-    const struct ah_settings *saved = resumed                ? &training->resumed.settings
-                                      : training->has_recipe ? &training->recipe.settings
-                                                             : NULL;
+    const struct ah_settings *saved = resumed                    ? &training->resumed.settings
+                                      : training->has_run_config ? &training->run_config.settings
+                                                                 : NULL;
     AH_TRY(ah__settings_resolve(&training->settings, training->options, saved, resumed,
                                 ah_model_get(training->model)->max_seq));
     if (training->settings.steps < training->resumed.step)
@@ -192,11 +192,11 @@ static int check_policy(const char *policy)
 
 /* ---- what it goes on from, or is like ---------------------------------------------------------------------------- */
 
-static int take_recipe(struct ah_training *training, const char *dir, bool again)
+static int take_run_config(struct ah_training *training, const char *dir, bool again)
 {
-    AH_TRY(ah__recipe_load(&training->recipe, dir));
-    training->has_recipe = true;
-    ah__recipe_apply(&training->asked, &training->recipe, again);
+    AH_TRY(ah__run_config_load(&training->run_config, dir));
+    training->has_run_config = true;
+    ah__run_config_apply(&training->asked, &training->run_config, again);
     return AH_OK;
 }
 
@@ -215,8 +215,8 @@ static int start_over(struct ah_training *training)
     bool complete = (asked->model_path || asked->model) && asked->data_path, same = false;
     if (asked->out_dir)
         AH_TRY(same_place(&same, asked->out_dir, dir));
-    if (ah__recipe_exists(dir))
-        AH_TRY(take_recipe(training, dir, true));
+    if (ah__run_config_exists(dir))
+        AH_TRY(take_run_config(training, dir, true));
     else if (!complete || !same)
         return ah__fail(AH_EINPUT, "%s; with model and data given, and the same folder as out, one is started there",
                         ah_error());
@@ -240,8 +240,9 @@ static int open_resumed(struct ah_training *training)
     if (training->resumed.passed_over)
         ah__training_note(training, "%s; going on from step %" PRId64 " instead", training->resumed.passed_over,
                           training->resumed.step);
-    return ah__recipe_exists(training->resumed.run_folder) ? take_recipe(training, training->resumed.run_folder, false)
-                                                           : AH_OK;
+    return ah__run_config_exists(training->resumed.run_folder)
+               ? take_run_config(training, training->resumed.run_folder, false)
+               : AH_OK;
 }
 
 static int open_earlier(struct ah_training *training)
@@ -251,7 +252,7 @@ static int open_earlier(struct ah_training *training)
         return ah__fail(AH_EINPUT, "like: found %s beside a training to resume, expected one of them",
                         options->like_dir);
     if (options->like_dir)
-        return take_recipe(training, options->like_dir, true);
+        return take_run_config(training, options->like_dir, true);
     return options->resume_dir ? open_resumed(training) : AH_OK;
 }
 

@@ -30,7 +30,7 @@ static int save(const struct ah_training *training, const char *name,
 }
 
 /* The real paths of the model and of a plan's file, null for what is none. */
-static int recipe_paths(char **model, char **plan, const struct ah_train_options *options)
+static int run_config_paths(char **model, char **plan, const struct ah_train_options *options)
 {
     if (!options->model && options->model_path)
         AH_TRY(ah__path_real(model, options->model_path));
@@ -39,7 +39,7 @@ static int recipe_paths(char **model, char **plan, const struct ah_train_options
     return AH_OK;
 }
 
-static int save_recipe(const struct ah_training *training, const char *path)
+static int save_run_config(const struct ah_training *training, const char *path)
 {
     const struct ah_train_options *options = training->options;
     const struct ah_tokens_info *info = ah__training_data(training);
@@ -47,11 +47,11 @@ static int save_recipe(const struct ah_training *training, const char *path)
     char *model_real = NULL, *plan_real = NULL;
     struct ah_dev_info device;
     training->session->dev->ops->info(training->session->dev, &device);
-    int status = recipe_paths(&model_real, &plan_real, options);
-    struct ah_recipe recipe = {
-        .model_path = model_real             ? model_real
-                      : training->has_recipe ? training->recipe.model_path
-                                             : model,
+    int status = run_config_paths(&model_real, &plan_real, options);
+    struct ah_run_config run_config = {
+        .model_path = model_real                 ? model_real
+                      : training->has_run_config ? training->run_config.model_path
+                                                 : model,
         .data_path = training->saver.state.data_path,
         .data_format = options->data_format,
         .device = options->device,
@@ -65,14 +65,14 @@ static int save_recipe(const struct ah_training *training, const char *path)
         .data = {info->stamp, info->signature, info->tokenizer, ah_model_get(training->model)->vocab_size},
         .data_tokens = info->tokens,
     };
-    struct ah_recipe_facts facts = {
+    struct ah_run_facts facts = {
         .device = &training->session->info.device,
         .arithmetic = device.arithmetic,
         .parameters = ah__partition_params(training->session->partition),
         .step = training->resumed.step,
     };
     if (status == AH_OK)
-        status = ah__recipe_save(&recipe, &facts, path);
+        status = ah__run_config_save(&run_config, &facts, path);
     ah__free(model_real);
     ah__free(plan_real);
     return status;
@@ -128,7 +128,7 @@ static int find_folder(struct ah_training *training)
     ah__training_note(training, "%s was removed or renamed: made it again; it has metrics from here on only",
                       training->out.dir);
     ah__metrics_close(&training->metrics);
-    AH_TRY(save(training, "run.json", save_recipe));
+    AH_TRY(save(training, "run.json", save_run_config));
     return ah__metrics_open(&training->metrics, training->out.dir, training->settings.logs, training->loop.step);
 }
 
@@ -219,7 +219,7 @@ int ah__training_open_outputs(struct ah_training *training)
     }
     AH_TRY(prepare_saver(training));
     AH_TRY(ah__out_folder_take(&training->out));
-    AH_TRY(save(training, "run.json", save_recipe));
+    AH_TRY(save(training, "run.json", save_run_config));
     AH_TRY(save(training, "profile.json", save_profile));
     AH_TRY(save(training, "plan.json", save_plan));
     AH_TRY(ah__metrics_open(&training->metrics, training->out.dir, training->settings.logs, training->resumed.step));

@@ -58,7 +58,7 @@ static void training_fini(struct ah_training *training)
     ah__free(training->weights);
     ah_model_free(training->own_model);
     ah__checkpoint_close(&training->resumed);
-    ah__recipe_free(&training->recipe);
+    ah__run_config_free(&training->run_config);
 }
 
 static void fill_result(struct ah_train_result *result, struct ah_training *training)

@@ -8,15 +8,15 @@
 #include "train/checkpoint.h"
 #include "train/loop.h"
 #include "train/out_folder.h"
-#include "train/recipe.h"
+#include "train/run_config.h"
 #include "train/saver.h"
 
 struct ah_training {
     struct ah_train_options asked;          /* the caller's, filled up from what a training was started with */
     const struct ah_train_options *options; /* those */
     struct ah_checkpoint resumed;           /* folder null: a new training */
-    struct ah_recipe recipe;                /* of the training that is resumed, started again or to be like */
-    bool has_recipe;
+    struct ah_run_config run_config;        /* of the training that is resumed, started again or to be like */
+    bool has_run_config;
     const struct ah_model *model;
     struct ah_model *own_model;  /* null when the caller gave one */
     char *weights;               /* the file that a new training starts from; null: random numbers */

@@ -1,13 +1,13 @@
 /* run.json: everything a training was started with, in the words of its options, beside what it met: machine, data,
  * versions. Written when a training starts; read when one goes on, starts again after a crash before its first
  * checkpoint, or is started like another. Knows no checkpoints. */
-#ifndef AH_TRAIN_RECIPE_H
-#define AH_TRAIN_RECIPE_H
+#ifndef AH_TRAIN_RUN_CONFIG_H
+#define AH_TRAIN_RUN_CONFIG_H
 
 #include "io/tokens.h"
 #include "train/settings.h"
 
-struct ah_recipe {
+struct ah_run_config {
     const char *model_path, *data_path; /* absolute; null: the caller's own model */
     const char *data_format;            /* as asked for; null: not */
     const char *device, *plan, *policy; /* as asked for; null: not */
@@ -17,11 +17,11 @@ struct ah_recipe {
     struct ah_settings settings;
     struct ah_tokens_known data; /* what need not be read again */
     int64_t data_tokens;
-    struct ah_json json; /* private: what the texts of a loaded recipe belong to */
+    struct ah_json json; /* private: what the texts of a loaded one belong to */
 };
 
 /* What happened to be there; only written. */
-struct ah_recipe_facts {
+struct ah_run_facts {
     const struct ah_device *device;
     const char *arithmetic; /* of struct ah_dev_info */
     int64_t parameters;
@@ -29,16 +29,16 @@ struct ah_recipe_facts {
 };
 
 /* Whether DIR/run.json is there. */
-bool ah__recipe_exists(const char *dir);
-/* Reads DIR/run.json. AH_EINPUT, AH_EIO. Freed by ah__recipe_free. */
-int ah__recipe_load(struct ah_recipe *out, const char *dir);
-/* A zero-initialised or freed recipe is fine. */
-void ah__recipe_free(struct ah_recipe *recipe);
+bool ah__run_config_exists(const char *dir);
+/* Reads DIR/run.json. AH_EINPUT, AH_EIO. Freed by ah__run_config_free. */
+int ah__run_config_load(struct ah_run_config *out, const char *dir);
+/* A zero-initialised or freed one is fine. */
+void ah__run_config_free(struct ah_run_config *run_config);
 /* Atomically to a file. The data's stamp is kept only where it tells a later change for certain. */
-int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts *facts, const char *path);
+int ah__run_config_save(const struct ah_run_config *run_config, const struct ah_run_facts *facts, const char *path);
 
-/* Options that are not set become the recipe's; its settings have a way of their own (ah__settings_resolve). The
- * options then point into the recipe. `again`: model and data, too. */
-void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *recipe, bool again);
+/* Options that are not set become the run's; its settings have a way of their own (ah__settings_resolve). The
+ * options then point into it. `again`: model and data, too. */
+void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_config *run_config, bool again);
 
 #endif

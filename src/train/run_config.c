@@ -1,4 +1,4 @@
-#include "train/recipe.h"
+#include "train/run_config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,15 +31,15 @@ static bool is_certain(const struct ah_file_stamp *stamp)
     return (int64_t)time(NULL) * 1000000000 - stamp->modified_ns > tick_ns;
 }
 
-static int add_data(cJSON *tree, const struct ah_recipe *recipe)
+static int add_data(cJSON *tree, const struct ah_run_config *run_config)
 {
-    const struct ah_tokens_known *known = &recipe->data;
+    const struct ah_tokens_known *known = &run_config->data;
     cJSON *data;
     AH_TRY(add_object(&data, tree, "data"));
-    AH_TRY(add_text(data, "path", recipe->data_path));
-    AH_TRY(add_text(data, "format", recipe->data_format));
+    AH_TRY(add_text(data, "path", run_config->data_path));
+    AH_TRY(add_text(data, "format", run_config->data_format));
     AH_TRY(ah__json_add_int(data, "bytes", known->stamp.bytes));
-    AH_TRY(ah__json_add_int(data, "tokens", recipe->data_tokens));
+    AH_TRY(ah__json_add_int(data, "tokens", run_config->data_tokens));
     AH_TRY(ah__json_add_hash(data, "signature", known->signature));
     AH_TRY(ah__json_add_int(data, "vocab_size", known->vocab_size));
     AH_TRY(ah__json_add_hash(data, "tokenizer", known->tokenizer));
@@ -49,7 +49,7 @@ static int add_data(cJSON *tree, const struct ah_recipe *recipe)
     return ah__json_add_hash(data, "inode", known->stamp.inode);
 }
 
-static int add_machine(cJSON *tree, const struct ah_recipe_facts *facts)
+static int add_machine(cJSON *tree, const struct ah_run_facts *facts)
 {
     const struct ah_device *device = facts->device;
     cJSON *machine;
@@ -63,21 +63,21 @@ static int add_machine(cJSON *tree, const struct ah_recipe_facts *facts)
     return ah__json_add_string(machine, "arithmetic", facts->arithmetic);
 }
 
-static int add_asked(cJSON *tree, const struct ah_recipe *recipe)
+static int add_asked(cJSON *tree, const struct ah_run_config *run_config)
 {
-    AH_TRY(add_text(tree, "device", recipe->device));
-    AH_TRY(add_text(tree, "plan", recipe->plan));
-    AH_TRY(add_text(tree, "policy", recipe->policy));
-    if (recipe->no_dropout)
+    AH_TRY(add_text(tree, "device", run_config->device));
+    AH_TRY(add_text(tree, "plan", run_config->plan));
+    AH_TRY(add_text(tree, "policy", run_config->policy));
+    if (run_config->no_dropout)
         AH_TRY(ah__json_add_bool(tree, "no_dropout", true));
-    AH_TRY(ah__json_add_int(tree, "threads", recipe->dev.threads));
-    AH_TRY(ah__json_add_int(tree, "host_threads", recipe->dev.host_threads));
-    AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", recipe->dev.link_bytes_per_s));
-    AH_TRY(ah__json_add_int(tree, "device_memory", recipe->budget.device_bytes));
-    return ah__json_add_int(tree, "host_memory", recipe->budget.host_bytes);
+    AH_TRY(ah__json_add_int(tree, "threads", run_config->dev.threads));
+    AH_TRY(ah__json_add_int(tree, "host_threads", run_config->dev.host_threads));
+    AH_TRY(ah__json_add_int(tree, "link_bytes_per_s", run_config->dev.link_bytes_per_s));
+    AH_TRY(ah__json_add_int(tree, "device_memory", run_config->budget.device_bytes));
+    return ah__json_add_int(tree, "host_memory", run_config->budget.host_bytes);
 }
 
-static int fill(cJSON *tree, const struct ah_recipe *recipe, const struct ah_recipe_facts *facts)
+static int fill(cJSON *tree, const struct ah_run_config *run_config, const struct ah_run_facts *facts)
 {
     char started[32];
     time_t now = time(NULL);
@@ -88,19 +88,19 @@ static int fill(cJSON *tree, const struct ah_recipe *recipe, const struct ah_rec
     AH_TRY(ah__json_add_string(tree, "version", ah_version()));
     AH_TRY(ah__json_add_string(tree, "started", started));
     AH_TRY(ah__json_add_int(tree, "started_at_step", facts->step));
-    AH_TRY(add_text(tree, "model", recipe->model_path));
+    AH_TRY(add_text(tree, "model", run_config->model_path));
     AH_TRY(ah__json_add_int(tree, "parameters", facts->parameters));
-    AH_TRY(add_data(tree, recipe));
-    AH_TRY(add_asked(tree, recipe));
+    AH_TRY(add_data(tree, run_config));
+    AH_TRY(add_asked(tree, run_config));
     AH_TRY(add_object(&settings, tree, "settings"));
-    AH_TRY(ah__settings_save(settings, &recipe->settings));
+    AH_TRY(ah__settings_save(settings, &run_config->settings));
     return add_machine(tree, facts);
 }
 
-int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts *facts, const char *path)
+int ah__run_config_save(const struct ah_run_config *run_config, const struct ah_run_facts *facts, const char *path)
 {
     cJSON *tree = cJSON_CreateObject();
-    int status = fill(tree, recipe, facts);
+    int status = fill(tree, run_config, facts);
     if (status == AH_OK)
         status = ah__json_save(tree, path);
     cJSON_Delete(tree);
@@ -109,7 +109,7 @@ int ah__recipe_save(const struct ah_recipe *recipe, const struct ah_recipe_facts
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-bool ah__recipe_exists(const char *dir)
+bool ah__run_config_exists(const char *dir)
 {
     char *path;
     if (ah__sprintf(&path, "%s/%s", dir, file_name) != AH_OK)
@@ -133,7 +133,7 @@ static int read_count(int *out, const struct ah_json *json, const char *key)
     return AH_OK;
 }
 
-static int read_data(struct ah_recipe *out, const struct ah_json *json)
+static int read_data(struct ah_run_config *out, const struct ah_json *json)
 {
     struct ah_json data;
     struct ah_tokens_known *known = &out->data;
@@ -155,7 +155,7 @@ static int read_data(struct ah_recipe *out, const struct ah_json *json)
     return ah__json_hash(&known->stamp.inode, &data, "inode");
 }
 
-static int read_all(struct ah_recipe *out, const struct ah_json *json)
+static int read_all(struct ah_run_config *out, const struct ah_json *json)
 {
     struct ah_json settings;
     int64_t format;
@@ -176,26 +176,26 @@ static int read_all(struct ah_recipe *out, const struct ah_json *json)
     return ah__settings_load(&out->settings, &settings);
 }
 
-int ah__recipe_load(struct ah_recipe *out, const char *dir)
+int ah__run_config_load(struct ah_run_config *out, const char *dir)
 {
-    struct ah_recipe recipe = {0};
+    struct ah_run_config run_config = {0};
     char *path;
     AH_TRY(ah__sprintf(&path, "%s/%s", dir, file_name));
-    int status = ah__json_load(&recipe.json, path);
+    int status = ah__json_load(&run_config.json, path);
     if (status == AH_OK)
-        status = read_all(&recipe, &recipe.json);
+        status = read_all(&run_config, &run_config.json);
     if (status == AH_OK)
-        *out = recipe;
+        *out = run_config;
     else
-        ah__json_free(&recipe.json);
+        ah__json_free(&run_config.json);
     ah__free(path);
     return status;
 }
 
-void ah__recipe_free(struct ah_recipe *recipe)
+void ah__run_config_free(struct ah_run_config *run_config)
 {
-    ah__json_free(&recipe->json);
-    *recipe = (struct ah_recipe){0};
+    ah__json_free(&run_config->json);
+    *run_config = (struct ah_run_config){0};
 }
 
 /* ---- using ------------------------------------------------------------------------------------------------------- */
@@ -212,25 +212,25 @@ static void take_bytes(int64_t *option, int64_t bytes)
         *option = bytes;
 }
 
-void ah__recipe_apply(struct ah_train_options *options, const struct ah_recipe *recipe, bool again)
+void ah__run_config_apply(struct ah_train_options *options, const struct ah_run_config *run_config, bool again)
 {
     /* A device that was asked for comes with its own threads and link. */
     if (!options->device && !options->dev.threads && !options->dev.link_bytes_per_s && !options->dev.host_threads) {
         uint64_t jitter_seed = options->dev.jitter_seed;
-        options->dev = recipe->dev;
+        options->dev = run_config->dev;
         options->dev.jitter_seed = jitter_seed;
-        options->device = recipe->device;
+        options->device = run_config->device;
     }
-    take_text(&options->plan, recipe->plan);
-    take_text(&options->policy, recipe->policy);
-    take_bytes(&options->budget.device_bytes, recipe->budget.device_bytes);
-    take_bytes(&options->budget.host_bytes, recipe->budget.host_bytes);
+    take_text(&options->plan, run_config->plan);
+    take_text(&options->policy, run_config->policy);
+    take_bytes(&options->budget.device_bytes, run_config->budget.device_bytes);
+    take_bytes(&options->budget.host_bytes, run_config->budget.host_bytes);
     if (!again || !options->data_path)
-        take_text(&options->data_format, recipe->data_format);
-    options->no_dropout = options->no_dropout || recipe->no_dropout;
+        take_text(&options->data_format, run_config->data_format);
+    options->no_dropout = options->no_dropout || run_config->no_dropout;
     if (!again)
         return;
     if (!options->model)
-        take_text(&options->model_path, recipe->model_path);
-    take_text(&options->data_path, recipe->data_path);
+        take_text(&options->model_path, run_config->model_path);
+    take_text(&options->data_path, run_config->data_path);
 }

@@ -3,8 +3,12 @@
 set(AH_MPI AUTO CACHE STRING "Training on several ranks: ON (MPICH or Open MPI must be there), OFF, or AUTO: for those that are")
 find_library(MPICH_LIBRARY mpich NO_CACHE)
 if(PKG_CONFIG_FOUND)
+  # MPI is the machine's, wherever other libraries come from (bench/gpu_check --deps).
+  set(sysroot "$ENV{PKG_CONFIG_SYSROOT_DIR}")
+  unset(ENV{PKG_CONFIG_SYSROOT_DIR})
   pkg_check_modules(AH_MPICH QUIET mpich)
   pkg_check_modules(AH_OPENMPI QUIET ompi-c)
+  set(ENV{PKG_CONFIG_SYSROOT_DIR} "${sysroot}")
 endif()
 find_library(OPENMPI_LIBRARY mpi HINTS ${AH_OPENMPI_LIBRARY_DIRS} PATH_SUFFIXES openmpi/lib NO_CACHE)
 

@@ -3,11 +3,13 @@
  *
  *     algorithms [--tokens N] [--channels N] [--vocabulary N] [--dtype bf16|fp32] [--rounds N]
  *
- * Times are the GPU's, medians; choices take turns within each round. The last line sums up. Nothing that is measured
+ * Times are the GPU's, medians; choices take turns within each round; what the first choice is stands behind them. The
+ * last line sums up. Nothing that is measured
  * here changes what is chosen: the same command gives the same bits tomorrow. */
 #include "bench.h"
 #include "dev/cuda/gemm.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +234,20 @@ static void choices_measure(double *median, struct state *s, const struct ah_cud
         median[i] = bench_quantile(seconds[i], (size_t)s->rounds, 0.5);
 }
 
+/* What the first choice is, as the library numbers it; 1 part of k: not split. Nothing where it does not tell. */
+static void choice_print(const struct state *s, const cublasLtMatmulHeuristicResult_t *choice)
+{
+    int32_t id = 0;
+    uint32_t tile = 0, parts = 0;
+    __typeof__(cublasLtMatmulAlgoConfigGetAttribute) *get;
+    *(void **)&get = dlsym(s->cuda.library.cublaslt_library, "cublasLtMatmulAlgoConfigGetAttribute");
+    if (get && get(&choice->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, NULL) == CUBLAS_STATUS_SUCCESS &&
+        get(&choice->algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile, NULL) == CUBLAS_STATUS_SUCCESS &&
+        get(&choice->algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, NULL) == CUBLAS_STATUS_SUCCESS)
+        printf("  algorithm %d, tile %u, %u parts of k,", (int)id, (unsigned)tile, (unsigned)parts);
+    printf(" %.1f MiB of workspace\n", (double)choice->workspaceSize / (1 << 20));
+}
+
 /* The share that the fastest has of the time of the one that is taken. */
 static double product_print(struct state *s, const struct product *product)
 {
@@ -245,12 +261,13 @@ static double product_print(struct state *s, const struct product *product)
     choices_measure(median, s, &gemm, choices, count);
     for (int i = 1; i < count; i++)
         best = median[i] < median[best] ? i : best;
-    printf("%-7s %-3s %7lld %7lld %7lld %10.2f %10.2f %7.1f%% %5d of %2d\n", product->name,
+    printf("%-7s %-3s %7lld %7lld %7lld %10.2f %10.2f %7.1f%% %5d of %2d", product->name,
            p->trans_a                                             ? "dw"
            : p->epilogue == AH_CUDA_BIAS || *product->name == 'l' ? "y"
                                                                   : "dx",
            (long long)p->m, (long long)p->n, (long long)p->k, flops / median[0] * 1e-12, flops / median[best] * 1e-12,
            100 * median[best] / median[0], best + 1, count);
+    choice_print(s, &choices[0]);
     fflush(stdout);
     ah__cuda_gemm_fini(&gemm, &s->cuda);
     return median[best] / median[0];

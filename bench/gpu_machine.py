@@ -1,0 +1,100 @@
+"""What bench/gpu_check asks of a machine before anything is built there; needs nothing but Python."""
+import ctypes
+import glob
+import mmap
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+import time
+
+TOUCHED = 32 << 30 # bytes of host memory that the first stage populates at most
+POPULATE_WRITE = 23 # MADV_POPULATE_WRITE
+
+
+def libraries_find():
+    """Folders of cuBLASLt, cuDNN and NCCL, and of their headers: the toolkit's, or Python packages'."""
+    places = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]]
+    torch = shutil.which("python3")
+    if torch:
+        asked = subprocess.run([torch, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+                               capture_output=True, text=True)
+        places += asked.stdout.split()
+    roots = ["/usr/local/cuda"] + [found for place in dict.fromkeys(places) for found in glob.glob(place + "/nvidia/*")]
+    found = {}
+    for key, pattern in (("cublaslt", "lib*/libcublasLt.so.*"), ("cudnn", "lib*/libcudnn.so.*"),
+                         ("nccl", "lib*/libnccl.so.*"), ("nccl_include", "include/nccl.h"),
+                         ("cudnn_include", "include/cudnn.h"), ("cublaslt_include", "include/cublasLt.h")):
+        for root in roots:
+            matches = glob.glob(os.path.join(root, pattern))
+            if matches:
+                found.setdefault(key, os.path.dirname(matches[0]))
+    return found
+
+
+def memory_available():
+    """Bytes, as the kernel says."""
+    line = re.search(r"MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text())
+    return int(line[1]) * 1024
+
+
+def library_versions(libraries):
+    """Of each library that is found, by its own function, and where it is."""
+    found = []
+    for key, pattern, function, by_pointer in (("cublaslt", "libcublasLt.so.*", "cublasLtGetVersion", False),
+                                               ("cudnn", "libcudnn.so.*", "cudnnGetVersion", False),
+                                               ("nccl", "libnccl.so.*", "ncclGetVersion", True)):
+        paths = sorted(glob.glob(os.path.join(libraries.get(key, "/nowhere"), pattern)))
+        try:
+            library = ctypes.CDLL(paths[0])
+            call = getattr(library, function)
+            call.restype = ctypes.c_int if by_pointer else ctypes.c_size_t
+            number = ctypes.c_int()
+            value = call(ctypes.byref(number)) if by_pointer else call()
+            found.append(f"{paths[0]} {number.value if by_pointer else value}")
+        except (IndexError, OSError, AttributeError) as fault:
+            found.append(f"no {key} ({fault})")
+    return ", ".join(found)
+
+
+def memory_touch(seconds):
+    """GB/s of populating host memory, a GiB at a time; bytes; and what registering the last of it says."""
+    step, start, mapped = 1 << 30, time.monotonic(), []
+    most = min(TOUCHED, memory_available() // 2)
+    step = min(step, max(most, 1 << 24))
+    while len(mapped) * step < most and time.monotonic() - start < seconds:
+        memory = mmap.mmap(-1, step)
+        try:
+            memory.madvise(POPULATE_WRITE)
+        except OSError: # an older kernel
+            for at in range(0, step, mmap.PAGESIZE):
+                memory[at] = 1
+        mapped.append(memory)
+    took = time.monotonic() - start
+    pinned = memory_register(mapped[-1], step)
+    for memory in mapped:
+        memory.close()
+    return len(mapped) * step / took / 1e9, len(mapped) * step, pinned
+
+
+def memory_register(memory, count):
+    for path in [*glob.glob("/usr/local/cuda/lib64/libcudart.so.*"), "libcudart.so.13"]:
+        try:
+            runtime = ctypes.CDLL(path)
+            break
+        except OSError:
+            runtime = None
+    if not runtime:
+        return "registering not tried: no libcudart"
+    view = ctypes.c_char.from_buffer(memory)
+    address = ctypes.c_void_p(ctypes.addressof(view))
+    runtime.cudaFree(None) # makes the context, which takes long
+    start = time.monotonic()
+    error = runtime.cudaHostRegister(address, ctypes.c_size_t(count), 0)
+    took = time.monotonic() - start
+    if error == 0:
+        runtime.cudaHostUnregister(address)
+    del view, address
+    return f"registering {count / took / 1e9:.1f} GB/s" if error == 0 else f"registering: CUDA error {error}"

@@ -123,6 +123,8 @@ struct ah_train_options {
     void *context;
     const volatile int *stop; /* nonzero (set from a signal handler): end with a checkpoint; may be null */
     bool own_batches;         /* batches are the caller's (ah_trainer_begin): there are no data and no validation */
+    /* What failed although the training goes on, in the same way; null: on_note says it. */
+    void (*on_fault)(const char *line, void *context);
 };
 
 /* Everything unset; null pointers. To be called before any field is set, with the size of the struct as the program was
@@ -170,7 +172,7 @@ AH_API void ah_trainer_close(struct ah_trainer *trainer);
  * something else slows nothing down. The first one makes out_dir, which receives run.json, metrics.jsonl, val.jsonl,
  * plan.json, profile.json, timeline.json, timeline.svg and checkpoint folders, the newest `keep` of them; one stays
  * until the next is on disk. A step after which a validation or a checkpoint is due returns behind it. One that
- * cannot be written on the way is said by on_note.
+ * cannot be written on the way is said by on_fault.
  *
  * AH_EEND: all steps are done, or `stop` was set; what was trained is on disk, if there is an out_dir. AH_ENUMERIC when
  * a loss or gradient norm is not finite: the last checkpoint stays as it was. */

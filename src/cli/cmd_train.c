@@ -133,6 +133,13 @@ static void on_note(const char *line, void *context)
         fprintf(stderr, "autohete: note: %s\n", line);
 }
 
+/* Said with --quiet, too. */
+static void on_fault(const char *line, void *context)
+{
+    (void)context;
+    fprintf(stderr, "autohete: %s\n", line);
+}
+
 /* A model of at most 256 tokens reads bytes. */
 static const char *token_unit(const char *model_path)
 {
@@ -267,6 +274,7 @@ static int run(const void *given)
     train.profile.cache = ah__cache_folder();
     ah__progress_init(&progress, args->json ? stderr : stdout, args->quiet);
     train.on_note = on_note;
+    train.on_fault = on_fault;
     train.context = &progress;
     train.stop = &stop;
     signals_init();

@@ -137,7 +137,7 @@ static int on_the_way(const struct ah_training *training, int status)
 {
     if (status == AH_OK || status == AH_ENUMERIC)
         return status;
-    ah__training_note(training, "a checkpoint could not be written, the training goes on: %s", ah_error());
+    ah__training_fault(training, "a checkpoint could not be written, the training goes on: %s", ah_error());
     return AH_OK;
 }
 

@@ -38,8 +38,9 @@ struct ah_training {
     struct ah_timeline *measured; /* a copy of it; null: none */
 };
 
-/* Tells the caller one line. */
+/* Tells the caller one line: what is no fault; what failed although the training goes on. */
 void ah__training_note(const struct ah_training *training, const char *format, ...) AH_PRINTF(2, 3);
+void ah__training_fault(const struct ah_training *training, const char *format, ...) AH_PRINTF(2, 3);
 
 /* Checkpoint, model, data and settings, each checked against the others, and whether the folder may be used; writes
  * nothing. */

@@ -14,7 +14,7 @@
 #include "train/tiny.h"
 
 struct watch {
-    char notes[4096];
+    char notes[4096], faults[4096];
     void (*at_step)(struct watch *watch, int64_t step);
     struct place *place;
     struct ah_budget budget;
@@ -27,6 +27,13 @@ static void on_note(const char *line, void *context)
     struct watch *watch = context;
     size_t length = strlen(watch->notes);
     snprintf(watch->notes + length, sizeof watch->notes - length, "%s\n", line);
+}
+
+static void on_fault(const char *line, void *context)
+{
+    struct watch *watch = context;
+    size_t length = strlen(watch->faults);
+    snprintf(watch->faults + length, sizeof watch->faults - length, "%s\n", line);
 }
 
 static int on_step(const struct ah_step *step, void *context)
@@ -50,6 +57,7 @@ static void watched(struct ah_train_options *options, struct watch *watch, struc
 {
     *watch = (struct watch){.place = place};
     options->on_note = on_note;
+    options->on_fault = on_fault;
     options->context = watch;
 }
 
@@ -158,8 +166,9 @@ static void a_failure_on_the_way_is_told(void **state)
     setrlimit(RLIMIT_FSIZE, &watch.limit);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, AH_OK);
-    assert_non_null(strstr(watch.notes, "a checkpoint could not be written, the training goes on: "));
-    assert_non_null(strstr(watch.notes, "File too large"));
+    assert_non_null(strstr(watch.faults, "a checkpoint could not be written, the training goes on: "));
+    assert_non_null(strstr(watch.faults, "File too large"));
+    assert_null(strstr(watch.notes, "could not"));
     expect_same_end(&undisturbed, &place);
 }
 

@@ -485,6 +485,7 @@ class ah_train_options(Structure):
         ("context", c_void_p),
         ("stop", POINTER(c_int)),
         ("own_batches", c_bool),
+        ("on_fault", CFUNCTYPE(None, c_char_p, c_void_p)),
     ]
 
 

@@ -116,26 +116,14 @@ static void encoded_print(const struct ah_tokenizer *tokenizer, const int32_t *i
     printf(json ? "]}\n" : "\n");
 }
 
-/* As a string of JSON, zero bytes too. */
-static void text_print(const char *text, size_t length)
-{
-    printf("{\"text\": \"");
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '"' || text[i] == '\\')
-            printf("\\%c", text[i]);
-        else if ((unsigned char)text[i] < ' ')
-            printf("\\u%04x", (unsigned)text[i]);
-        else
-            putchar(text[i]);
-    printf("\"}\n");
-}
-
 static int encode(const struct ah_tokenizer *tokenizer, const struct tokenize_args *args, const char *text,
                   size_t length)
 {
     int32_t *ids;
     int64_t count;
     int status = ah_tokenizer_encode(&ids, &count, tokenizer, text, length, !args->document);
+    if (status == AH_EINPUT)
+        return ah__out_fault("standard input: %s", ah_error());
     if (status != AH_OK)
         return status;
     encoded_print(tokenizer, ids, count, args->json);
@@ -160,10 +148,13 @@ static int decode(const struct ah_tokenizer *tokenizer, const struct tokenize_ar
     free(ids);
     if (status != AH_OK)
         return status;
-    if (args->json)
-        text_print(text, length);
-    else
+    if (args->json) {
+        printf("{\"text\": ");
+        ah__out_text(stdout, text, length);
+        printf("}\n");
+    } else {
         fwrite(text, 1, length, stdout);
+    }
     free(text);
     return AH_OK;
 }

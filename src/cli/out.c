@@ -50,19 +50,24 @@ static void plain_make(char *text)
 
 void ah__out_string(FILE *to, const char *text)
 {
-    const char *at = text, *end = at + strlen(text);
+    ah__out_text(to, text, strlen(text));
+}
+
+void ah__out_text(FILE *to, const char *text, size_t length)
+{
+    const char *at = text, *end = at + length;
     fputc('"', to);
     while (at < end) {
-        size_t length = character(at, (size_t)(end - at));
-        if (length == 0)
+        size_t bytes = character(at, (size_t)(end - at));
+        if (bytes == 0)
             fputs("\\ufffd", to);
         else if (*at == '"' || *at == '\\')
             fprintf(to, "\\%c", *at);
         else if ((unsigned char)*at < 32)
             fprintf(to, "\\u%04x", *at);
         else
-            fwrite(at, 1, length, to);
-        at += length ? length : 1;
+            fwrite(at, 1, bytes, to);
+        at += bytes ? bytes : 1;
     }
     fputc('"', to);
 }

@@ -8,6 +8,8 @@
 void ah__out_number(FILE *to, double value);
 /* A quoted string; bytes that are no UTF-8 become U+FFFD. */
 void ah__out_string(FILE *to, const char *text);
+/* The same of so many bytes, zeros among them. */
+void ah__out_text(FILE *to, const char *text, size_t length);
 /* JSON text on one line. */
 void ah__out_line(FILE *to, const char *json);
 /* What save(object, path) writes, on one line. The library's status. */

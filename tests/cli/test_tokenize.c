@@ -43,6 +43,9 @@ static void what_is_shown(void **state)
     assert_string_equal(ran.out, "<s></s>\xef\xbf\xbd");
     run("tokenize --model %s --decode --json < %s/ids", golden("llama2"), folder());
     assert_string_equal(ran.out, "{\"text\": \"\xef\xbf\xbd\"}\n");
+    assert_ok(ah__file_write(path, "97 0 200 194 34", 15)); /* bytes again: a zero, and two that are no UTF-8 */
+    run("tokenize --model %s --decode --json < %s", folder(), path);
+    assert_string_equal(ran.out, "{\"text\": \"a\\u0000\\ufffd\\ufffd\\\"\"}\n");
 }
 
 static void mistakes(void **state)

@@ -30,6 +30,18 @@ int fuzz_json_config(const uint8_t *data, size_t size);
 #define FUZZ_TARGET fuzz_tokenizer
 int fuzz_tokenizer(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_tokenizer.c"
+#undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_documents
+int fuzz_documents(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_documents.c"
+#undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_reports
+int fuzz_reports(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_reports.c"
+#undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_folders
+int fuzz_folders(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_folders.c"
 
 enum { PREFIXES_MOST = 600 };
 
@@ -78,6 +90,10 @@ REPLAY(size)
 REPLAY(json)
 REPLAY(json_config)
 REPLAY(tokenizer)
+REPLAY(documents)
+REPLAY(reports)
+REPLAY(folders)
 
 AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(tokens), cmocka_unit_test(size),
-              cmocka_unit_test(json), cmocka_unit_test(json_config), cmocka_unit_test(tokenizer))
+              cmocka_unit_test(json), cmocka_unit_test(json_config), cmocka_unit_test(tokenizer),
+              cmocka_unit_test(documents), cmocka_unit_test(reports), cmocka_unit_test(folders))

@@ -157,6 +157,10 @@ struct ah_model_def {
 /* From JSON with Hugging Face's config keys (docs/models.md has the families), or from a folder that holds config.json.
  * AH_EINPUT / AH_EIO. */
 AH_API int ah_model_load(struct ah_model **out, const char *path);
+/* The model files that come with AutoHete, sorted by name: models/NAME.json beside the program, in the current folder
+ * and in the installed data. AH_EINPUT: there are none. The caller frees paths with the second call. */
+AH_API int ah_bundled_models(char ***out, int *count);
+AH_API void ah_bundled_models_free(char **paths, int count);
 /* From a user's own definition; strings are copied. */
 AH_API int ah_model_new(struct ah_model **out, const struct ah_model_def *def);
 AH_API void ah_model_free(struct ah_model *model);

@@ -30,6 +30,8 @@ struct ah_step_options {
 AH_API int ah_partition_new(struct ah_partition **out, const struct ah_graph *graph,
                             const struct ah_step_options *options);
 AH_API void ah_partition_free(struct ah_partition *partition);
+/* Parameters of the whole model. */
+AH_API int64_t ah_partition_params(const struct ah_partition *partition);
 AH_API int ah_partition_print(const struct ah_partition *partition, FILE *to);
 AH_API int ah_partition_save(const struct ah_partition *partition, const char *path);
 

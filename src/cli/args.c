@@ -129,6 +129,14 @@ static bool parse_real(double *out, const struct ah_arg *option, const char *tex
     return end != text && !*end && *text > ' ' && isfinite(*out) && within(option, *out);
 }
 
+static bool list_add(struct ah_texts *list, const char *text)
+{
+    if (list->count == AH_TEXTS_MOST)
+        return false;
+    list->text[list->count++] = text;
+    return true;
+}
+
 static bool parse_value(void *to, const struct ah_arg *option, const char *text)
 {
     int64_t whole;
@@ -138,6 +146,8 @@ static bool parse_value(void *to, const struct ah_arg *option, const char *text)
     case AH_ARG_TEXT:
         *(const char **)to = text;
         return *text != 0;
+    case AH_ARG_LIST:
+        return *text != 0 && list_add(to, text);
     case AH_ARG_WORDS:
         *(const char **)to = text;
         return true;
@@ -177,6 +187,7 @@ static const char *expectation(char *text, size_t size, const struct ah_arg *opt
     static const char *const kinds[] = {
         [AH_ARG_FLAG] = "no value",
         [AH_ARG_TEXT] = "a value",
+        [AH_ARG_LIST] = "a value, at most 64 times",
         [AH_ARG_WORDS] = "a text",
         [AH_ARG_INT] = "a whole number",
         [AH_ARG_COUNT] = "a whole number",
@@ -253,7 +264,7 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
     void *to = (char *)command->args + option->at;
     char expected[96];
     expectation(expected, sizeof expected, option);
-    if (seen[index])
+    if (seen[index] && option->kind != AH_ARG_LIST)
         return wrong(error, "--%s: found it twice, expected it once", option->name);
     seen[index] = true;
     if (option->kind == AH_ARG_FLAG) {

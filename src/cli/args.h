@@ -7,9 +7,17 @@
 
 enum { AH_ARG_IS_AUTO = -1 }; /* what the word "auto" is where a number may stand */
 
+/* What an option that may be given several times was given; they lie in argv. */
+enum { AH_TEXTS_MOST = 64 };
+struct ah_texts {
+    const char *text[AH_TEXTS_MOST];
+    int count;
+};
+
 enum ah_arg_kind {
     AH_ARG_FLAG,  /* bool; takes no value */
     AH_ARG_TEXT,  /* const char *, not empty */
+    AH_ARG_LIST,  /* struct ah_texts, none of them empty; the option may be given several times */
     AH_ARG_WORDS, /* const char *, may be empty */
     AH_ARG_INT,   /* int, in [min, max] */
     AH_ARG_COUNT, /* int64_t, in [min, max] */

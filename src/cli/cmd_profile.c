@@ -1,10 +1,7 @@
 /* autohete profile: what one block, embedding, head, optimizer and copies cost on a device. */
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "cli/artefacts.h"
 #include "cli/commands.h"
+#include "cli/machine.h"
 #include "cli/out.h"
 
 struct profile_args {
@@ -32,29 +29,6 @@ static int save(const void *profile, const char *path)
     return ah_profile_save(profile, path);
 }
 
-/* "box" of "machines/box.json" */
-static void name_of(char *name, size_t size, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    snprintf(name, size, "%.60s", slash ? slash + 1 : path);
-    char *dot = strrchr(name, '.');
-    if (dot && dot > name)
-        *dot = 0;
-}
-
-static int save_hardware(const struct ah_session *session, const char *path)
-{
-    char name[64], date[16];
-    time_t now = time(NULL);
-    struct tm day;
-    long pages = sysconf(_SC_PHYS_PAGES), cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t memory = (int64_t)pages * sysconf(_SC_PAGESIZE), device = ah_session_get(session)->budget.device_bytes;
-    name_of(name, sizeof name, path);
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
-    struct ah_hardware_facts facts = {name, date, device ? device : memory, memory, cores > 0 ? (int)cores : 1};
-    return ah_profile_save_hardware(ah_session_profile(session), ah_session_partition(session), &facts, path);
-}
-
 static int show(const struct ah_session *session, const struct profile_args *args)
 {
     const struct ah_profile *profile = ah_session_profile(session);
@@ -62,7 +36,7 @@ static int show(const struct ah_session *session, const struct profile_args *arg
     if (status == AH_OK && args->out && ah_session_get(session)->rank == 0)
         status = ah_profile_save(profile, args->out);
     if (status == AH_OK && args->as_hardware)
-        status = save_hardware(session, args->as_hardware);
+        status = ah__machine_save(session, args->as_hardware);
     if (status == AH_OK && args->json) {
         status = ah__out_saved(stdout, save, profile);
         putchar('\n');

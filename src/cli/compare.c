@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/evaluation.h"
+#include "cli/machine.h"
 #include "cli/out.h"
 
 bool ah__compare_wanted(const struct ah_session_options *inputs, const struct ah_compare_args *args)
@@ -54,27 +55,6 @@ static int read_policies(struct ah_compare *compare, const char *text)
             return unknown_policy(at);
         compare->policies[count++] = at;
     }
-    return AH_OK;
-}
-
-/* Options that mean nothing with, or without, a machine of paper. */
-static int check_options(const struct ah_session_options *inputs)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } with[] = {{"ranks", inputs->hardware_ranks != 0}, {"optimizer", inputs->optimizer}},
-      without[] = {{"profile", inputs->profile_path},
-                   {"device", strcmp(inputs->device, "auto") != 0},
-                   {"link", inputs->dev.link_bytes_per_s != 0},
-                   {"threads", inputs->dev.threads != 0},
-                   {"host-threads", inputs->dev.host_threads != 0}};
-    for (size_t i = 0; i < sizeof with / sizeof with[0] && !inputs->hardware; i++)
-        if (with[i].given)
-            return ah__out_fault("--%s: found it without --hardware, expected both", with[i].name);
-    for (size_t i = 0; i < sizeof without / sizeof without[0] && inputs->hardware; i++)
-        if (without[i].given)
-            return ah__out_fault("--%s: found it beside --hardware, expected one of them", without[i].name);
     return AH_OK;
 }
 
@@ -131,7 +111,7 @@ int ah__compare_init(struct ah_compare *out, const struct ah_session_options *in
                      const struct ah_compare_args *args)
 {
     *out = (struct ah_compare){.inputs = inputs, .args = args};
-    int status = check_options(inputs);
+    int status = ah__machine_check(inputs);
     if (status == AH_OK)
         status = read_policies(out, inputs->policy);
     if (status == AH_OK)

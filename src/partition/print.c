@@ -213,6 +213,11 @@ static int fill_tree(cJSON *tree, const struct ah_partition *partition)
     return AH_OK;
 }
 
+int64_t ah_partition_params(const struct ah_partition *partition)
+{
+    return ah__partition_params(partition);
+}
+
 int ah_partition_save(const struct ah_partition *partition, const char *path)
 {
     cJSON *tree = cJSON_CreateObject();

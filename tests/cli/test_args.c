@@ -7,6 +7,7 @@
 
 struct sample {
     bool flag;
+    struct ah_texts files;
     const char *text, *hidden, *words;
     int whole;
     int64_t count, size, rate;
@@ -24,6 +25,7 @@ static const struct ah_arg rows[] = {
     {"device-memory", AH_ARG_SIZE, offsetof(struct sample, size), "SIZE", NULL, "a size", 0, 0, false},
     {"link", AH_ARG_RATE, offsetof(struct sample, rate), "RATE", NULL, "a rate", 0, 0, false},
     {"prompt", AH_ARG_WORDS, offsetof(struct sample, words), "TEXT", NULL, "words", 0, 0, false},
+    {"file", AH_ARG_LIST, offsetof(struct sample, files), "FILE", NULL, "files", 0, 0, false},
     {"jitter-seed", AH_ARG_TEXT, offsetof(struct sample, hidden), "S", NULL, NULL, 0, 0, false},
 };
 static struct sample got;
@@ -47,6 +49,28 @@ static enum ah_args_result parse(const char *line, struct ah_args_error *error)
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
         argv[argc++] = strcmp(word, "_") == 0 ? word + 1 : word;
     return ah__args_parse(&command, argc, argv, error);
+}
+
+/* An option that may be given several times keeps what it was given, in order, up to what there is room for. */
+static void lists(void **state)
+{
+    (void)state;
+    struct ah_args_error error;
+    assert_int_equal(parse("--model m.json --file b --json --file=a", &error), AH_ARGS_RUN);
+    assert_int_equal(got.files.count, 2);
+    assert_string_equal(got.files.text[0], "b");
+    assert_string_equal(got.files.text[1], "a");
+    assert_int_equal(parse("--model m.json --file _", &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "--file: found '', expected a value, at most 64 times");
+    char *argv[2 * (AH_TEXTS_MOST + 1)];
+    char option[] = "--file", value[] = "x";
+    for (int i = 0; i < AH_TEXTS_MOST + 1; i++) {
+        argv[2 * i] = option;
+        argv[2 * i + 1] = value;
+    }
+    got = (struct sample){0};
+    assert_int_equal(ah__args_parse(&command, 2 * (AH_TEXTS_MOST + 1), argv, &error), AH_ARGS_WRONG);
+    assert_string_equal(error.text, "--file: found 'x', expected a value, at most 64 times");
 }
 
 static void every_kind(void **state)
@@ -232,7 +256,7 @@ static void messages_stay_one_line(void **state)
     assert_true(strlen(error.text) < 200);
 }
 
-AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(absent_options), cmocka_unit_test(mistakes),
-              cmocka_unit_test(words_may_be_none_and_sizes_a_letter), cmocka_unit_test(a_word),
-              cmocka_unit_test(many_words), cmocka_unit_test(help_and_version),
+AH_TEST_SUITE("cli/args", cmocka_unit_test(every_kind), cmocka_unit_test(lists), cmocka_unit_test(absent_options),
+              cmocka_unit_test(mistakes), cmocka_unit_test(words_may_be_none_and_sizes_a_letter),
+              cmocka_unit_test(a_word), cmocka_unit_test(many_words), cmocka_unit_test(help_and_version),
               cmocka_unit_test(messages_stay_one_line))

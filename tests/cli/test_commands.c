@@ -14,8 +14,8 @@
 
 #include "cli/program.h"
 
-static const char *const commands[] = {"train",    "data",     "tokenize", "plan",    "profile",
-                                       "simulate", "generate", "eval",     "inspect", "devices"};
+static const char *const commands[] = {"train", "data",     "tokenize", "plan",    "profile", "simulate",
+                                       "fit",   "generate", "eval",     "inspect", "devices"};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* As where a file system has no links, or nothing came after the checkpoint itself. */

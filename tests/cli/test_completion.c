@@ -43,6 +43,8 @@ static void bash_offers(void **state)
     assert_says(offered("autohete \"\""), "<simulate>");
     assert_string_equal(offered("autohete train --device-m"), "<--device-memory>");
     assert_says(offered("autohete plan --"), "<--explain>");
+    assert_string_equal(offered("autohete fit --har"), "<--hardware>");
+    assert_says(offered("autohete fit --model /etc/passw"), "</etc/passwd>");
     assert_null(strstr(offered("autohete train --"), "jitter")); /* not for users */
     assert_string_equal(offered("autohete train --dtype b"), "<bf16>");
     assert_string_equal(offered("autohete plan --micro-batch a"), "<auto>");

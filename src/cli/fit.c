@@ -1,0 +1,359 @@
+#include "cli/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/artefacts.h"
+#include "cli/machine.h"
+#include "cli/out.h"
+
+enum { SEQ_DEFAULT = 1024 };
+
+static const char *dtype_of(const struct ah_fit_args *args)
+{
+    return args->inputs.dtype ? args->inputs.dtype : "bf16";
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+/* "llama-3.1-8b" of "models/llama-3.1-8b.json"; the folder's name of "smollm/config.json" and "smollm/". */
+static void name_of(char *name, size_t size, const char *path)
+{
+    char text[4096];
+    snprintf(text, sizeof text, "%s", path);
+    size_t length = strlen(text);
+    while (length > 1 && text[length - 1] == '/')
+        text[--length] = 0;
+    char *slash = strrchr(text, '/');
+    if (slash && slash > text && strcmp(slash, "/config.json") == 0) {
+        *slash = 0;
+        slash = strrchr(text, '/');
+    }
+    char *last = slash && slash[1] ? slash + 1 : text;
+    char *dot = strrchr(last, '.');
+    if (dot && dot > last && strcmp(dot, ".json") == 0)
+        *dot = 0;
+    snprintf(name, size, "%.60s", last);
+}
+
+static struct ah_session_options options_of(const struct ah_fit *fit, const struct ah_fit_row *row)
+{
+    struct ah_session_options options = fit->inputs;
+    options.model_path = row->path;
+    options.seq = row->seq;
+    return options;
+}
+
+/* Its size, from a graph of one short sequence. */
+static int row_init(struct ah_fit_row *row, const struct ah_fit *fit, const char *path)
+{
+    struct ah_session *session;
+    *row = (struct ah_fit_row){.path = path, .seq = 1};
+    name_of(row->name, sizeof row->name, path);
+    struct ah_session_options options = options_of(fit, row);
+    options.hardware = NULL;
+    options.hardware_ranks = 0;
+    options.micro_batch = 1;
+    int status = ah__session_start(&session, &options, AH_SESSION_PARTITION, NULL);
+    if (status != AH_OK)
+        return status;
+    row->max_seq = ah_model_get(ah_session_model(session))->max_seq;
+    row->parameters = ah_partition_params(ah_session_partition(session));
+    row->seq = fit->inputs.seq ? fit->inputs.seq : row->max_seq < SEQ_DEFAULT ? row->max_seq : SEQ_DEFAULT;
+    ah_session_close(session);
+    return AH_OK;
+}
+
+static int by_parameters(const void *a, const void *b)
+{
+    const struct ah_fit_row *first = a, *second = b;
+    if (first->parameters != second->parameters)
+        return first->parameters < second->parameters ? -1 : 1;
+    return strcmp(first->name, second->name);
+}
+
+static int no_memory(void)
+{
+    ah__out_fault("out of host memory: the rows of the table");
+    return AH_ENOMEM;
+}
+
+static int rows_init(struct ah_fit *fit, const char *const *paths)
+{
+    int status = AH_OK;
+    fit->rows = calloc((size_t)fit->count, sizeof *fit->rows);
+    if (!fit->rows)
+        return no_memory();
+    for (int i = 0; i < fit->count && status == AH_OK; i++)
+        status = row_init(&fit->rows[i], fit, paths[i]);
+    if (status == AH_OK)
+        qsort(fit->rows, (size_t)fit->count, sizeof *fit->rows, by_parameters);
+    return status;
+}
+
+int ah__fit_init(struct ah_fit *out, const struct ah_fit_args *args)
+{
+    *out = (struct ah_fit){.args = args, .inputs = args->inputs};
+    out->inputs.size = sizeof out->inputs;
+    out->inputs.dtype = dtype_of(args);
+    out->count = args->models.count;
+    int status = out->count ? AH_OK : ah_bundled_models(&out->bundled, &out->count);
+    return status == AH_OK ? rows_init(out, out->bundled ? (const char *const *)out->bundled : args->models.text)
+                           : status;
+}
+
+void ah__fit_fini(struct ah_fit *fit)
+{
+    if (fit->measured[0])
+        unlink(fit->measured);
+    if (fit->folder[0])
+        rmdir(fit->folder);
+    free(fit->rows);
+    if (fit->bundled)
+        ah_bundled_models_free(fit->bundled, fit->count);
+}
+
+/* ---- this machine ------------------------------------------------------------------------------------------------ */
+
+/* What tells much of the device in a short time: a processor reaches its speed with small products, a GPU does not. */
+static const char *reference_name(bool processor)
+{
+    return processor ? "gpt2-124m" : "llama-3.2-1b";
+}
+
+/* The file of a model that comes with AutoHete, whatever was asked about: rates depend on the machine alone. */
+static int reference_find(char *path, size_t size, const char *name)
+{
+    char **paths, own[64];
+    int count, status = ah_bundled_models(&paths, &count), at = -1;
+    if (status != AH_OK)
+        return status;
+    for (int i = 0; i < count && at < 0; i++) {
+        name_of(own, sizeof own, paths[i]);
+        at = strcmp(own, name) == 0 ? i : -1;
+    }
+    if (at < 0)
+        status = ah__out_fault("models: found no %s.json here, beside the program or installed", name);
+    else
+        snprintf(path, size, "%s", paths[at]);
+    ah_bundled_models_free(paths, count);
+    return status;
+}
+
+static int device_is_processor(bool *out, const struct ah_fit *fit)
+{
+    struct ah_session *session;
+    struct ah_session_options options = options_of(fit, &fit->rows[0]);
+    options.batch = options.micro_batch = options.seq = 1;
+    int status = ah__session_start(&session, &options, AH_SESSION_DEVICE, NULL);
+    if (status == AH_OK)
+        *out = strcmp(ah_session_get(session)->device.name, "cpu") == 0;
+    ah_session_close(session);
+    return status;
+}
+
+/* The processor's memory is the host's: unless it is said, an eighth is for what a plan keeps on the host. */
+static int budget_fill(struct ah_budget *budget, int64_t device_bytes, bool processor)
+{
+    enum { HOST_PART = 8 };
+    int64_t memory = ah__machine_memory(), shared = processor ? memory : 0;
+    if (!budget->device_bytes)
+        budget->device_bytes = processor ? memory - memory / HOST_PART : device_bytes;
+    if (!budget->host_bytes && processor && budget->device_bytes >= shared)
+        return ah__out_fault("--device-memory: found %lld, expected less than this machine's %lld bytes, which host "
+                             "and device share",
+                             (long long)budget->device_bytes, (long long)memory);
+    if (!budget->host_bytes)
+        budget->host_bytes = processor ? memory - budget->device_bytes : memory;
+    return AH_OK;
+}
+
+static int file_make(struct ah_fit *fit, const struct ah_session *session)
+{
+    strcpy(fit->folder, "/tmp/autohete-XXXXXX");
+    if (!mkdtemp(fit->folder)) {
+        fit->folder[0] = 0;
+        ah__out_fault("/tmp: cannot make a folder");
+        return AH_EIO;
+    }
+    snprintf(fit->measured, sizeof fit->measured, "%s/this-machine.json", fit->folder);
+    return ah__machine_save(session, fit->measured);
+}
+
+/* The step whose blocks are timed. */
+static struct ah_session_options measured_options(const struct ah_fit *fit, const struct ah_fit_row *row,
+                                                  bool processor)
+{
+    enum { PROCESSOR_SEQ = 256 };
+    struct ah_session_options options = options_of(fit, row);
+    options.seq = row->seq < row->max_seq ? row->seq : row->max_seq;
+    if (!processor)
+        return options;
+    options.seq = PROCESSOR_SEQ;
+    options.batch = 1;
+    options.micro_batch = 1;
+    return options;
+}
+
+/* A block of one model on the device, as a machine file from which every model is estimated. */
+static int measure(struct ah_fit *fit)
+{
+    bool processor = false;
+    char path[4096];
+    struct ah_fit_row row;
+    struct ah_session *session = NULL;
+    int status = device_is_processor(&processor, fit);
+    const char *name = reference_name(processor);
+    if (status == AH_OK)
+        status = reference_find(path, sizeof path, name);
+    if (status == AH_OK)
+        status = row_init(&row, fit, path);
+    if (status != AH_OK)
+        return status;
+    struct ah_session_options options = measured_options(fit, &row, processor);
+    fprintf(stderr, "this machine, measured with %s\n", name);
+    status = ah__session_start(&session, &options, AH_SESSION_PROFILE, stderr);
+    if (status == AH_OK)
+        status = budget_fill(&fit->inputs.budget, ah_session_get(session)->budget.device_bytes, processor);
+    if (status == AH_OK)
+        status = file_make(fit, session);
+    ah_session_close(session);
+    return status;
+}
+
+int ah__fit_machine(struct ah_fit *fit)
+{
+    int status = fit->inputs.hardware ? AH_OK : measure(fit);
+    if (status != AH_OK || fit->inputs.hardware)
+        return status;
+    fit->inputs.hardware = fit->measured;
+    fit->inputs.device = "auto";
+    fit->inputs.dev = (struct ah_dev_options){0};
+    return AH_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void machine_take(struct ah_fit *fit, const struct ah_session_info *info)
+{
+    snprintf(fit->machine, sizeof fit->machine, "%s", info->hardware.name);
+    snprintf(fit->description, sizeof fit->description, "%s", info->hardware.description);
+    fit->budget = info->budget;
+    fit->ranks = info->world_size;
+}
+
+static int row_evaluate(struct ah_fit *fit, struct ah_fit_row *row)
+{
+    struct ah_session *session;
+    const struct ah_session_options options = options_of(fit, row);
+    const struct ah_search_options search = {.effort = options.effort};
+    int status = ah__session_start(&session, &options, AH_SESSION_PROFILE, NULL);
+    if (status == AH_OK)
+        machine_take(fit, ah_session_get(session));
+    if (status == AH_OK)
+        status = ah_plan_evaluate(&row->evaluation, ah_session_partition(session), ah_session_profile(session),
+                                  &fit->budget, options.policy, &search);
+    ah_session_close(session);
+    row->known = true;
+    return status;
+}
+
+int ah__fit_rows(struct ah_fit *fit)
+{
+    int status = AH_OK, known = 0;
+    for (int i = 0; i < fit->count && status == AH_OK; i++) {
+        if (fit->rows[i].seq > fit->rows[i].max_seq)
+            continue;
+        status = row_evaluate(fit, &fit->rows[i]);
+        known++;
+    }
+    if (status == AH_OK && !known)
+        status = ah__out_fault("--seq: found %lld, expected at most %lld, the longest sequence of %s",
+                               (long long)fit->inputs.seq, (long long)fit->rows[0].max_seq, fit->rows[0].name);
+    return status;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static const char *reason_of(char *text, size_t size, const struct ah_fit_row *row)
+{
+    if (row->known)
+        return row->evaluation.reason;
+    snprintf(text, size, "sequences: at most %lld tokens", (long long)row->max_seq);
+    return text;
+}
+
+static void row_print(const struct ah_fit_row *row, FILE *to)
+{
+    char text[80], device[32], host[32];
+    const struct ah_evaluation *found = &row->evaluation;
+    fprintf(to, "%-20s %8.2f B %7lld  ", row->name, (double)row->parameters * 1e-9, (long long)row->seq);
+    if (!row->known || !found->fits) {
+        fprintf(to, "no   %s\n", reason_of(text, sizeof text, row));
+        return;
+    }
+    fprintf(to, "yes %11.1f %7.2f %10s %10s\n", found->tokens_per_s, found->tflops_model,
+            ah_size_format(device, sizeof device, found->plan.device_peak_bytes),
+            ah_size_format(host, sizeof host, found->plan.host_peak_bytes));
+}
+
+void ah__fit_print(const struct ah_fit *fit, FILE *to)
+{
+    char device[32], host[32];
+    fprintf(to, "on %s: %s\n", fit->machine, fit->description);
+    if (fit->ranks > 1)
+        fprintf(to, "%d devices, figures of memory are of one\n", fit->ranks);
+    fprintf(to, "%s, %lld sequences in a step, device memory %s, host memory %s; predicted, not run\n\n",
+            fit->inputs.dtype, (long long)fit->inputs.batch,
+            ah_size_format(device, sizeof device, fit->budget.device_bytes),
+            ah_size_format(host, sizeof host, fit->budget.host_bytes));
+    fprintf(to, "%-20s %10s %7s  %-4s %10s %7s %10s %10s\n", "model", "parameters", "seq", "fits", "tokens/s", "TFLOPS",
+            "device", "host");
+    for (int i = 0; i < fit->count; i++)
+        row_print(&fit->rows[i], to);
+}
+
+static void number(FILE *to, const char *key, double value)
+{
+    fprintf(to, ", \"%s\": ", key);
+    ah__out_number(to, value);
+}
+
+static void row_json(const struct ah_fit_row *row, FILE *to)
+{
+    char text[80];
+    const struct ah_evaluation *found = &row->evaluation;
+    bool fits = row->known && found->fits;
+    fputs("{\"model\": ", to);
+    ah__out_string(to, row->path);
+    fputs(", \"name\": ", to);
+    ah__out_string(to, row->name);
+    fprintf(to, ", \"parameters\": %lld, \"seq\": %lld, \"fits\": %s, \"reason\": ", (long long)row->parameters,
+            (long long)row->seq, fits ? "true" : "false");
+    ah__out_string(to, fits ? "" : reason_of(text, sizeof text, row));
+    number(to, "over_bytes", row->known ? (double)found->over_bytes : NAN);
+    number(to, "tokens_per_s", fits ? found->tokens_per_s : NAN);
+    number(to, "tflops_model", fits ? found->tflops_model : NAN);
+    number(to, "step_ns", fits ? (double)found->plan.step_ns : NAN);
+    number(to, "device_peak_bytes", row->known ? (double)found->plan.device_peak_bytes : NAN);
+    number(to, "host_peak_bytes", row->known ? (double)found->plan.host_peak_bytes : NAN);
+    fputc('}', to);
+}
+
+void ah__fit_json(const struct ah_fit *fit, FILE *to)
+{
+    fputs("{\"hardware\": ", to);
+    ah__out_string(to, fit->machine);
+    fprintf(to,
+            ", \"ranks\": %d, \"dtype\": \"%s\", \"policy\": \"%s\", \"batch\": %lld, \"device_memory_bytes\": %lld, "
+            "\"host_memory_bytes\": %lld, \"models\": [",
+            fit->ranks, fit->inputs.dtype, fit->inputs.policy, (long long)fit->inputs.batch,
+            (long long)fit->budget.device_bytes, (long long)fit->budget.host_bytes);
+    for (int i = 0; i < fit->count; i++) {
+        fputs(i ? ", " : "", to);
+        row_json(&fit->rows[i], to);
+    }
+    fputs("]}\n", to);
+}

@@ -1,0 +1,154 @@
+/* autohete fit as a user runs it: the table, its JSON, and what is refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "cli/program.h"
+
+static const char *source(const char *name)
+{
+    static char paths[4][4200];
+    static int at;
+    char *path = paths[at++ % 4];
+    snprintf(path, sizeof paths[0], "%s/../%s", ah_test_source(), name);
+    return path;
+}
+
+static cJSON *printed(void)
+{
+    size_t length = strlen(ran.out);
+    assert_true(length > 1 && ran.out[length - 1] == '\n');
+    ran.out[length - 1] = 0;
+    assert_null(strchr(ran.out, '\n')); /* one line */
+    cJSON *tree = cJSON_Parse(ran.out);
+    if (!cJSON_IsObject(tree))
+        fail_msg("no JSON object: %s", ran.out);
+    return tree;
+}
+
+static const cJSON *member(const cJSON *tree, const char *key)
+{
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(tree, key);
+    if (!node)
+        fail_msg("no '%s'", key);
+    return node;
+}
+
+static double number(const cJSON *tree, const char *key)
+{
+    const cJSON *node = member(tree, key);
+    if (!cJSON_IsNumber(node))
+        fail_msg("'%s' is no number", key);
+    return node->valuedouble;
+}
+
+/* Every model of models/, by size; what does not fit names what is short. */
+static void every_model_has_a_row(void **state)
+{
+    (void)state;
+    double before = 0;
+    int rows = 0, fitting = 0;
+    const cJSON *row;
+    run("fit --hardware %s --json 2>/dev/null", source("hardware/rtx4090-64g.json"));
+    assert_ran(0);
+    cJSON *tree = printed();
+    assert_string_equal(member(tree, "hardware")->valuestring, "rtx4090-64g");
+    assert_string_equal(member(tree, "dtype")->valuestring, "bf16");
+    cJSON_ArrayForEach(row, member(tree, "models"))
+    {
+        bool fits = cJSON_IsTrue(member(row, "fits"));
+        const char *reason = member(row, "reason")->valuestring;
+        assert_true(number(row, "parameters") >= before);
+        before = number(row, "parameters");
+        rows++;
+        fitting += fits;
+        if (fits) {
+            assert_true(number(row, "tokens_per_s") > 0 && !*reason);
+            assert_true(number(row, "device_peak_bytes") <= number(tree, "device_memory_bytes"));
+            assert_true(number(row, "host_peak_bytes") <= number(tree, "host_memory_bytes"));
+        } else {
+            assert_true(cJSON_IsNull(member(row, "tokens_per_s")) && number(row, "over_bytes") > 0);
+            assert_int_equal(strncmp(reason, "host memory: ", 13), 0);
+        }
+    }
+    assert_true(rows >= 20 && fitting > 5 && fitting < rows);
+    cJSON_Delete(tree);
+}
+
+/* A row says what simulate says of that model. */
+static void a_row_is_what_simulate_says(void **state)
+{
+    (void)state;
+    char words[1024];
+    snprintf(words, sizeof words,
+             "--hardware %s --batch 4 --seq 512 --micro-batch 2 --device-memory 12GiB --json 2>/dev/null",
+             source("hardware/rtx4090-64g.json"));
+    run("simulate --model %s %s", source("models/tinyllama-1.1b.json"), words);
+    assert_ran(0);
+    cJSON *tree = printed();
+    const cJSON *policy = cJSON_GetArrayItem(member(tree, "policies"), 0);
+    double tokens_per_s = number(policy, "tokens_per_s"), host = number(policy, "host_peak_bytes");
+    cJSON_Delete(tree);
+    run("fit --model %s %s", source("models/tinyllama-1.1b.json"), words);
+    assert_ran(0);
+    tree = printed();
+    const cJSON *row = cJSON_GetArrayItem(member(tree, "models"), 0);
+    assert_true(number(row, "tokens_per_s") == tokens_per_s && number(row, "host_peak_bytes") == host);
+    assert_string_equal(member(row, "name")->valuestring, "tinyllama-1.1b");
+    assert_int_equal((int)(number(row, "parameters") / 1e6), 1100);
+    cJSON_Delete(tree);
+}
+
+/* On this machine one model is timed; sizes are exact. */
+static void this_machine(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("fit --model %s/model.json --model %s --seq 32 --batch 2 --device cpu --threads 1 --device-memory 64MiB", at,
+        source("models/gpt-20b.json"));
+    assert_ran(0);
+    assert_says(ran.out, "on this-machine: ");
+    assert_says(ran.out, "device memory 64.0 MiB");
+    assert_says(ran.out, "model                parameters     seq  fits");
+    const char *small = strstr(ran.out, "\nmodel  "), *large = strstr(ran.out, "\ngpt-20b ");
+    assert_true(small && large && large > small); /* by size, not as given */
+    assert_says(large, "no   device memory: ");
+    run("fit --model %s/model.json --model %s --seq 64 --batch 2 --device cpu --threads 1 --device-memory 64MiB", at,
+        source("models/gpt-20b.json"));
+    assert_ran(0); /* the model that is timed takes shorter sequences only */
+    assert_says(ran.out, "no   sequences: at most 32 tokens");
+    run("fit --model %s/model.json --seq 32 --batch 2 --device cpu --threads 1 --device-memory 64MiB", at);
+    assert_ran(0);
+    assert_says(ran.out, "yes ");
+    assert_int_equal(system("ls -d /tmp/autohete-*/this-machine.json >/dev/null 2>&1"), 2 << 8);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    (void)state;
+    char machine[4200];
+    snprintf(machine, sizeof machine, "%s", source("hardware/rtx4090-64g.json"));
+    run("fit --hardware nonsuch");
+    assert_refused("--hardware: found 'nonsuch', expected a file or one of: a100-40g");
+    run("fit --hardware %s --device cpu", machine);
+    assert_refused("--device: found it beside --hardware");
+    run("fit --ranks 2");
+    assert_refused("--ranks: found it without --hardware");
+    run("fit --hardware %s --model /no/such/model.json", machine);
+    assert_refused("/no/such/model.json: cannot open");
+    run("fit --hardware %s --dtype int8", machine);
+    assert_refused("--dtype: found 'int8', expected bf16 or fp32");
+    run("fit --hardware %s --batch 4 --micro-batch 3", machine);
+    assert_refused("--micro-batch: found 3, expected a divisor of the batch of 4");
+    run("fit --hardware %s --model %s --seq 4096", machine, source("models/tinyllama-1.1b.json"));
+    assert_refused("--seq: found 4096, expected at most 2048, the longest sequence of tinyllama-1.1b");
+    /* with another model beside it the row says so */
+    run("fit --hardware %s --model %s --model %s --seq 4096", machine, source("models/tinyllama-1.1b.json"),
+        source("models/qwen3-0.6b.json"));
+    assert_ran(0);
+    assert_says(ran.out, "no   sequences: at most 2048 tokens");
+}
+
+AH_TEST_SUITE("cli/fit", cmocka_unit_test(every_model_has_a_row), cmocka_unit_test(a_row_is_what_simulate_says),
+              cmocka_unit_test(this_machine), cmocka_unit_test(what_is_wrong_is_refused))

@@ -57,6 +57,15 @@ AH_API const char *ah_status_name(int status);
 /* Whether the fault lies in what the user gave (a program exits with 2), not in the run (1). */
 AH_API bool ah_status_is_input(int status);
 
+/* ---- text of others ---------------------------------------------------------------------------------------------- */
+
+/* Bytes of the character of UTF-8 that begins a text of length >= 1 bytes. 0: none does. More than `length`: the text
+ * ends inside one of that many bytes. *control: terminals obey it (U+0000 to U+001F, U+007F to U+009F). */
+AH_API size_t ah_text_character(bool *control, const char *text, size_t length);
+/* Makes it one line that a terminal shows and does not obey: each byte of a control character becomes a space, a byte
+ * that is no UTF-8 a question mark. Returns text. */
+AH_API char *ah_text_plain(char *text);
+
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* "64MiB", "1.5GB", "4096" (bytes) -> bytes. Binary (KiB MiB GiB TiB, K M G T) and decimal (kB KB MB GB TB) suffixes,

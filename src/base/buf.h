@@ -14,7 +14,7 @@ void ah__buf_add(struct ah_buf *buf, const char *text, size_t length);
 /* Adds text escaped for the inside of a JSON string / an XML text or attribute. */
 void ah__buf_json(struct ah_buf *buf, const char *text);
 void ah__buf_xml(struct ah_buf *buf, const char *text);
-/* Bytes of the well-formed UTF-8 sequence that begins a text of `length` bytes, 0 when there is none or it is a zero
+/* Bytes of the whole character of UTF-8 that begins a text of `length` bytes, 0 when there is none or it is a zero
  * byte. */
 size_t ah__utf8_length(const unsigned char *text, size_t length);
 void ah__buf_free(struct ah_buf *buf);

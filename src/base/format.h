@@ -14,9 +14,6 @@
 int ah__vsnprintf(char *text, size_t size, const char *format, va_list arguments) AH_PRINTF(3, 0);
 int ah__snprintf(char *text, size_t size, const char *format, ...) AH_PRINTF(3, 4);
 int ah__fprintf(FILE *to, const char *format, ...) AH_PRINTF(2, 3);
-/* Makes a text fit for a terminal, in place: control characters, those from U+0080 to U+009F too, become spaces, bytes
- * that are no UTF-8 question marks. Returns it. */
-char *ah__text_plain(char *text);
 double ah__strtod(const char *text, char **end);
 float ah__strtof(const char *text, char **end);
 

@@ -30,7 +30,7 @@ static void message_set(const char *text)
     size_t length = strnlen(text, MESSAGE_BYTES - 1);
     memcpy(message, text, length);
     message[length] = 0;
-    ah__text_plain(message);
+    ah_text_plain(message);
 }
 
 /* The arguments may point into the message itself, so it is composed elsewhere. */

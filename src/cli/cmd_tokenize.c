@@ -116,16 +116,21 @@ static void encoded_print(const struct ah_tokenizer *tokenizer, const int32_t *i
     printf(json ? "]}\n" : "\n");
 }
 
+/* The library's message knows neither where the text came from nor whose tokenizer it was. */
+static int named(int status, const struct tokenize_args *args)
+{
+    return status == AH_EINPUT ? ah__out_fault("standard input, by the tokenizer of %s: %s", args->model, ah_error())
+                               : status;
+}
+
 static int encode(const struct ah_tokenizer *tokenizer, const struct tokenize_args *args, const char *text,
                   size_t length)
 {
     int32_t *ids;
     int64_t count;
     int status = ah_tokenizer_encode(&ids, &count, tokenizer, text, length, !args->document);
-    if (status == AH_EINPUT)
-        return ah__out_fault("standard input: %s", ah_error());
     if (status != AH_OK)
-        return status;
+        return named(status, args);
     encoded_print(tokenizer, ids, count, args->json);
     free(ids);
     return AH_OK;
@@ -144,7 +149,7 @@ static int decode(const struct ah_tokenizer *tokenizer, const struct tokenize_ar
     }
     int status = ids_parse(ids, &count, input, input_length);
     if (status == AH_OK)
-        status = ah_tokenizer_decode(&text, &length, tokenizer, ids, count, !args->special);
+        status = named(ah_tokenizer_decode(&text, &length, tokenizer, ids, count, !args->special), args);
     free(ids);
     if (status != AH_OK)
         return status;

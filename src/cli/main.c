@@ -47,8 +47,8 @@ static const struct ah_command *command_find(const char *name)
     }
     names[COMMANDS] = "help";
     const char *nearest = ah__args_nearest(name, names, COMMANDS + 1);
-    fprintf(stderr, "autohete: found '%s', expected a command%s%s%s\n", name, nearest ? ", did you mean '" : "",
-            nearest ? nearest : " (see 'autohete --help')", nearest ? "'?" : "");
+    ah__out_fail(ah__out_fault("found '%.100s', expected a command%s%s%s", name, nearest ? ", did you mean '" : "",
+                               nearest ? nearest : " (see 'autohete --help')", nearest ? "'?" : ""));
     return NULL;
 }
 
@@ -93,8 +93,7 @@ static int run(const struct ah_command *command, int argc, char **argv)
     case AH_ARGS_VERSION:
         return version();
     case AH_ARGS_WRONG:
-        fprintf(stderr, "autohete: %s\n", error.text);
-        return 2;
+        return ah__out_fail(ah__out_fault("%s", error.text));
     case AH_ARGS_RUN:
         break;
     }

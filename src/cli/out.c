@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* A fault found here rather than in the library; empty: none. */
-static char own_fault[320];
+static char own_fault[1280];
 
 void ah__out_number(FILE *to, double value)
 {
@@ -19,57 +19,29 @@ void ah__out_number(FILE *to, double value)
         fputs("null", to);
 }
 
-/* Bytes of the character of UTF-8 that begins a text of `length` bytes; 0: none does. */
-static size_t character(const char *text, size_t length)
+void ah__out_text(FILE *to, const char *text, size_t length)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-    if (bytes > length)
-        return 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    /* longer than need be, half of a surrogate pair, beyond the last character */
-    bool wrong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0) ||
-                 (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90);
-    return wrong ? 0 : bytes;
-}
-
-/* Whatever the user typed, a message is one line that a terminal shows and does not obey. */
-static void plain_make(char *text)
-{
-    for (size_t left = strlen(text), bytes; left > 0; left -= bytes, text += bytes) {
-        bytes = character(text, left);
-        bool control = (unsigned char)text[0] < 32 || text[0] == 127 ||
-                       (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0);
-        if (bytes == 0 || control)
-            memset(text, bytes ? ' ' : '?', bytes ? bytes : 1);
-        bytes = bytes ? bytes : 1;
+    fputc('"', to);
+    for (size_t bytes; length > 0; length -= bytes, text += bytes) {
+        bool control;
+        bytes = ah_text_character(&control, text, length);
+        if (bytes == 0 || bytes > length) {
+            fputs("\\ufffd", to);
+            bytes = 1;
+        } else if (*text == '"' || *text == '\\') {
+            fprintf(to, "\\%c", *text);
+        } else if (control) {
+            fprintf(to, "\\u%04x", (unsigned char)text[bytes - 1]); /* of two bytes the second is the code */
+        } else {
+            fwrite(text, 1, bytes, to);
+        }
     }
+    fputc('"', to);
 }
 
 void ah__out_string(FILE *to, const char *text)
 {
     ah__out_text(to, text, strlen(text));
-}
-
-void ah__out_text(FILE *to, const char *text, size_t length)
-{
-    const char *at = text, *end = at + length;
-    fputc('"', to);
-    while (at < end) {
-        size_t bytes = character(at, (size_t)(end - at));
-        if (bytes == 0)
-            fputs("\\ufffd", to);
-        else if (*at == '"' || *at == '\\')
-            fprintf(to, "\\%c", *at);
-        else if ((unsigned char)*at < 32)
-            fprintf(to, "\\u%04x", *at);
-        else
-            fwrite(at, 1, bytes, to);
-        at += bytes ? bytes : 1;
-    }
-    fputc('"', to);
 }
 
 /* Line breaks and tabs stand between tokens only: inside strings they are escaped. */
@@ -127,7 +99,7 @@ int ah__out_fault(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(own_fault, sizeof own_fault, format, arguments);
     va_end(arguments);
-    plain_make(own_fault);
+    ah_text_plain(own_fault);
     return AH_EINPUT;
 }
 

@@ -8,7 +8,7 @@
 void ah__out_number(FILE *to, double value);
 /* A quoted string; bytes that are no UTF-8 become U+FFFD. */
 void ah__out_string(FILE *to, const char *text);
-/* The same of so many bytes, zeros among them. */
+/* The same of any bytes, zeros too. */
 void ah__out_text(FILE *to, const char *text, size_t length);
 /* JSON text on one line. */
 void ah__out_line(FILE *to, const char *json);

@@ -8,23 +8,10 @@ void ah__terminal_init(struct ah_terminal *terminal, FILE *to)
     *terminal = (struct ah_terminal){.to = to, .escapes = isatty(fileno(to)) == 1};
 }
 
-/* Bytes of a character that begins so; 0: none does. */
-static size_t length_of(unsigned char first)
-{
-    return first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-}
-
-static bool is_control(const unsigned char *character, size_t length)
-{
-    if (length == 1)
-        return (character[0] < 32 && character[0] != '\n' && character[0] != '\t') || character[0] == 127;
-    return length == 2 && character[0] == 0xc2 && character[1] < 0xa0; /* the upper controls */
-}
-
 static void escape(struct ah_terminal *terminal, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        fprintf(terminal->to, "\\x%02x", terminal->pending[i]);
+        fprintf(terminal->to, "\\x%02x", (unsigned char)terminal->pending[i]);
     memmove(terminal->pending, terminal->pending + count, terminal->count - count);
     terminal->count -= count;
 }
@@ -33,14 +20,14 @@ static void escape(struct ah_terminal *terminal, size_t count)
 static void drain(struct ah_terminal *terminal)
 {
     while (terminal->count > 0) {
-        size_t length = length_of(terminal->pending[0]), good = 1;
-        while (good < terminal->count && good < length && (terminal->pending[good] & 0xc0) == 0x80)
-            good++;
-        if (length == 0 || (good < length && good < terminal->count)) {
-            escape(terminal, 1);
-        } else if (good < length) {
+        bool control;
+        size_t length = ah_text_character(&control, terminal->pending, terminal->count);
+        char first = terminal->pending[0];
+        if (length > terminal->count)
             return; /* the rest may come */
-        } else if (is_control(terminal->pending, length)) {
+        if (length == 0) {
+            escape(terminal, 1);
+        } else if (control && first != '\n' && first != '\t') {
             escape(terminal, length);
         } else {
             fwrite(terminal->pending, 1, length, terminal->to);
@@ -55,7 +42,7 @@ bool ah__terminal_write(struct ah_terminal *terminal, const char *text, size_t l
     if (!terminal->escapes)
         return fwrite(text, 1, length, terminal->to) == length;
     for (size_t i = 0; i < length; i++) {
-        terminal->pending[terminal->count++] = (unsigned char)text[i];
+        terminal->pending[terminal->count++] = text[i];
         drain(terminal);
     }
     return !ferror(terminal->to);

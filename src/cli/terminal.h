@@ -7,8 +7,8 @@
 
 struct ah_terminal {
     FILE *to;
-    bool escapes;             /* `to` is a terminal */
-    unsigned char pending[4]; /* the beginning of a character that has not come whole */
+    bool escapes;    /* `to` is a terminal */
+    char pending[4]; /* the beginning of a character that has not come whole */
     size_t count;
 };
 

@@ -55,8 +55,11 @@ static int encode_prompt(struct generator *gen)
     const char *text = gen->options->prompt;
     const struct ah_tokenizer *tokenizer = gen->from.tokenizer;
     int64_t vocab = ah_model_get(gen->from.model)->vocab_size;
-    if (text && text[0])
-        AH_TRY(tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text)));
+    if (text && text[0]) {
+        int status = tokenizer->encode_prompt(&gen->prompt, &gen->prompt_count, tokenizer, text, strlen(text));
+        if (status != AH_OK)
+            return ah__fail_prefix(status, "prompt, by the tokenizer of %s", gen->options->model_dir);
+    }
     if (!gen->prompt_count) {
         ah__free(gen->prompt);
         AH_TRY(encode_nothing(gen));

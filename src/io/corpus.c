@@ -98,7 +98,9 @@ static int lead_encode(int32_t **with, int64_t *lead, struct loader *loader, con
 {
     const struct ah_tokenizer *tokenizer = loader->tokenizer;
     int64_t count;
-    AH_TRY(tokenizer->encode_prompt(with, &count, tokenizer, document->text, document->length));
+    int status = tokenizer->encode_prompt(with, &count, tokenizer, document->text, document->length);
+    if (status != AH_OK)
+        return ah__fail_prefix(status, "%s", ah__documents_where(loader->documents));
     for (*lead = 0; *lead + plain_count <= count; ++*lead)
         if (memcmp(*with + *lead, plain, (size_t)plain_count * sizeof *plain) == 0)
             return ah__ids_check(*with, *lead, loader->vocab_size, "the tokenizer's template");

@@ -11,7 +11,7 @@ static void tell(hearer hear, void *context, const char *format, va_list argumen
 {
     char line[1200];
     vsnprintf(line, sizeof line, format, arguments);
-    ah__text_plain(line);
+    ah_text_plain(line);
     if (hear)
         hear(line, context);
 }

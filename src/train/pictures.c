@@ -84,7 +84,7 @@ static int loss_save(const struct ah_training *training)
 static void tell(const struct ah_training *training, const char *what, int status)
 {
     if (status != AH_OK)
-        ah__training_note(training, "%s not saved: %s", what, ah_error());
+        ah__training_fault(training, "%s not saved: %s", what, ah_error());
 }
 
 static int keep(struct ah_training *training)

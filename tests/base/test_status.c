@@ -87,12 +87,47 @@ static void texts_are_plain(void **state)
     for (size_t i = 0; i < AH_LENGTH(rows); i++) {
         char text[64];
         snprintf(text, sizeof text, "%s", rows[i][0]);
-        assert_string_equal(ah__text_plain(text), rows[i][1]);
+        assert_string_equal(ah_text_plain(text), rows[i][1]);
         ah__fail(AH_EINPUT, "%s", rows[i][0]);
         assert_string_equal(ah_error(), rows[i][1]);
     }
 }
 
-AH_TEST_SUITE("base/status", cmocka_unit_test(texts_are_plain), cmocka_unit_test(names),
-              cmocka_unit_test(message_stays_one_line), cmocka_unit_test(prefix_goes_before),
+/* What a text begins with: bytes, whether a terminal obeys it. */
+static void characters_are_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length, bytes;
+        bool control;
+    } rows[] = {
+        {"a", 1, 1, false},
+        {"\0", 1, 1, true},
+        {"\x1b[", 2, 1, true},
+        {"\x7f", 1, 1, true},
+        {"\xc2\x80", 2, 2, true},
+        {"\xc2\x9f", 2, 2, true},
+        {"\xc2\xa0", 2, 2, false},
+        {"\xc2", 1, 2, false},
+        {"\xe2\x82", 2, 3, false},
+        {"\xe2\x28", 2, 0, false},
+        {"\xed\xa0\x80", 3, 0, false},
+        {"\xc0\x80", 2, 0, false},
+        {"\xf4\x90", 2, 0, false},
+        {"\xf0\x9f\x98\x80", 4, 4, false},
+        {"\x80", 1, 0, false},
+        {"\xff", 1, 0, false},
+        {"\xf0", 1, 4, false},
+    };
+    for (size_t i = 0; i < AH_LENGTH(rows); i++) {
+        bool control = !rows[i].control;
+        size_t bytes = ah_text_character(&control, rows[i].text, rows[i].length);
+        if (bytes != rows[i].bytes || control != rows[i].control)
+            fail_msg("row %zu: %zu bytes, control %d", i, bytes, control);
+    }
+}
+
+AH_TEST_SUITE("base/status", cmocka_unit_test(characters_are_known), cmocka_unit_test(texts_are_plain),
+              cmocka_unit_test(names), cmocka_unit_test(message_stays_one_line), cmocka_unit_test(prefix_goes_before),
               cmocka_unit_test(long_messages_are_cut), cmocka_unit_test(each_thread_has_its_own))

@@ -223,6 +223,13 @@ static void control_bytes_are_shown(void **state)
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at < 32 && !strchr("\r\n\t", *at))
             fail_msg("byte %d reached the terminal", *at);
+    /* the prompt, too, and the upper controls */
+    snprintf(words, sizeof words,
+             "generate --model %s --tokens 1 --threads 1 --prompt \"$(printf '\\302\\23331m\\377')\"", dir);
+    text = on_a_terminal(words);
+    assert_says(text, "\\xc2\\x9b31m\\xff");
+    assert_null(strstr(text, "\xc2\x9b"));
+    snprintf(words, sizeof words, "generate --model %s --tokens 400 --temperature 5 --threads 1 --prompt ''", dir);
     run("%s", words); /* elsewhere bytes are bytes */
     assert_ran(0);
     assert_null(strstr(ran.out, "\\x1b"));

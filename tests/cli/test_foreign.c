@@ -1,0 +1,152 @@
+/* What comes from elsewhere, through the command line: bytes that are no text in what is printed, tokenizers without
+ * end, a disk that is full, files that are none. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/program.h"
+
+#define WRONG "'a\377\302\23331m\"\300\200\355\240\200'" /* for a shell */
+
+/* One object of JSON whose bytes are UTF-8, without what terminals obey. */
+static void assert_json(void)
+{
+    struct ah_json json;
+    size_t length = strlen(ran.out), at = 0;
+    assert_ran(0);
+    assert_ok(ah__json_parse(&json, ran.out, length, "standard output"));
+    ah__json_free(&json);
+    for (size_t bytes; at < length; at += bytes) {
+        bool control;
+        bytes = ah_text_character(&control, ran.out + at, length - at);
+        if (bytes == 0 || bytes > length - at || (control && ran.out[at] != '\n'))
+            fail_msg("byte %zu is no UTF-8, or a control: %s", at, ran.out);
+    }
+}
+
+static void json_is_utf8(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 1 --threads 1 --out %s/bytes" WRONG
+        " --json",
+        at, at, at);
+    assert_json();
+    run("generate --model %s/bytes" WRONG " --prompt " WRONG " --tokens 20 --temperature 5 --json", at);
+    assert_json();
+    assert_says(ran.out, "\"prompt\": \"a\\ufffd\\u009b31m\\\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
+    run("inspect --checkpoint %s/bytes" WRONG " --json", at);
+    assert_json();
+    run("report %s/bytes" WRONG " --json", at);
+    assert_json();
+    run("eval --model %s/bytes" WRONG " --data %s/text --json", at, at);
+    assert_json();
+    run("data --model %s/model.json %s/text --out %s/tokens" WRONG " --json", at, at, at);
+    assert_json();
+    char ids[256];
+    snprintf(ids, sizeof ids, "%s/wrong-ids", at);
+    assert_ok(ah__file_write(ids, "97 255 194 155 34 192 128", 25));
+    run("tokenize --model %s/model.json --decode --json < %s", at, ids);
+    assert_json();
+}
+
+/* Messages show what the user typed, and a terminal obeys nothing of it. */
+static void messages_are_plain(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "plan --plan " WRONG, "inspect " WRONG,         "data --out x y --seed " WRONG,  WRONG,
+        "plan --" WRONG,      "plan --hardware " WRONG, "generate --temperature " WRONG, "plan --seq " WRONG};
+    for (size_t i = 0; i < AH_LENGTH(words); i++) {
+        run("%s --model %s/model.json", words[i], folder());
+        if (ran.status == 0 || !strstr(ran.err, "a?  31m\"") || ran.out[0])
+            fail_msg("%s: status %d: %s%s", words[i], ran.status, ran.out, ran.err);
+        for (const char *at = ran.err; *at; at++)
+            if ((unsigned char)*at >= 0x7f || ((unsigned char)*at < 32 && at[1]))
+                fail_msg("%s: byte %d in: %s", words[i], (unsigned char)*at, ran.err);
+    }
+}
+
+/* Steps of a regular expression end; the message says where the text was and whose tokenizer it was. */
+static void a_slow_tokenizer_is_named(void **state)
+{
+    (void)state;
+    static const char tokenizer[] =
+        "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": []}, "
+        "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+b\"}, \"behavior\": \"Isolated\", "
+        "\"invert\": false}}";
+    static const char config[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 2, \"n_positions\": 16, \"n_embd\": 8, "
+                                 "\"n_layer\": 1, \"n_head\": 2}";
+    static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static const char pair[] = "{\"prompt\": \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", "
+                               "\"completion\": \"b\"}\n";
+    char path[512], at[256];
+    snprintf(at, sizeof at, "%s", ah_test_folder());
+    snprintf(path, sizeof path, "%s/tokenizer.json", at);
+    assert_ok(ah__file_write(path, tokenizer, strlen(tokenizer)));
+    snprintf(path, sizeof path, "%s/config.json", at);
+    assert_ok(ah__file_write(path, config, strlen(config)));
+    snprintf(path, sizeof path, "%s/text.txt", at);
+    assert_ok(ah__file_write(path, text, strlen(text)));
+    run("tokenize --model %s < %s", at, path);
+    assert_refused("needs too many steps at byte 0");
+    snprintf(path, sizeof path, "standard input, by the tokenizer of %s: ", at);
+    assert_says(ran.err, path);
+    run("data --model %s %s/text.txt --out %s/out.bin", at, at, at);
+    assert_refused("text.txt");
+    assert_says(ran.err, "needs too many steps at byte 0");
+    snprintf(path, sizeof path, "%s/pairs.jsonl", at);
+    assert_ok(ah__file_write(path, pair, strlen(pair)));
+    run("train --model %s --data %s --batch 1 --seq 16 --steps 1 --out %s/out", at, path, at);
+    assert_refused("pairs.jsonl");
+    assert_says(ran.err, "needs too many steps at byte 0");
+}
+
+/* Whoever wants to hear of errors only hears that checkpoints fail. */
+static void a_full_disk_is_said_quietly(void **state)
+{
+    (void)state;
+    const char *at = folder();
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){.rlim_cur = 64 << 10, .rlim_max = before.rlim_max}; /* less than the parameters */
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    run("train --model %s/model.json --data %s/text --batch 2 --seq 16 --steps 3 --threads 1 --out %s/full "
+        "--save-every 1 --quiet",
+        at, at, at);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_ran(1);
+    assert_string_equal(ran.out, "");
+    assert_says(ran.err, "autohete: a checkpoint could not be written, the training goes on: ");
+    assert_null(strstr(ran.err, "note:"));
+    assert_says(ran.err, "File too large");
+}
+
+static void a_socket_is_no_data(void **state)
+{
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *at = folder();
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", ah_test_folder());
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    run("train --model %s/model.json --data %s --batch 2 --seq 16 --steps 1 --out %s/socket-out", at, address.sun_path,
+        at);
+    close(fd);
+    assert_refused("socket");
+    char out[256];
+    snprintf(out, sizeof out, "%s/socket-out", at);
+    assert_int_not_equal(access(out, F_OK), 0);
+}
+
+AH_TEST_SUITE("cli/foreign", cmocka_unit_test(json_is_utf8), cmocka_unit_test(messages_are_plain),
+              cmocka_unit_test(a_slow_tokenizer_is_named), cmocka_unit_test(a_full_disk_is_said_quietly),
+              cmocka_unit_test(a_socket_is_no_data))

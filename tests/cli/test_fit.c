@@ -104,13 +104,13 @@ static void a_row_is_what_simulate_says(void **state)
 static void this_machine(void **state)
 {
     (void)state;
-    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --device cpu --threads 1 --device-memory 64MiB",
+    run("fit --model %s --model %s/model.json --seq 32 --batch 2 --device cpu --device-memory 64MiB",
         source("models/gpt-20b.json"), folder());
     assert_ran(0);
     assert_says(ran.err, "this machine, measured with gpt2-124m");
     assert_says(ran.out, "on this-machine: ");
     assert_says(ran.out, "device memory 64.0 MiB");
-    const char *small = strstr(ran.out, "\nmodel      "), *large = strstr(ran.out, "\ngpt-20b ");
+    const char *small = strstr(ran.out, "0.00 B      32  yes "), *large = strstr(ran.out, "\ngpt-20b ");
     assert_true(small && large && large > small); /* by size, not as given */
     assert_says(ran.out, "yes ");
     assert_says(large, "no   device memory: ");

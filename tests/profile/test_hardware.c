@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/bundled.h"
 #include "base/file.h"
 #include "profile/hardware.h"
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-static const char *const machines[] = {"a100-40g",     "a100-40g-x4", "h100-80g", "h200",
-                                       "rtx4090-128g", "rtx4090-64g", "v100-32g"};
+static const char *const machines[] = {"a100-40g",    "a100-40g-x4",   "a100-80g",     "a100-80g-x8",    "h100-80g",
+                                       "h100-80g-x8", "h200",          "l40s-48g",     "rtx3090-64g",    "rtx4090-128g",
+                                       "rtx4090-64g", "rtx5060ti-64g", "rtx5090-128g", "rtxpro6000-96g", "v100-32g"};
 
 static struct ah_hardware *machine(const char *name)
 {
@@ -74,9 +76,9 @@ static void every_machine_loads_and_names_its_sources(void **state)
         ah_hardware_get(&info, hardware);
         assert_string_equal(info.name, machines[i]);
         assert_true(info.description[0]);
-        assert_int_equal(info.devices, strstr(info.name, "-x4") ? 4 : 1);
-        assert_true(info.device_bytes > (int64_t)20 << 30 && info.host_bytes > (int64_t)50 << 30);
-        assert_true(info.peak_flops_per_s > 1e14 && info.peak_flops_per_s < 1e15);
+        assert_int_equal(info.devices, strstr(info.name, "-x4") ? 4 : strstr(info.name, "-x8") ? 8 : 1);
+        assert_true(info.device_bytes > (int64_t)14 << 30 && info.host_bytes > (int64_t)50 << 30);
+        assert_true(info.peak_flops_per_s > 4e13 && info.peak_flops_per_s < 1e15);
         FILE *to = open_memstream(&text, &length);
         assert_non_null(to);
         assert_ok(ah_hardware_print(hardware, to));
@@ -86,6 +88,39 @@ static void every_machine_loads_and_names_its_sources(void **state)
         free(text);
         ah_hardware_free(hardware);
     }
+}
+
+static void every_file_is_checked(void **state)
+{
+    (void)state;
+    struct ah_bundled_names names;
+    assert_ok(ah__bundled_list(&names, "hardware"));
+    for (size_t i = 0; i < names.count; i++) {
+        size_t at = 0;
+        while (at < sizeof machines / sizeof machines[0] && strcmp(machines[at], names.name[i]) != 0)
+            at++;
+        if (at == sizeof machines / sizeof machines[0])
+            fail_msg("hardware/%s.json is in no list above", names.name[i]);
+    }
+    assert_true(names.count >= sizeof machines / sizeof machines[0]);
+    ah__bundled_names_free(&names);
+}
+
+/* A card with half the lanes, and one whose link is faster than the memory of its host. */
+static void cards_differ_as_their_sheets_say(void **state)
+{
+    (void)state;
+    struct ah_partition *partition = gpt_10b(8, AH_BF16);
+    struct ah_profile *small = estimate("rtx5060ti-64g", partition, 1, NULL),
+                      *large = estimate("rtx5090-128g", partition, 1, NULL);
+    assert_near(block_ms(small, AH_ITEM_PREFETCH), 906.13 / 28.1, 0.001);
+    assert_near(block_ms(large, AH_ITEM_PREFETCH), 906.13 / (57.6 * 0.8), 0.001); /* the host is slower than the link */
+    assert_near(block_ms(small, AH_ITEM_UPDATE_DEVICE), 453.065 * 26 / (448 * 0.914), 0.001);
+    double ratio = block_ms(small, AH_ITEM_FORWARD) / block_ms(large, AH_ITEM_FORWARD);
+    assert_true(ratio > 178.0 / 48.2 && ratio < 234.66 / 46.7); /* of products, less where memory is the limit: 4.0 */
+    ah_profile_free(large);
+    ah_profile_free(small);
+    ah_partition_free(partition);
 }
 
 static void an_a100_is_what_its_file_says(void **state)
@@ -543,6 +578,7 @@ static void an_estimate_is_a_profile_like_any_other(void **state)
 }
 
 AH_TEST_SUITE("profile/hardware", cmocka_unit_test(every_machine_loads_and_names_its_sources),
+              cmocka_unit_test(every_file_is_checked), cmocka_unit_test(cards_differ_as_their_sheets_say),
               cmocka_unit_test(an_a100_is_what_its_file_says), cmocka_unit_test(loading_is_strict),
               cmocka_unit_test(several_devices_need_an_interconnect), cmocka_unit_test(names_are_found_or_listed),
               cmocka_unit_test(loading_survives_every_failed_allocation), cmocka_unit_test(gemm_rates_follow_the_curve),

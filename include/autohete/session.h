@@ -14,7 +14,7 @@ extern "C" {
 struct ah_session_options {
     size_t size;                  /* sizeof(struct ah_session_options) */
     const struct ah_model *model; /* null: loaded from model_path */
-    const char *model_path;       /* JSON file, or a folder with config.json */
+    const char *model_path;       /* JSON file, a folder with config.json, or a GGUF file */
     int64_t batch;                /* sequences in a step, of all ranks together; 0: 8 */
     int64_t seq;                  /* tokens in a sequence; 0: the model's longest, at most 256 */
     int64_t micro_batch;          /* sequences, AH_MICRO_BATCH_WHOLE, or AH_MICRO_BATCH_AUTO: the fastest size */

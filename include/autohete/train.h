@@ -67,7 +67,7 @@ enum { AH_TARGET_IGNORED = -100 };
 
 struct ah_train_options {
     size_t size;                  /* of this struct as the program knows it; set by ah_train_options_init */
-    const char *model_path;       /* JSON, or a folder with config.json; not needed with resume_dir */
+    const char *model_path;       /* JSON, a folder with config.json, or GGUF; not needed with resume_dir */
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     bool no_dropout;              /* * a model whose config.json asks for dropout is trained without, else refused */
     const char *init;             /* "weights" in model_path's folder (default, if any), "random"; not with a resume */

@@ -84,8 +84,7 @@ int ah__session_start(struct ah_session **out, const struct ah_session_options *
         AH_ARG_EFFORT(at_effort), AH_ARGS_PROFILE(at_profile, at_renew)
 #define AH_ARGS_MODEL(at_model)                                                                                        \
     {                                                                                                                  \
-        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, or a folder that contains one", 0, 0,     \
-            true                                                                                                       \
+        "model", AH_ARG_TEXT, at_model, "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0, 0, true   \
     }
 #define AH_ARG_DTYPE(at_dtype, help)                                                                                   \
     {                                                                                                                  \

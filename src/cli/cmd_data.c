@@ -15,7 +15,7 @@ struct data_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_path), "FILE", NULL,
-     "model whose tokenizer is used: a config.json, or a folder that contains one", 0, 0, true},
+     "model whose tokenizer is used: a config.json, its folder, or a GGUF file", 0, 0, true},
     {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
     {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL,
      "format of the inputs: auto, text or jsonl (default auto)", 0, 0, false},

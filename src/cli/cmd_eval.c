@@ -17,7 +17,7 @@ struct eval_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
-     "folder of a training, or one with config.json and weights", 0, 0, true},
+     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"data", AH_ARG_TEXT, AT(options.data_path), "FILE", NULL, "data to predict, as for train", 0, 0, false},
     {"batch", AH_ARG_COUNT, AT(options.batch), "B", NULL, "windows at a time (default 8)", 1, 1048576, false},
     {"seq", AH_ARG_COUNT, AT(options.seq), "T", NULL,

@@ -14,7 +14,7 @@ struct generate_args {
 
 static const struct ah_arg options[] = {
     {"model", AH_ARG_TEXT, AT(options.model_dir), "DIR", NULL,
-     "folder of a training, or one with config.json and weights", 0, 0, true},
+     "folder of a training, one with config.json and weights, or a GGUF file", 0, 0, true},
     {"prompt", AH_ARG_WORDS, AT(options.prompt), "TEXT", NULL, "text to continue (default: a line break)", 0, 0, false},
     {"tokens", AH_ARG_COUNT, AT(options.tokens), "N", "200", "tokens to write", 1, 1e9, false},
     {"temperature", AH_ARG_REAL, AT(options.temperature), "X", "0.8",

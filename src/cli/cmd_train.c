@@ -20,8 +20,8 @@ struct train_args {
 #define AT_OPTION(field) offsetof(struct train_args, options.field)
 
 static const struct ah_arg options[] = {
-    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "model: a config.json, or a folder that contains one",
-     0, 0, false},
+    {"model", AH_ARG_TEXT, AT_OPTION(model_path), "FILE", NULL, "model: a config.json, its folder, or a GGUF file", 0,
+     0, false},
     {"init", AH_ARG_TEXT, AT_OPTION(init), "WHAT", NULL,
      "weights or random: how parameters start (default: weights, if the model's folder has any)", 0, 0, false},
     {"no-dropout", AH_ARG_FLAG, AT_OPTION(no_dropout), NULL, NULL,

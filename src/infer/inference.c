@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "bind/bind.h"
 #include "io/folder.h"
+#include "io/gguf.h"
+#include "io/model_tokenizer.h"
 #include "sched/sched.h"
 #include "train/weights.h"
 
@@ -20,7 +22,8 @@ static int find(struct ah_inference *inference, const char *path)
 {
     char *folder = NULL, *config;
     AH_TRY(ah__sprintf(&config, "%s/config.json", path));
-    bool trained = ah__folder_find(&folder, path) == AH_OK, plain = !trained && ah__path_exists(config);
+    bool trained = ah__folder_find(&folder, path) == AH_OK,
+         plain = !trained && (ah__path_exists(config) || ah__gguf_is(path));
     ah__free(folder);
     ah__free(config);
     if (plain)
@@ -38,7 +41,7 @@ int ah__inference_open(struct ah_inference *inference, const char *path)
     AH_TRY(find(inference, path));
     const char *folder = ah__inference_folder(inference, path);
     AH_TRY(ah_model_load(&inference->model, folder));
-    AH_TRY(ah__tokenizer_open(&inference->tokenizer, folder));
+    AH_TRY(ah__model_tokenizer_open(&inference->tokenizer, folder));
     inference->longest_seq =
         inference->checkpoint.folder ? inference->checkpoint.settings.seq : ah_model_get(inference->model)->max_seq;
     return AH_OK;

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "io/gguf.h"
+#include "io/gguf_files.h"
 
 enum { FILE_MOST = 64 << 20 };
 
@@ -179,6 +181,23 @@ static int folder_load(struct ah_model_files *files, const char *folder)
     return status;
 }
 
+/* Takes all three, or frees them. */
+static int gguf_load(struct ah_model_files *files, const char *path)
+{
+    struct ah_gguf_files made;
+    AH_TRY(ah__gguf_files_load(&made, path));
+    char **const texts[] = {&made.tokenizer, &made.config, &made.generation};
+    static const char *const as[] = {"tokenizer.json", "tokenizer_config.json", AH_GENERATION_CONFIG};
+    int status = AH_OK;
+    for (size_t i = 0; i < AH_LENGTH(as) && status == AH_OK; i++) {
+        char *text = *texts[i];
+        *texts[i] = NULL;
+        status = take(files, as[i], text, strlen(text));
+    }
+    ah__gguf_files_free(&made);
+    return status;
+}
+
 int ah__model_files_load(struct ah_model_files *files, const char *path)
 {
     struct ah_model_files loaded = {0};
@@ -186,7 +205,9 @@ int ah__model_files_load(struct ah_model_files *files, const char *path)
     if (!path)
         return AH_OK;
     AH_TRY(look(&there, &is_folder, path));
-    int status = is_folder ? folder_load(&loaded, path) : generation_make(&loaded, path);
+    int status = is_folder           ? folder_load(&loaded, path)
+                 : ah__gguf_is(path) ? gguf_load(&loaded, path)
+                                     : generation_make(&loaded, path);
     if (status == AH_OK)
         *files = loaded;
     else

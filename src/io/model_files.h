@@ -24,7 +24,8 @@ bool ah__model_files_are(const char *name);
 /* Adds those of a folder. A link in it may lead to a file in it or in the same Hugging Face cache; what lies elsewhere
  * is left out, since a folder from elsewhere could make any file of its user part of what is passed on. Where it has no
  * generation_config.json, one is made of the ids in its config.json that begin and end a text, if there are any. `path`
- * may be a configuration's file or null. AH_EINPUT: one cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
+ * may be a configuration's file, a GGUF file, which gives what io/gguf_files.h makes of it, or null. AH_EINPUT: one
+ * cannot be read, or is longer than 64 MiB; AH_EIO; AH_ENOMEM. */
 int ah__model_files_load(struct ah_model_files *files, const char *path);
 /* Writes one into a folder. AH_EIO. */
 int ah__model_file_save(const struct ah_model_file *file, const char *folder);

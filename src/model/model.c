@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "model/family.h"
+#include "model/gguf.h"
 #include "model/keys.h"
 
 enum { CONFIG_BYTES = 1 << 20 };
@@ -153,12 +154,27 @@ static int is_folder(bool *out, const char *path)
     return seen || argument ? AH_OK : ah__fail(AH_EIO, "%s: cannot open: %s", path, strerror(errno));
 }
 
+static int gguf_load(struct ah_model **out, const char *path)
+{
+    struct ah_gguf *file;
+    char *text;
+    AH_TRY(ah__gguf_open(&file, path));
+    int status = ah__gguf_config(&text, file);
+    ah__gguf_close(file);
+    AH_TRY(status);
+    status = ah__model_parse(out, text, strlen(text), path);
+    ah__free(text);
+    return status;
+}
+
 int ah_model_load(struct ah_model **out, const char *path)
 {
     char *file, *text;
     size_t length;
     bool folder;
     AH_TRY(is_folder(&folder, path));
+    if (ah__gguf_is(path))
+        return gguf_load(out, path);
     AH_TRY(ah__sprintf(&file, folder ? "%s/config.json" : "%s", path));
     int status = ah__file_read(&text, &length, file, CONFIG_BYTES);
     if (status == AH_OK) {

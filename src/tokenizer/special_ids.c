@@ -57,19 +57,46 @@ static int ids_take(struct ah_subword *subword, const struct ah_json *json, cons
     return AH_OK;
 }
 
+static int json_take(struct ah_subword *subword, const struct ah_json *json, bool texts)
+{
+    AH_TRY(texts ? id_take(subword, text_id(subword, ah__special_text(json, "bos_token")), false)
+                 : ids_take(subword, json, "bos_token_id", false));
+    return texts ? id_take(subword, text_id(subword, ah__special_text(json, "eos_token")), true)
+                 : ids_take(subword, json, "eos_token_id", true);
+}
+
 static int file_take(struct ah_subword *subword, const char *path, bool texts)
 {
     struct ah_json json;
     if (access(path, F_OK) != 0)
         return AH_OK;
     AH_TRY(ah__json_load(&json, path));
-    int status = texts ? id_take(subword, text_id(subword, ah__special_text(&json, "bos_token")), false)
-                       : ids_take(subword, &json, "bos_token_id", false);
-    if (status == AH_OK)
-        status = texts ? id_take(subword, text_id(subword, ah__special_text(&json, "eos_token")), true)
-                       : ids_take(subword, &json, "eos_token_id", true);
+    int status = json_take(subword, &json, texts);
     ah__json_free(&json);
     return status;
+}
+
+static int text_take(struct ah_subword *subword, const char *text, const char *path, bool texts)
+{
+    struct ah_json json;
+    AH_TRY(ah__json_parse(&json, text, strlen(text), path));
+    int status = json_take(subword, &json, texts);
+    ah__json_free(&json);
+    return status;
+}
+
+static void stops_set(struct ah_subword *subword)
+{
+    subword->base.stops = subword->stops.ids;
+    subword->base.stop_count = (int32_t)subword->stops.count;
+}
+
+int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts)
+{
+    AH_TRY(text_take(subword, texts->config, texts->path, true));
+    AH_TRY(text_take(subword, texts->generation, texts->path, false));
+    stops_set(subword);
+    return AH_OK;
 }
 
 int ah__special_ids_read(struct ah_subword *subword, const char *folder)
@@ -85,7 +112,6 @@ int ah__special_ids_read(struct ah_subword *subword, const char *folder)
         ah__free(path);
         AH_TRY(status);
     }
-    subword->base.stops = subword->stops.ids;
-    subword->base.stop_count = (int32_t)subword->stops.count;
+    stops_set(subword);
     return AH_OK;
 }

@@ -272,6 +272,18 @@ static int subword_new(struct ah_subword **out)
     return AH_OK;
 }
 
+/* What was read, or why it was not. */
+static int recipe_close(const struct ah_tokenizer **out, const struct ah_subword_recipe *recipe, int status)
+{
+    ah__free(recipe->merges);
+    ah__free(recipe->added);
+    if (status == AH_OK)
+        *out = &recipe->subword->base;
+    else
+        subword_close(&recipe->subword->base);
+    return status;
+}
+
 static int open_file(const struct ah_tokenizer **out, const char *folder, const char *path,
                      int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path))
 {
@@ -282,13 +294,19 @@ static int open_file(const struct ah_tokenizer **out, const char *folder, const 
         status = subword_finish(&recipe);
     if (status == AH_OK)
         status = ah__special_ids_read(recipe.subword, folder);
-    ah__free(recipe.merges);
-    ah__free(recipe.added);
+    return recipe_close(out, &recipe, status);
+}
+
+int ah__subword_open_texts(const struct ah_tokenizer **out, const struct ah_subword_texts *texts)
+{
+    struct ah_subword_recipe recipe = {.path = texts->path};
+    AH_TRY(subword_new(&recipe.subword));
+    int status = ah__subword_read_json(&recipe, texts->tokenizer, strlen(texts->tokenizer));
     if (status == AH_OK)
-        *out = &recipe.subword->base;
-    else
-        subword_close(&recipe.subword->base);
-    return status;
+        status = subword_finish(&recipe);
+    if (status == AH_OK)
+        status = ah__special_ids_read_texts(recipe.subword, texts);
+    return recipe_close(out, &recipe, status);
 }
 
 int ah__subword_open(const struct ah_tokenizer **out, const char *folder, const char *name,

@@ -50,6 +50,13 @@ struct ah_subword_recipe {
 int ah__subword_open_json(const struct ah_tokenizer **out, const char *folder);
 int ah__subword_open_merges(const struct ah_tokenizer **out, const char *folder);
 
+/* A tokenizer from texts instead of files: tokenizer.json, tokenizer_config.json and generation_config.json, whose name
+ * in messages is `path`. AH_EINPUT, AH_ENOMEM. */
+struct ah_subword_texts {
+    const char *path, *tokenizer, *config, *generation;
+};
+int ah__subword_open_texts(const struct ah_tokenizer **out, const struct ah_subword_texts *texts);
+
 /* Reads FOLDER/name with `read`, where there is such a file, and makes the tokenizer. */
 int ah__subword_open(const struct ah_tokenizer **out, const char *folder, const char *name,
                      int (*read)(struct ah_subword_recipe *recipe, const char *folder, const char *path));
@@ -70,9 +77,12 @@ int ah__subword_add_byte_level(struct ah_subword_recipe *recipe, bool prefix_spa
 int ah__subword_add_normal(struct ah_subword_recipe *recipe, enum ah_normal_kind kind, const char *from, const char *to,
                            const char *where);
 
+/* tokenizer.json's text (subword_json.c). */
+int ah__subword_read_json(struct ah_subword_recipe *recipe, const char *text, size_t length);
 /* What begins and ends texts, as tokenizer_config.json, generation_config.json and config.json of the folder say
  * (special_ids.c). */
 int ah__special_ids_read(struct ah_subword *subword, const char *folder);
+int ah__special_ids_read_texts(struct ah_subword *subword, const struct ah_subword_texts *texts);
 /* The text in `key` of tokenizer_config.json and the like: a string, or an object with `content`. Null: neither. */
 const char *ah__special_text(const struct ah_json *json, const char *key);
 

@@ -348,22 +348,27 @@ static int root_read(struct ah_subword_recipe *recipe, const struct ah_json *jso
     return part_read(recipe, json, "decoder", decoder_read);
 }
 
+int ah__subword_read_json(struct ah_subword_recipe *recipe, const char *text, size_t length)
+{
+    struct ah_json json;
+    recipe->subword->base.name = "tokenizer.json";
+    recipe->subword->base.signature = ah__hash(text, length, 1);
+    AH_TRY(ah__json_parse(&json, text, length, recipe->path));
+    int status = root_read(recipe, &json);
+    if (status == AH_OK && recipe->unknown)
+        status = ah__arena_strdup(&recipe->subword->arena, &recipe->unknown, recipe->unknown);
+    ah__json_free(&json);
+    return status;
+}
+
 static int json_read(struct ah_subword_recipe *recipe, const char *folder, const char *path)
 {
     char *text;
     size_t length;
-    struct ah_json json;
     (void)folder;
     AH_TRY(ah__file_read(&text, &length, path, JSON_BYTES));
-    int status = ah__json_parse(&json, text, length, path);
-    recipe->subword->base.name = "tokenizer.json";
-    recipe->subword->base.signature = ah__hash(text, length, 1);
+    int status = ah__subword_read_json(recipe, text, length);
     ah__free(text);
-    AH_TRY(status);
-    status = root_read(recipe, &json);
-    if (status == AH_OK && recipe->unknown)
-        status = ah__arena_strdup(&recipe->subword->arena, &recipe->unknown, recipe->unknown);
-    ah__json_free(&json);
     return status;
 }
 

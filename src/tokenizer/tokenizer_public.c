@@ -1,11 +1,6 @@
-/* The public calls about tokenizers. */
+/* The public calls about tokenizers that are open; io/model_tokenizer.c opens them. */
 #include "base/alloc.h"
 #include "tokenizer/tokenizer.h"
-
-int ah_tokenizer_open(const struct ah_tokenizer **tokenizer, const char *model_path)
-{
-    return ah__tokenizer_open(tokenizer, model_path);
-}
 
 void ah_tokenizer_close(const struct ah_tokenizer *tokenizer)
 {

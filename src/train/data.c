@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "io/corpus.h"
+#include "io/model_tokenizer.h"
 #include "io/token_file.h"
 #include "io/tokens.h"
 #include "partition/partition.h"
@@ -76,7 +77,7 @@ static int open_all(struct preparation *prep)
     enum ah_data_format format;
     AH_TRY(options_check(prep->options, &format));
     AH_TRY(ah_model_load(&prep->model, prep->options->model_path));
-    AH_TRY(ah__tokenizer_open(&prep->tokenizer, prep->options->model_path));
+    AH_TRY(ah__model_tokenizer_open(&prep->tokenizer, prep->options->model_path));
     prep->end = ah__document_end(prep->tokenizer);
     AH_TRY(ah__ids_check(&prep->end, 1, ah_model_get(prep->model)->vocab_size, "the document's end"));
     AH_TRY(ah__documents_open(&prep->documents, prep->options->inputs, prep->options->input_count, format));

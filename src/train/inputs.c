@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/folder.h"
+#include "io/model_tokenizer.h"
 #include "plan/search.h"
 #include "sched/sched.h"
 #include "train/training.h"
@@ -134,7 +135,7 @@ static int open_data(struct ah_training *training)
     if (!path || !path[0])
         return ah__fail(AH_EINPUT, "data: found none, expected text, JSON lines, a folder of them or a token file");
     enum ah_data_format format;
-    AH_TRY(ah__tokenizer_open(&training->tokenizer, model_path));
+    AH_TRY(ah__model_tokenizer_open(&training->tokenizer, model_path));
     AH_TRY(ah__data_format_parse(&format, training->options->data_format));
     const struct ah_tokens_options options = {format, training->settings.pack, training->settings.seq, val_fraction,
                                               training->has_run_config ? &training->run_config.data : NULL};

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "io/gguf.h"
 #include "io/shards.h"
-#include "op/bf16.h"
-#include "op/f16.h"
+#include "train/weight_tensors.h"
 
 /* ---- which file -------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ static const struct {
     {"*.safetensors", "weights under this name, expected " AH_SHARDS_FILE " or " AH_SHARDS_INDEX},
     {"tf_model*.h5*", "weights of TensorFlow, expected " AH_SHARDS_FILE},
     {"flax_model*.msgpack*", "weights of Flax, expected " AH_SHARDS_FILE},
-    {"*.gguf", "weights in GGUF, expected " AH_SHARDS_FILE},
+    {"*.gguf", "weights in GGUF, expected the file itself as the model (--model FOLDER/NAME.gguf), " AH_SHARDS_FILE},
 };
 
 static const char *other_form(const char *name)
@@ -56,6 +56,8 @@ int ah__weights_find(char **path, const char *model_path)
 {
     static const char *const names[] = {AH_SHARDS_FILE, AH_SHARDS_INDEX};
     *path = NULL;
+    if (ah__gguf_is(model_path))
+        return ah__strdup(path, model_path);
     for (size_t i = 0; i < AH_LENGTH(names); i++) {
         AH_TRY(ah__sprintf(path, "%s/%s", model_path, names[i]));
         if (access(*path, F_OK) == 0)
@@ -70,11 +72,12 @@ int ah__weights_find(char **path, const char *model_path)
 
 struct source {
     const char *path;
-    struct ah_shards *shards;
+    struct ah_weight_tensors tensors;
     const struct ah_partition *partition;
-    size_t cut;       /* bytes at the start of parameters' names that tensors lack */
-    const char *head; /* a tied head that is there once more; null: it is not */
-    size_t buffers;   /* left out */
+    size_t cut;             /* bytes at the start of parameters' names that tensors lack */
+    const char *head;       /* a tied head that is there once more; null: it is not */
+    const char *head_alone; /* a tied head that is there instead of the embedding */
+    size_t buffers;         /* left out */
     const char *buffer;
 };
 
@@ -84,10 +87,17 @@ static const char *const buffer_patterns[] = {
 };
 static const char *const head_names[] = {"lm_head.weight", "embed_out.weight"};
 
-static const char *name_of(const struct source *source, const struct ah_param *param)
+static const char *own_name(const struct source *source, const struct ah_param *param)
 {
     size_t cut = source->cut;
     return cut && strncmp(param->name, source->partition->params[0].name, cut) == 0 ? param->name + cut : param->name;
+}
+
+/* The tensor that has it. */
+static const char *name_of(const struct source *source, const struct ah_param *param)
+{
+    bool shared = source->head_alone && param->group == source->partition->shared_group;
+    return shared ? source->head_alone : own_name(source, param);
 }
 
 static const struct ah_param *param_of(const struct source *source, const char *tensor)
@@ -103,14 +113,29 @@ static const struct ah_param *param_of(const struct source *source, const char *
 static void find_cut(struct source *source)
 {
     const char *first = source->partition->params[0].name, *dot = strchr(first, '.');
-    if (!dot || ah__shards_find(source->shards, first))
+    if (!dot || ah__weight_tensors_find(&source->tensors, first))
         return;
     size_t cut = (size_t)(dot + 1 - first);
-    for (size_t i = 0; i < ah__shards_count(source->shards); i++)
-        if (strncmp(ah__shards_at(source->shards, i)->name, first, cut) == 0)
+    for (size_t i = 0; i < source->tensors.count; i++)
+        if (strncmp(source->tensors.tensors[i].name, first, cut) == 0)
             return;
-    if (ah__shards_find(source->shards, first + cut))
+    if (ah__weight_tensors_find(&source->tensors, first + cut))
         source->cut = cut;
+}
+
+/* Where head and embedding are one, either name may be the one that is saved. */
+static void find_head_alone(struct source *source)
+{
+    const struct ah_partition *partition = source->partition;
+    for (int p = 0; p < partition->param_count; p++) {
+        const struct ah_param *param = &partition->params[p];
+        if (partition->shared_group < 0 || param->group != partition->shared_group ||
+            ah__weight_tensors_find(&source->tensors, own_name(source, param)))
+            continue;
+        for (size_t i = 0; i < AH_LENGTH(head_names) && !source->head_alone; i++)
+            if (ah__weight_tensors_find(&source->tensors, head_names[i]))
+                source->head_alone = head_names[i];
+    }
 }
 
 static bool matches(const char *name, const char *const *patterns, size_t count)
@@ -121,19 +146,19 @@ static bool matches(const char *name, const char *const *patterns, size_t count)
     return false;
 }
 
-static bool same_values(const struct ah_safetensors_tensor *a, const struct ah_safetensors_tensor *b)
+static bool same_values(const struct ah_weight_tensor *a, const struct ah_weight_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank &&
+    return strcmp(a->type_name, b->type_name) == 0 && a->rank == b->rank && a->bytes == b->bytes &&
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0 && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
 /* The head of a tied model is the embedding; one that is another would be lost. */
-static int head_check(struct source *source, const struct ah_safetensors_tensor *head)
+static int head_check(struct source *source, const struct ah_weight_tensor *head)
 {
     const struct ah_partition *partition = source->partition;
     for (int p = 0; p < partition->param_count; p++) {
         const struct ah_param *param = &partition->params[p];
-        const struct ah_safetensors_tensor *tensor = ah__shards_find(source->shards, name_of(source, param));
+        const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
         if (param->group == partition->shared_group && tensor && same_values(tensor, head)) {
             source->head = head->name;
             return AH_OK;
@@ -150,8 +175,8 @@ static int surplus_check(struct source *source)
 {
     const char *surplus = NULL;
     size_t count = 0;
-    for (size_t i = 0; i < ah__shards_count(source->shards); i++) {
-        const struct ah_safetensors_tensor *tensor = ah__shards_at(source->shards, i);
+    for (size_t i = 0; i < source->tensors.count; i++) {
+        const struct ah_weight_tensor *tensor = &source->tensors.tensors[i];
         if (param_of(source, tensor->name))
             continue;
         if (matches(tensor->name, buffer_patterns, AH_LENGTH(buffer_patterns))) {
@@ -170,6 +195,21 @@ static int surplus_check(struct source *source)
                  : AH_OK;
 }
 
+/* What the file calls its tensors, where that may be why one is missing. */
+static int fail_missing(const struct source *source, const char *missing, size_t more)
+{
+    const struct ah_weight_tensors *tensors = &source->tensors;
+    char others[32] = "";
+    if (more)
+        snprintf(others, sizeof others, " and %zu more", more);
+    if (!tensors->count)
+        return ah__fail(AH_EINPUT, "%s: found no tensors, expected '%.80s'%s", source->path, missing, others);
+    return ah__fail(AH_EINPUT,
+                    "%s: found no tensor '%.80s'%s, which the model has; it has %zu, from '%.80s' to '%.80s'",
+                    source->path, missing, others, tensors->count, tensors->tensors[0].name,
+                    tensors->tensors[tensors->count - 1].name);
+}
+
 static int missing_check(const struct source *source)
 {
     const struct ah_partition *partition = source->partition;
@@ -177,49 +217,25 @@ static int missing_check(const struct source *source)
     size_t count = 0;
     for (int p = 0; p < partition->param_count; p++) {
         const char *name = name_of(source, &partition->params[p]);
-        if (!ah__shards_find(source->shards, name))
+        if (!ah__weight_tensors_find(&source->tensors, name))
             missing = count++ ? missing : name;
     }
-    if (count > 1)
-        return ah__fail(AH_EINPUT, "%s: found no tensor '%.80s' and %zu more, which the model has", source->path,
-                        missing, count - 1);
-    return count ? ah__fail(AH_EINPUT, "%s: found no tensor '%.80s', which the model has", source->path, missing)
-                 : AH_OK;
+    return count ? fail_missing(source, missing, count - 1) : AH_OK;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static void widen(float *to, const struct ah_safetensors_tensor *tensor, int64_t count)
-{
-    if (tensor->dtype == AH_F16)
-        ah__f16_widen(to, tensor->data, count);
-    else if (tensor->dtype == AH_F32)
-        memcpy(to, tensor->data, tensor->bytes);
-    else
-        for (int64_t i = 0; i < count; i++) {
-            uint16_t bits; /* at any address */
-            memcpy(&bits, tensor->data + 2 * i, sizeof bits);
-            to[i] = ah__bf16_value(bits);
-        }
-}
-
 static int load_one(float *buffer, const struct source *source, const struct ah_param *param)
 {
-    const char *name = name_of(source, param);
-    const struct ah_safetensors_tensor *tensor = ah__shards_find(source->shards, name);
-    enum ah_dtype dtype = tensor->dtype;
-    if (dtype != AH_F32 && dtype != AH_BF16 && dtype != AH_F16)
-        return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is %.16s, expected F32, BF16 or F16", source->path, name,
-                        tensor->dtype_name);
-    AH_TRY(ah__shards_get(&tensor, source->shards, name, dtype, param->shape));
-    widen(buffer, tensor, ah__shape_count(&param->shape));
-    return AH_OK;
+    const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&source->tensors, name_of(source, param));
+    return ah__weight_tensor_read(buffer, &source->tensors, tensor, param->shape);
 }
 
 static int load_all(struct source *source, struct ah_run *run)
 {
     float *buffer;
     find_cut(source);
+    find_head_alone(source);
     AH_TRY(missing_check(source));
     AH_TRY(surplus_check(source));
     AH_TRY(ah__new(&buffer, (size_t)ah__partition_largest(source->partition), sizeof *buffer));
@@ -254,10 +270,11 @@ int ah__weights_load(char note[AH_WEIGHTS_NOTE_SIZE], const char *path, const st
                      struct ah_run *run)
 {
     struct source source = {.path = path, .partition = partition};
-    AH_TRY(ah__shards_open(&source.shards, path));
-    int status = load_all(&source, run);
+    int status = ah__weight_tensors_open(&source.tensors, path);
+    if (status == AH_OK)
+        status = load_all(&source, run);
     if (status == AH_OK)
         describe_left_out(note, &source);
-    ah__shards_close(source.shards);
+    ah__weight_tensors_close(&source.tensors);
     return status;
 }

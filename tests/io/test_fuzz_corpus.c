@@ -11,6 +11,10 @@
 #define FUZZ_TARGET fuzz_safetensors
 #include "../../fuzz/fuzz_safetensors.c"
 #undef FUZZ_TARGET
+#define FUZZ_TARGET fuzz_gguf
+int fuzz_gguf(const uint8_t *data, size_t size);
+#include "../../fuzz/fuzz_gguf.c"
+#undef FUZZ_TARGET
 #define FUZZ_TARGET fuzz_tokens
 int fuzz_tokens(const uint8_t *data, size_t size);
 #include "../../fuzz/fuzz_tokens.c"
@@ -85,6 +89,7 @@ static void replay(const char *name, int (*target)(const uint8_t *data, size_t s
         replay(#name, fuzz_##name);                                                                                    \
     }
 REPLAY(safetensors)
+REPLAY(gguf)
 REPLAY(tokens)
 REPLAY(size)
 REPLAY(json)
@@ -94,6 +99,7 @@ REPLAY(documents)
 REPLAY(reports)
 REPLAY(folders)
 
-AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(tokens), cmocka_unit_test(size),
-              cmocka_unit_test(json), cmocka_unit_test(json_config), cmocka_unit_test(tokenizer),
-              cmocka_unit_test(documents), cmocka_unit_test(reports), cmocka_unit_test(folders))
+AH_TEST_SUITE("io/fuzz_corpus", cmocka_unit_test(safetensors), cmocka_unit_test(gguf), cmocka_unit_test(tokens),
+              cmocka_unit_test(size), cmocka_unit_test(json), cmocka_unit_test(json_config),
+              cmocka_unit_test(tokenizer), cmocka_unit_test(documents), cmocka_unit_test(reports),
+              cmocka_unit_test(folders))

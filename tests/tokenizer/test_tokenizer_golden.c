@@ -5,24 +5,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "golden/crc.h"
+#include "io/model_tokenizer.h"
 #include "test.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_strings.h"
-
-static uint32_t crc_add(uint32_t value, const void *data, size_t length)
-{
-    static uint32_t table[256];
-    for (uint32_t i = 0; i < 256 && !table[1]; i++)
-        for (uint32_t row = 0; row < 256; row++) {
-            table[row] = row;
-            for (int bit = 0; bit < 8; bit++)
-                table[row] = table[row] >> 1 ^ (table[row] & 1 ? 0xedb88320u : 0);
-        }
-    value = ~value;
-    for (const unsigned char *at = data, *end = at + length; at < end; at++)
-        value = table[(value ^ *at) & 255] ^ value >> 8;
-    return ~value;
-}
 
 struct golden {
     char *data;
@@ -102,7 +89,7 @@ static void golden_run(const char *kind, const char *folder)
     snprintf(path, sizeof path, "%s/golden/tokenizers/%s/golden.bin", ah_test_source(), kind);
     assert_ok(ah__file_read(&golden.data, &golden.length, path, 1 << 24));
     golden.full = (unsigned char *)golden.data + 4 * (AH_TEST_STRINGS + AH_TEST_ID_LISTS);
-    assert_ok(ah__tokenizer_open(&tokenizer, folder));
+    assert_ok(ah__model_tokenizer_open(&tokenizer, folder));
     uint64_t step = ah_test_samples() ? 7 : 1;
     for (uint64_t i = 0; i < AH_TEST_STRINGS; i += i < AH_TEST_FULL ? 1 : step) {
         test_string(&text, strings, i);
@@ -124,6 +111,26 @@ static void kind_run(const char *kind)
     golden_run(kind, folder);
 }
 
+/* The same tokenizer as llama.cpp's files have it. */
+static void gguf_run(const char *kind)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/golden/gguf/tokens-%s.gguf", ah_test_source(), kind);
+    golden_run(kind, path);
+}
+
+static void gguf_llama3(void **state)
+{
+    (void)state;
+    gguf_run("llama3");
+}
+
+static void gguf_qwen2(void **state)
+{
+    (void)state;
+    gguf_run("qwen2");
+}
+
 #define KIND(name)                                                                                                     \
     static void name(void **state)                                                                                     \
     {                                                                                                                  \
@@ -142,4 +149,5 @@ KIND(splits)
 
 AH_TEST_SUITE("tokenizer/tokenizer_golden", cmocka_unit_test(gpt2), cmocka_unit_test(llama3), cmocka_unit_test(qwen2),
               cmocka_unit_test(gpt_neox), cmocka_unit_test(llama2), cmocka_unit_test(mistral),
-              cmocka_unit_test(metaspace), cmocka_unit_test(gemma), cmocka_unit_test(splits))
+              cmocka_unit_test(metaspace), cmocka_unit_test(gemma), cmocka_unit_test(splits),
+              cmocka_unit_test(gguf_llama3), cmocka_unit_test(gguf_qwen2))

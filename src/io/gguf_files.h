@@ -1,0 +1,17 @@
+/* The small files that a model's folder has beside its weights, made of a GGUF file's metadata. Knows no models. */
+#ifndef AH_IO_GGUF_FILES_H
+#define AH_IO_GGUF_FILES_H
+
+#include "base/status.h"
+
+/* Texts of tokenizer.json, of tokenizer_config.json (what begins and ends a text; chat_template) and of
+ * generation_config.json. */
+struct ah_gguf_files {
+    char *tokenizer, *config, *generation;
+};
+/* AH_EINPUT names the file, the key, found and expected; AH_ECORRUPT; AH_ENOMEM. */
+int ah__gguf_files_load(struct ah_gguf_files *files, const char *path);
+/* Zero-initialised is fine. */
+void ah__gguf_files_free(struct ah_gguf_files *files);
+
+#endif

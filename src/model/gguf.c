@@ -1,0 +1,415 @@
+#include "model/gguf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/format.h"
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+struct arch {
+    const char *name, *model_type; /* in the file; in config.json */
+    bool permuted;                 /* queries and keys, for rotations of neighbours */
+    bool states_bias;              /* config.json says whether there are biases */
+};
+static const struct arch archs[] = {
+    {"llama", "llama", true, true},
+    {"qwen2", "qwen2", false, false},
+    {"qwen3", "qwen3", false, true},
+};
+
+/* Names of parameters: of the model, and of a block behind "blk.N." and "model.layers.N.". */
+struct name {
+    const char *gguf, *ours;
+};
+static const struct name model_names[] = {
+    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}};
+static const struct name block_names[] = {
+    {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+};
+static const char rope_factors[] = "rope_freqs.weight";
+
+/* Keys behind "ARCH." that are read below, or say nothing that is computed. */
+static const char *const known[] = {
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "feed_forward_length",
+    "vocab_size",
+    "attention.head_count",
+    "attention.key_length",
+    "attention.head_count_kv",
+    "rope.freq_base",
+    "rope.scaling.type",
+    "rope.scaling.factor",
+    "rope.dimension_count",
+    "attention.value_length",
+    "rope.scaling.finetuned",
+    "attention.layer_norm_rms_epsilon",
+    "rope.scaling.original_context_length",
+};
+
+/* Keys that change the arithmetic of other models. */
+static const struct {
+    const char *key;
+    double neutral;
+} neutrals[] = {
+    {"expert_count", 0},
+    {"expert_used_count", 0},
+    {"attention.sliding_window", 0},
+    {"logit_scale", 1},
+    {"embedding_scale", 1},
+    {"residual_scale", 1},
+    {"attention.scale", 0},
+    {"attention.clamp_kqv", 0},
+    {"attention.max_alibi_bias", 0},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
+    {"rope.scaling.attn_factor", 1},
+    {"rope.scale_linear", 1},
+};
+
+enum { KEY_SIZE = 128 };
+
+static const char *key_of(char room[KEY_SIZE], const struct arch *arch, const char *key)
+{
+    snprintf(room, KEY_SIZE, "%s.%s", arch->name, key);
+    return room;
+}
+
+static int arch_find(const struct arch **out, const struct ah_gguf *file)
+{
+    char names[128] = "";
+    const char *name = NULL;
+    AH_TRY(ah__gguf_text(&name, file, "general.architecture"));
+    for (size_t i = 0; i < AH_LENGTH(archs); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", archs[i].name);
+        if (name && strcmp(archs[i].name, name) == 0) {
+            *out = &archs[i];
+            return AH_OK;
+        }
+    }
+    return ah__fail(AH_EINPUT, "%s: key 'general.architecture': found %s%.40s%s, expected one of %s",
+                    ah__gguf_path(file), name ? "'" : "nothing", name ? name : "", name ? "'" : "", names);
+}
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+static bool translate(char out[AH_GGUF_NAME_SIZE], const char *before, const char *stem, const struct name *names,
+                      size_t count)
+{
+    const char *end = strrchr(stem, '.');
+    size_t length = end ? (size_t)(end - stem) : strlen(stem);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i].gguf) == length && strncmp(names[i].gguf, stem, length) == 0) {
+            snprintf(out, AH_GGUF_NAME_SIZE, "%s%s%s", before, names[i].ours, end ? end : "");
+            return true;
+        }
+    return false;
+}
+
+/* "blk.12.attn_q.weight" -> 12 and what stands behind it; false: another name. */
+static bool block_of(long *block, const char **rest, const char *tensor)
+{
+    char *end;
+    if (strncmp(tensor, "blk.", 4) != 0 || tensor[4] < '0' || tensor[4] > '9')
+        return false;
+    *block = strtol(tensor + 4, &end, 10);
+    *rest = end + 1;
+    return *end == '.';
+}
+
+bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, const char *tensor)
+{
+    char before[48];
+    const char *rest;
+    long block;
+    (void)file;
+    snprintf(name, AH_GGUF_NAME_SIZE, "%.100s", tensor);
+    if (strcmp(tensor, rope_factors) == 0)
+        return false;
+    if (!block_of(&block, &rest, tensor))
+        return translate(name, "", tensor, model_names, AH_LENGTH(model_names));
+    snprintf(before, sizeof before, "model.layers.%ld.", block);
+    return translate(name, before, rest, block_names, AH_LENGTH(block_names));
+}
+
+int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor)
+{
+    const struct arch *arch;
+    const char *rest;
+    char room[KEY_SIZE];
+    long block;
+    int64_t heads = 0;
+    if (arch_find(&arch, file) != AH_OK || !arch->permuted || !block_of(&block, &rest, tensor))
+        return 0;
+    bool query = strncmp(rest, "attn_q.", 7) == 0;
+    if (!query && strncmp(rest, "attn_k.", 7) != 0)
+        return 0;
+    int status = ah__gguf_int(&heads, file, key_of(room, arch, "attention.head_count"), 1, 1 << 16);
+    if (status == AH_OK && !query)
+        status = ah__gguf_int(&heads, file, key_of(room, arch, "attention.head_count_kv"), 1, 1 << 16);
+    return status == AH_OK ? heads : 0;
+}
+
+/* ---- configuration ----------------------------------------------------------------------------------------------- */
+
+struct config {
+    const struct ah_gguf *file;
+    const struct arch *arch;
+    cJSON *tree;
+};
+
+/* A float of the file in as few digits as give it back: 1e-05 and not 9.99999974e-06. */
+static double shortest(double value)
+{
+    char text[64];
+    for (int digits = 1; digits < 9; digits++) {
+        ah__snprintf(text, sizeof text, "%.*g", digits, value);
+        double back = ah__strtod(text, NULL);
+        if (!((float)back < (float)value || (float)back > (float)value))
+            return back;
+    }
+    return value;
+}
+
+/* A key that may be missing, -1 then. */
+static int read_int(int64_t *out, const struct config *config, const char *key)
+{
+    char room[KEY_SIZE];
+    *out = -1;
+    return ah__gguf_int(out, config->file, key_of(room, config->arch, key), 0, INT32_MAX);
+}
+
+static int add_int(const struct config *config, const char *key, const char *as)
+{
+    int64_t value;
+    char room[KEY_SIZE];
+    AH_TRY(read_int(&value, config, key));
+    if (value < 0)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found nothing, expected an integer", ah__gguf_path(config->file),
+                        key_of(room, config->arch, key));
+    return ah__json_add_int(config->tree, as, value);
+}
+
+static int add_double(const struct config *config, const char *key, const char *as, double otherwise)
+{
+    char room[KEY_SIZE];
+    double value = otherwise;
+    AH_TRY(ah__gguf_double(&value, config->file, key_of(room, config->arch, key), -1e30, 1e30));
+    return ah__json_add_double(config->tree, as, shortest(value));
+}
+
+/* Rows of the embedding: what the file says of its vocabulary may be less. */
+static int add_vocab(const struct config *config)
+{
+    const struct ah_gguf_tensor *table = ah__gguf_find(config->file, "token_embd.weight");
+    if (!table || table->rank != 2)
+        return ah__fail(AH_ECORRUPT, "%s: tensor 'token_embd.weight': found %s, expected a matrix",
+                        ah__gguf_path(config->file), table ? "another shape" : "nothing");
+    return ah__json_add_int(config->tree, "vocab_size", table->dim[0]);
+}
+
+static int add_heads(const struct config *config)
+{
+    int64_t heads, kv_heads, hidden, size, values, rotating;
+    AH_TRY(add_int(config, "attention.head_count", "num_attention_heads"));
+    AH_TRY(read_int(&heads, config, "attention.head_count"));
+    AH_TRY(read_int(&kv_heads, config, "attention.head_count_kv"));
+    AH_TRY(read_int(&hidden, config, "embedding_length"));
+    AH_TRY(read_int(&size, config, "attention.key_length"));
+    AH_TRY(read_int(&values, config, "attention.value_length"));
+    AH_TRY(read_int(&rotating, config, "rope.dimension_count"));
+    size = size > 0 ? size : heads > 0 ? hidden / heads : 0;
+    if ((values >= 0 && values != size) || (rotating >= 0 && rotating != size))
+        return ah__fail(AH_EINPUT,
+                        "%s: keys '%s.attention.key_length', 'value_length' and 'rope.dimension_count': found %lld, "
+                        "%lld and %lld, expected the same",
+                        ah__gguf_path(config->file), config->arch->name, (long long)size, (long long)values,
+                        (long long)rotating);
+    AH_TRY(ah__json_add_int(config->tree, "num_key_value_heads", kv_heads > 0 ? kv_heads : heads));
+    return ah__json_add_int(config->tree, "head_dim", size);
+}
+
+static int add_biases(const struct config *config)
+{
+    if (!config->arch->states_bias)
+        return AH_OK;
+    AH_TRY(ah__json_add_bool(config->tree, "attention_bias", ah__gguf_find(config->file, "blk.0.attn_q.bias") != NULL));
+    return strcmp(config->arch->model_type, "llama") == 0
+               ? ah__json_add_bool(config->tree, "mlp_bias", ah__gguf_find(config->file, "blk.0.ffn_gate.bias") != NULL)
+               : AH_OK;
+}
+
+/* ---- rotation ---------------------------------------------------------------------------------------------------- */
+
+/* Llama 3's factor of the i-th of `pairs` frequencies, as the model's authors publish it. */
+static double llama3_factor(int64_t i, int64_t pairs, double theta, double factor, double low, double high,
+                            double original)
+{
+    double length = 2 * acos(-1.0) * pow(theta, (double)i / (double)pairs);
+    if (length < original / high)
+        return 1;
+    if (length > original / low)
+        return factor;
+    double smooth = (original / length - low) / (high - low);
+    return 1 / ((1 - smooth) / factor + smooth);
+}
+
+static bool is_llama3(const float *factors, int64_t pairs, double theta, double factor, double original)
+{
+    for (int64_t i = 0; i < pairs; i++) {
+        double expected = llama3_factor(i, pairs, theta, factor, 1, 4, original);
+        if (!(fabs((double)factors[i] - expected) <= 1e-4 * expected))
+            return false;
+    }
+    return true;
+}
+
+static int add_llama3(const struct config *config, double factor, int64_t original)
+{
+    cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
+    AH_TRY(ah__json_add_string(rope, "rope_type", "llama3"));
+    AH_TRY(ah__json_add_double(rope, "factor", shortest(factor)));
+    AH_TRY(ah__json_add_double(rope, "low_freq_factor", 1));
+    AH_TRY(ah__json_add_double(rope, "high_freq_factor", 4));
+    return ah__json_add_int(rope, "original_max_position_embeddings", original);
+}
+
+/* The file has the factors of the frequencies and not what they were made from; Llama 3 has them from 8192 positions
+ * on, between 1 and 4 of whose lengths they rise. */
+static int add_factors(const struct config *config, const struct ah_gguf_tensor *tensor)
+{
+    enum { ORIGINAL = 8192 };
+    float *factors;
+    char room[KEY_SIZE];
+    double theta = 10000;
+    int64_t pairs = tensor->dim[tensor->rank - 1], original = ORIGINAL;
+    AH_TRY(ah__gguf_double(&theta, config->file, key_of(room, config->arch, "rope.freq_base"), 1e-3, 1e12));
+    AH_TRY(ah__gguf_int(&original, config->file, key_of(room, config->arch, "rope.scaling.original_context_length"), 1,
+                        1 << 24));
+    if (tensor->rank != 1 || tensor->type->id != AH_GGUF_F32)
+        return ah__fail(AH_ECORRUPT, "%s: tensor '%s': found another shape or type, expected a vector in F32",
+                        ah__gguf_path(config->file), rope_factors);
+    AH_TRY(ah__new(&factors, (size_t)pairs, sizeof *factors));
+    memcpy(factors, tensor->data, tensor->bytes);
+    double factor = (double)factors[pairs - 1];
+    bool fits = is_llama3(factors, pairs, theta, factor, (double)original);
+    ah__free(factors);
+    return fits ? add_llama3(config, factor, original)
+                : ah__fail(AH_EINPUT, "%s: tensor '%s': found other factors, expected Llama 3's of %d positions",
+                           ah__gguf_path(config->file), rope_factors, ORIGINAL);
+}
+
+static int add_rope(const struct config *config)
+{
+    const struct ah_gguf_tensor *factors = ah__gguf_find(config->file, rope_factors);
+    const char *type = "none";
+    char room[KEY_SIZE];
+    AH_TRY(add_double(config, "rope.freq_base", "rope_theta", 10000));
+    AH_TRY(ah__gguf_text(&type, config->file, key_of(room, config->arch, "rope.scaling.type")));
+    if (factors)
+        return add_factors(config, factors);
+    if (strcmp(type, "none") == 0)
+        return AH_OK;
+    if (strcmp(type, "linear") != 0)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found '%.40s', expected none or linear", ah__gguf_path(config->file),
+                        room, type);
+    double factor = 1;
+    AH_TRY(ah__gguf_double(&factor, config->file, key_of(room, config->arch, "rope.scaling.factor"), 1e-3, 1e6));
+    cJSON *rope = cJSON_AddObjectToObject(config->tree, "rope_scaling");
+    AH_TRY(ah__json_add_string(rope, "rope_type", "linear"));
+    return ah__json_add_double(rope, "factor", shortest(factor));
+}
+
+/* ---- other keys -------------------------------------------------------------------------------------------------- */
+
+static int neutral_check(const struct config *config, size_t i)
+{
+    char room[KEY_SIZE];
+    double value = neutrals[i].neutral;
+    AH_TRY(ah__gguf_double(&value, config->file, key_of(room, config->arch, neutrals[i].key), -1e30, 1e30));
+    if (value < neutrals[i].neutral || value > neutrals[i].neutral)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found %.9g, expected %g", ah__gguf_path(config->file), room, value,
+                        neutrals[i].neutral);
+    return AH_OK;
+}
+
+static bool is_known(const char *key)
+{
+    for (size_t i = 0; i < AH_LENGTH(known); i++)
+        if (strcmp(known[i], key) == 0)
+            return true;
+    for (size_t i = 0; i < AH_LENGTH(neutrals); i++)
+        if (strcmp(neutrals[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+static int add_others(const struct config *config)
+{
+    size_t length = strlen(config->arch->name);
+    bool causal = true;
+    char room[KEY_SIZE];
+    for (size_t i = 0; i < AH_LENGTH(neutrals); i++)
+        AH_TRY(neutral_check(config, i));
+    AH_TRY(ah__gguf_bool(&causal, config->file, key_of(room, config->arch, "attention.causal")));
+    if (!causal)
+        return ah__fail(AH_EINPUT, "%s: key '%s': found false, expected true", ah__gguf_path(config->file), room);
+    for (size_t i = 0; ah__gguf_key(config->file, i); i++) {
+        const char *key = ah__gguf_key(config->file, i);
+        if (strncmp(key, config->arch->name, length) == 0 && key[length] == '.' && !is_known(key + length + 1))
+            AH_TRY(ah__json_add_string(config->tree, key, ""));
+    }
+    return AH_OK;
+}
+
+static int add_ids(const struct config *config)
+{
+    static const char *const keys[][2] = {{"tokenizer.ggml.bos_token_id", "bos_token_id"},
+                                          {"tokenizer.ggml.eos_token_id", "eos_token_id"}};
+    for (size_t i = 0; i < AH_LENGTH(keys); i++) {
+        int64_t id = -1;
+        AH_TRY(ah__gguf_int(&id, config->file, keys[i][0], 0, INT32_MAX));
+        if (id >= 0)
+            AH_TRY(ah__json_add_int(config->tree, keys[i][1], id));
+    }
+    return AH_OK;
+}
+
+static int config_fill(const struct config *config)
+{
+    AH_TRY(ah__json_add_string(config->tree, "model_type", config->arch->model_type));
+    AH_TRY(add_vocab(config));
+    AH_TRY(add_int(config, "embedding_length", "hidden_size"));
+    AH_TRY(add_int(config, "feed_forward_length", "intermediate_size"));
+    AH_TRY(add_int(config, "block_count", "num_hidden_layers"));
+    AH_TRY(add_int(config, "context_length", "max_position_embeddings"));
+    AH_TRY(add_heads(config));
+    AH_TRY(add_double(config, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-5));
+    AH_TRY(add_rope(config));
+    AH_TRY(add_biases(config));
+    AH_TRY(ah__json_add_bool(config->tree, "tie_word_embeddings", !ah__gguf_find(config->file, "output.weight")));
+    AH_TRY(add_ids(config));
+    return add_others(config);
+}
+
+int ah__gguf_config(char **text, const struct ah_gguf *file)
+{
+    struct config config = {.file = file};
+    AH_TRY(arch_find(&config.arch, file));
+    config.tree = cJSON_CreateObject();
+    int status = config.tree ? config_fill(&config) : ah__fail(AH_ENOMEM, "out of host memory: model configuration");
+    if (status == AH_OK)
+        status = ah__json_text(text, config.tree, false);
+    cJSON_Delete(config.tree);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* What GGUF files call what Hugging Face's folders have: a model's configuration and its parameters, both ways. Takes
+ * io/gguf.h's keys and names, gives config.json and parameters' names. A family is one row of a table. */
+#ifndef AH_MODEL_GGUF_H
+#define AH_MODEL_GGUF_H
+
+#include "base/json.h"
+#include "io/gguf.h"
+
+enum { AH_GGUF_NAME_SIZE = 128 };
+
+/* config.json of the model in a file, freed with ah__free. Keys of the file's architecture that are not known stand in
+ * it under their own names, for model/keys.h to note. AH_EINPUT: an architecture that is no family here, or a key that
+ * asks for what is not computed; AH_ECORRUPT; AH_ENOMEM. */
+int ah__gguf_config(char **text, const struct ah_gguf *file);
+
+/* The parameter that a tensor of the file holds, under Hugging Face's name; false: none, it is a constant that the
+ * configuration has (rope_freqs) or of no name that is known, which is then given as it is. */
+bool ah__gguf_param(char name[AH_GGUF_NAME_SIZE], const struct ah_gguf *file, const char *tensor);
+/* Llama's queries and keys lie in another order in files: row 2j + s of a head is row s * size / 2 + j of ours. The
+ * heads of such a tensor, 0: it lies as ours. */
+int64_t ah__gguf_permuted(const struct ah_gguf *file, const char *tensor);
+
+#endif

@@ -1,0 +1,196 @@
+#include "train/weight_tensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/shards.h"
+#include "model/gguf.h"
+#include "op/op.h"
+
+enum { SHAPE_TEXT = 128 };
+
+/* ---- of safetensors ---------------------------------------------------------------------------------------------- */
+
+/* GGUF has the same three types. */
+static void (*widen_of(enum ah_dtype dtype))(float *to, const unsigned char *from, int64_t count)
+{
+    switch (dtype) {
+    case AH_F32:
+        return ah__gguf_type(AH_GGUF_F32)->widen;
+    case AH_F16:
+        return ah__gguf_type(AH_GGUF_F16)->widen;
+    case AH_BF16:
+        return ah__gguf_type(AH_GGUF_BF16)->widen;
+    default:
+        return NULL;
+    }
+}
+
+static int shards_read(struct ah_weight_tensors *out)
+{
+    AH_TRY(ah__shards_open(&out->shards, out->path));
+    out->count = ah__shards_count(out->shards);
+    AH_TRY(ah__arena_new(&out->arena, &out->tensors, out->count, sizeof *out->tensors));
+    for (size_t i = 0; i < out->count; i++) {
+        const struct ah_safetensors_tensor *tensor = ah__shards_at(out->shards, i);
+        out->tensors[i] = (struct ah_weight_tensor){.name = tensor->name,
+                                                    .type_name = tensor->dtype_name,
+                                                    .rank = tensor->rank,
+                                                    .data = tensor->data,
+                                                    .bytes = tensor->bytes,
+                                                    .widen = widen_of(tensor->dtype)};
+        memcpy(out->tensors[i].dim, tensor->dim, sizeof tensor->dim);
+    }
+    return AH_OK;
+}
+
+/* ---- of GGUF ----------------------------------------------------------------------------------------------------- */
+
+/* What is a constant of the configuration is left out; a name that is not known stays what it is. */
+static int gguf_take(struct ah_weight_tensors *out, const struct ah_gguf_tensor *tensor)
+{
+    char name[AH_GGUF_NAME_SIZE];
+    if (!ah__gguf_param(name, out->gguf, tensor->name) && strcmp(tensor->name, "rope_freqs.weight") == 0)
+        return AH_OK;
+    struct ah_weight_tensor *to = &out->tensors[out->count++];
+    *to = (struct ah_weight_tensor){.type_name = tensor->type->name,
+                                    .rank = tensor->rank,
+                                    .data = tensor->data,
+                                    .bytes = tensor->bytes,
+                                    .widen = tensor->type->widen,
+                                    .permuted = ah__gguf_permuted(out->gguf, tensor->name)};
+    memcpy(to->dim, tensor->dim, sizeof tensor->dim);
+    return ah__arena_strdup(&out->arena, &to->name, name);
+}
+
+static int gguf_read(struct ah_weight_tensors *out)
+{
+    AH_TRY(ah__gguf_open(&out->gguf, out->path));
+    size_t count = ah__gguf_count(out->gguf);
+    AH_TRY(ah__arena_new(&out->arena, &out->tensors, count, sizeof *out->tensors));
+    for (size_t i = 0; i < count; i++)
+        AH_TRY(gguf_take(out, ah__gguf_at(out->gguf, i)));
+    return AH_OK;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static const char *const prefixes[] = {"module.", "_orig_mod.", "base_model.model."};
+
+static bool all_begin(const struct ah_weight_tensors *tensors, const char *prefix)
+{
+    for (size_t i = 0; i < tensors->count; i++)
+        if (strncmp(tensors->tensors[i].name, prefix, strlen(prefix)) != 0)
+            return false;
+    return tensors->count > 0;
+}
+
+/* Wrappers of PyTorch put their own names before a model's; several may have done so. */
+static void prefixes_cut(struct ah_weight_tensors *tensors)
+{
+    const char *first = tensors->count ? tensors->tensors[0].name : "";
+    size_t cut = 0;
+    for (size_t i = 0; i < AH_LENGTH(prefixes); i++) {
+        if (!all_begin(tensors, prefixes[i]))
+            continue;
+        for (size_t k = 0; k < tensors->count; k++)
+            tensors->tensors[k].name += strlen(prefixes[i]);
+        cut += strlen(prefixes[i]);
+        i = (size_t)-1; /* and from the start */
+    }
+    tensors->prefix_bytes = cut;
+    tensors->prefix = first;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct ah_weight_tensor *)a)->name, ((const struct ah_weight_tensor *)b)->name);
+}
+
+static int names_sort(struct ah_weight_tensors *tensors)
+{
+    struct ah_weight_tensor *all = tensors->tensors;
+    prefixes_cut(tensors);
+    if (tensors->count)
+        qsort(all, tensors->count, sizeof *all, compare_names);
+    for (size_t i = 1; i < tensors->count; i++)
+        if (compare_names(&all[i - 1], &all[i]) == 0)
+            return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found it twice, expected it once", tensors->path,
+                            all[i].name);
+    return AH_OK;
+}
+
+int ah__weight_tensors_open(struct ah_weight_tensors *out, const char *path)
+{
+    *out = (struct ah_weight_tensors){.path = path};
+    AH_TRY(ah__gguf_is(path) ? gguf_read(out) : shards_read(out));
+    return names_sort(out);
+}
+
+void ah__weight_tensors_close(struct ah_weight_tensors *tensors)
+{
+    ah__shards_close(tensors->shards);
+    ah__gguf_close(tensors->gguf);
+    ah__arena_free(&tensors->arena);
+    *tensors = (struct ah_weight_tensors){0};
+}
+
+const struct ah_weight_tensor *ah__weight_tensors_find(const struct ah_weight_tensors *tensors, const char *name)
+{
+    const struct ah_weight_tensor wanted = {.name = name};
+    return tensors->count ? bsearch(&wanted, tensors->tensors, tensors->count, sizeof wanted, compare_names) : NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* "[3, 4]" */
+static void shape_print(char text[SHAPE_TEXT], const int64_t *dim, int rank)
+{
+    int length = snprintf(text, SHAPE_TEXT, "[");
+    for (int i = 0; i < rank && length < SHAPE_TEXT - 24; i++)
+        length += snprintf(text + length, (size_t)(SHAPE_TEXT - length), "%s%lld", i ? ", " : "", (long long)dim[i]);
+    snprintf(text + length, (size_t)(SHAPE_TEXT - length), "]");
+}
+
+static int shape_check(const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
+                       const struct ah_shape *shape)
+{
+    char found[SHAPE_TEXT], expected[SHAPE_TEXT];
+    shape_print(found, tensor->dim, tensor->rank);
+    shape_print(expected, shape->dim, shape->rank);
+    if (strcmp(found, expected) == 0)
+        return AH_OK;
+    return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found %s %s, expected %s %s", tensors->path, tensor->name,
+                    tensor->type_name, found, tensor->type_name, expected);
+}
+
+/* Row by row: of a matrix, or of a bias, whose rows are single elements. */
+static void read_permuted(float *to, const struct ah_weight_tensor *tensor)
+{
+    int64_t rows = tensor->dim[0], width = tensor->rank > 1 ? tensor->dim[1] : 1, size = rows / tensor->permuted;
+    size_t bytes = tensor->bytes / (size_t)rows;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t head = row / size, at = row % size;
+        int64_t from = head * size + at % (size / 2) * 2 + at / (size / 2);
+        tensor->widen(to + row * width, tensor->data + (size_t)from * bytes, width);
+    }
+}
+
+int ah__weight_tensor_read(float *to, const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor,
+                           struct ah_shape shape)
+{
+    if (!tensor->widen)
+        return ah__fail(AH_EINPUT, "%s: tensor '%.80s' is %.16s, expected F32, BF16 or F16%s", tensors->path,
+                        tensor->name, tensor->type_name,
+                        tensors->gguf ? ", Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K" : "");
+    AH_TRY(shape_check(tensors, tensor, &shape));
+    if (tensor->permuted && shape.dim[0] % (2 * tensor->permuted))
+        return ah__fail(AH_ECORRUPT, "%s: tensor '%.80s': found %lld rows, expected pairs in each of %lld heads",
+                        tensors->path, tensor->name, (long long)shape.dim[0], (long long)tensor->permuted);
+    if (tensor->permuted)
+        read_permuted(to, tensor);
+    else
+        tensor->widen(to, tensor->data, ah__shape_count(&shape));
+    return AH_OK;
+}

@@ -1,0 +1,188 @@
+/* Models in GGUF files: each parameter has the values that the script knows (tests/golden/gguf_files.py), the
+ * configuration is a family's, and files train, generate and become folders. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "golden/crc.h"
+#include "io/model_tokenizer.h"
+#include "train/tiny.h"
+#include "train/weight_tensors.h"
+
+static const char *golden(char path[512], const char *name, const char *ending)
+{
+    snprintf(path, 512, "%s/golden/gguf/%s%s", ah_test_source(), name, ending);
+    return path;
+}
+
+static struct ah_shape shape_of(int64_t *count, const struct ah_weight_tensor *tensor)
+{
+    struct ah_shape shape = {.rank = tensor->rank};
+    *count = 1;
+    for (int i = 0; i < tensor->rank; i++) {
+        shape.dim[i] = tensor->dim[i];
+        *count *= tensor->dim[i];
+    }
+    return shape;
+}
+
+static uint32_t tensor_crc(const struct ah_weight_tensors *tensors, const struct ah_weight_tensor *tensor)
+{
+    int64_t count;
+    struct ah_shape shape = shape_of(&count, tensor);
+    float *values;
+    assert_ok(ah__new(&values, (size_t)count, sizeof *values));
+    assert_ok(ah__weight_tensor_read(values, tensors, tensor, shape));
+    uint32_t crc = crc_add(0, values, (size_t)count * sizeof *values);
+    ah__free(values);
+    return crc;
+}
+
+static float *values_of(const struct ah_weight_tensors *tensors, size_t i, int64_t *count)
+{
+    const struct ah_weight_tensor *tensor = &tensors->tensors[i];
+    struct ah_shape shape = shape_of(count, tensor);
+    float *values;
+    assert_ok(ah__new(&values, (size_t)*count, sizeof *values));
+    assert_ok(ah__weight_tensor_read(values, tensors, tensor, shape));
+    return values;
+}
+
+/* But for the sign of zeros, which a step of no length may change. */
+static void expect_same_values(const struct ah_weight_tensors *a, const struct ah_weight_tensors *b, size_t i)
+{
+    int64_t count, other;
+    float *left = values_of(a, i, &count), *right = values_of(b, i, &other);
+    assert_int_equal(count, other);
+    for (int64_t k = 0; k < count; k++)
+        if (left[k] < right[k] || left[k] > right[k])
+            fail_msg("%s: value %d: found %.9g, expected %.9g", a->tensors[i].name, (int)k, (double)right[k],
+                     (double)left[k]);
+    ah__free(left);
+    ah__free(right);
+}
+
+static void check_values(const char *name)
+{
+    char path[512], file[512], tensor_name[128], *text;
+    struct ah_weight_tensors tensors;
+    size_t length, count = 0;
+    assert_ok(ah__weight_tensors_open(&tensors, golden(file, name, ".gguf")));
+    assert_ok(ah__file_read(&text, &length, golden(path, name, ".crc"), 1 << 16));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), count++) {
+        uint32_t expected;
+        assert_int_equal(sscanf(line, "%127s %" SCNu32, tensor_name, &expected), 2);
+        const struct ah_weight_tensor *tensor = ah__weight_tensors_find(&tensors, tensor_name);
+        if (!tensor || tensor_crc(&tensors, tensor) != expected)
+            fail_msg("%s: %s: %s", name, tensor_name, tensor ? "other values" : "no such tensor");
+    }
+    assert_int_equal(tensors.count, count);
+    ah__free(text);
+    ah__weight_tensors_close(&tensors);
+}
+
+static void parameters_have_their_values(void **state)
+{
+    (void)state;
+    check_values("llama");
+    check_values("qwen3");
+}
+
+static void check_config(const char *name, const char *const *parts)
+{
+    char path[512];
+    struct ah_model *model;
+    assert_ok(ah_model_load(&model, golden(path, name, ".gguf")));
+    for (; *parts; parts++)
+        if (!strstr(ah_model_get(model)->config, *parts))
+            fail_msg("%s: found no '%s' in %s", name, *parts, ah_model_get(model)->config);
+    assert_null(ah_model_note(model));
+    ah_model_free(model);
+}
+
+static void configuration_is_the_families(void **state)
+{
+    (void)state;
+    static const char *const llama[] = {"\"model_type\": \"llama\"",
+                                        "\"vocab_size\": 268",
+                                        "\"hidden_size\": 32",
+                                        "\"rms_norm_eps\": 1e-05",
+                                        "\"rope_theta\": 500000",
+                                        "\"rope_type\": \"llama3\"",
+                                        "\"factor\": 8",
+                                        "\"attention_bias\": true",
+                                        "\"original_max_position_embeddings\": 8192",
+                                        "\"tie_word_embeddings\": true",
+                                        "\"mlp_bias\": false",
+                                        NULL};
+    static const char *const qwen3[] = {"\"model_type\": \"qwen3\"", "\"head_dim\": 16",
+                                        "\"tie_word_embeddings\": false", "\"num_key_value_heads\": 2", NULL};
+    check_config("llama", llama);
+    check_config("qwen3", qwen3);
+}
+
+/* Bytes are tokens, "a" and its neighbours merge, BOS stands in front of a prompt. */
+static void tokenizer_is_in_the_file(void **state)
+{
+    (void)state;
+    static const int32_t expected[] = {1, 267, 262, 259, 103}; /* <s> _abc c _ <0x64> */
+    char path[512];
+    const struct ah_tokenizer *tokenizer;
+    int32_t *ids;
+    int64_t count;
+    assert_ok(ah__model_tokenizer_open(&tokenizer, golden(path, "llama", ".gguf")));
+    assert_ok(tokenizer->encode_prompt(&ids, &count, tokenizer, "abcc d", 6));
+    assert_int_equal(count, 5);
+    assert_memory_equal(ids, expected, sizeof expected);
+    assert_true(tokenizer->has_eos && tokenizer->eos == 2 && tokenizer->stop_count == 1);
+    ah__free(ids);
+    ah__tokenizer_close(tokenizer);
+}
+
+/* A training from a file is one from a folder: its checkpoint has all that a model needs, and gives the same values. */
+static void a_file_trains_and_becomes_a_folder(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[512], saved[PATH_SIZE];
+    struct ah_train_result result;
+    static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "generation_config.json"};
+    place_init(&place);
+    struct ah_train_options options = options_of(&place);
+    options.model_path = golden(path, "llama", ".gguf");
+    options.profile_path = NULL;
+    options.lr = 0;
+    options.steps = 1;
+    assert_ok(ah_train(&result, &options));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        assert_true(ah__path_exists(at(saved, place.out, files[i])));
+    struct ah_weight_tensors before, after;
+    assert_ok(ah__weight_tensors_open(&before, path));
+    assert_ok(ah__weight_tensors_open(&after, at(saved, place.out, "model.safetensors")));
+    assert_int_equal(before.count, after.count);
+    for (size_t i = 0; i < before.count; i++) {
+        assert_string_equal(before.tensors[i].name, after.tensors[i].name);
+        expect_same_values(&before, &after, i);
+    }
+    ah__weight_tensors_close(&before);
+    ah__weight_tensors_close(&after);
+}
+
+/* An architecture that is no family here. */
+static void others_are_refused_by_name(void **state)
+{
+    (void)state;
+    char path[512];
+    struct ah_model *model;
+    const struct ah_tokenizer *tokenizer;
+    assert_int_equal(ah_model_load(&model, golden(path, "types", ".gguf")), AH_EINPUT);
+    assert_non_null(strstr(ah_error(), "key 'general.architecture': found 'test', expected one of llama"));
+    assert_int_equal(ah__model_tokenizer_open(&tokenizer, path), AH_EINPUT);
+    assert_non_null(strstr(ah_error(), "key 'tokenizer.ggml.tokens': found nothing"));
+}
+
+AH_TEST_SUITE("train/gguf_model", cmocka_unit_test(parameters_have_their_values),
+              cmocka_unit_test(configuration_is_the_families), cmocka_unit_test(tokenizer_is_in_the_file),
+              cmocka_unit_test(a_file_trains_and_becomes_a_folder), cmocka_unit_test(others_are_refused_by_name))

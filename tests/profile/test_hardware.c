@@ -13,9 +13,10 @@
 #include "profile/profile.h"
 #include "profile/roofline.h"
 
-static const char *const machines[] = {"a100-40g",    "a100-40g-x4",   "a100-80g",     "a100-80g-x8",    "h100-80g",
-                                       "h100-80g-x8", "h200",          "l40s-48g",     "rtx3090-64g",    "rtx4090-128g",
-                                       "rtx4090-64g", "rtx5060ti-64g", "rtx5090-128g", "rtxpro6000-96g", "v100-32g"};
+static const char *const machines[] = {"a100-40g",      "a100-40g-x4",  "a100-80g",       "a100-80g-x8",
+                                       "h100-80g",      "h100-80g-x8",  "h200",           "l40s-48g",
+                                       "rtx3090-64g",   "rtx4090-128g", "rtx4090-64g",    "rtx4090-x4",
+                                       "rtx5060ti-64g", "rtx5090-128g", "rtxpro6000-96g", "v100-32g"};
 
 static struct ah_hardware *machine(const char *name)
 {

@@ -273,10 +273,11 @@ static int subword_new(struct ah_subword **out)
 }
 
 /* What was read, or why it was not. */
-static int recipe_close(const struct ah_tokenizer **out, const struct ah_subword_recipe *recipe, int status)
+static int recipe_close(const struct ah_tokenizer **out, struct ah_subword_recipe *recipe, int status)
 {
     ah__free(recipe->merges);
     ah__free(recipe->added);
+    ah__token_map_fini(&recipe->added_map);
     if (status == AH_OK)
         *out = &recipe->subword->base;
     else
@@ -375,15 +376,13 @@ int ah__subword_add_token(struct ah_subword_recipe *recipe, struct ah_added_toke
         return ah__fail(AH_EINPUT, "%s: %s: found '%.40s' with id %d, expected %s%.40s%s", recipe->path, where,
                         token.content, token.id, known >= 0 ? "the vocabulary's id" : "'", known >= 0 ? "" : other,
                         known >= 0 ? "" : "', the vocabulary's");
-    for (size_t i = 0; i < recipe->added_count; i++) {
-        if (strcmp(recipe->added[i].content, token.content) == 0)
-            return AH_OK;
-        if (recipe->added[i].id == token.id)
-            return ah__fail(AH_EINPUT, "%s: %s: found id %d for '%.40s' and '%.40s', expected one token of an id",
-                            recipe->path, where, token.id, recipe->added[i].content, token.content);
-    }
-    if (length == 0)
+    if (length == 0 || ah__token_map_find(&recipe->added_map, token.content, length) >= 0)
         return AH_OK;
+    other = ah__token_map_text(&other_length, &recipe->added_map, token.id);
+    if (other)
+        return ah__fail(AH_EINPUT, "%s: %s: found id %d for '%.40s' and '%.40s', expected one token of an id",
+                        recipe->path, where, token.id, other, token.content);
+    AH_TRY(ah__token_map_add(&recipe->added_map, token.id, token.content, length));
     AH_TRY(ah__arena_strdup(&recipe->subword->arena, &token.content, token.content));
     AH_TRY(ah__grow(&recipe->added, &recipe->added_room, recipe->added_count + 1, sizeof *recipe->added));
     recipe->added[recipe->added_count++] = token;

@@ -36,7 +36,8 @@ struct ah_subword_recipe {
     size_t merge_count, merge_room;
     struct ah_added_token *added; /* contents in the arena */
     size_t added_count, added_room;
-    bool byte_level; /* the pre-tokenizer gives bytes */
+    struct ah_token_map added_map; /* the same, to be found */
+    bool byte_level;               /* the pre-tokenizer gives bytes */
     bool byte_fallback, fuse_unknown, ignore_merges;
     const char *unknown; /* a text of the vocabulary; null: none */
     struct ah_token_decoder_options decoder;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -147,6 +148,71 @@ static void a_socket_is_no_data(void **state)
     assert_int_not_equal(access(out, F_OK), 0);
 }
 
+/* A megabyte that unpacks to 256 MiB: `head`, then letters, then `tail`. */
+static void bomb_make(const char *path, const char *head, const char *tail)
+{
+    enum { PIECES = 256 };
+    static char piece[1 << 20];
+    memset(piece, 'a', sizeof piece);
+    gzFile file = gzopen(path, "wb1");
+    assert_non_null(file);
+    assert_true(gzputs(file, head) >= 0);
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(gzwrite(file, piece, sizeof piece), sizeof piece);
+    assert_true(gzputs(file, tail) >= 0);
+    assert_int_equal(gzclose(file), Z_OK);
+}
+
+/* Refused by what was unpacked so far, not when memory or the file ends. */
+static void bombs_are_refused_early(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *head, *tail, *words;
+    } rows[] = {
+        {"bomb.txt.gz", "", "", "found more tokens than "},
+        {"bomb.jsonl.gz", "{\"text\": \"", "\"}\n", "bomb.jsonl.gz: line 1: found more than 64 MiB in one line"}};
+    char path[256];
+    struct rusage used;
+    const char *at = folder();
+    assert_int_equal(setenv("AUTOHETE_HOST_AVAILABLE", "200MiB", 1), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", at, rows[i].name);
+        bomb_make(path, rows[i].head, rows[i].tail);
+        run("train --model %s/model.json --data %s --batch 2 --seq 16 --steps 1 --threads 1 --out %s/bomb-out", at,
+            path, at);
+        unlink(path);
+        assert_refused(rows[i].words);
+        assert_says(ran.err, rows[i].name);
+    }
+    unsetenv("AUTOHETE_HOST_AVAILABLE");
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &used), 0);
+    print_message("%ld KiB\n", used.ru_maxrss);
+#ifndef AH_TEST_SANITIZED
+    assert_true(used.ru_maxrss < 400 << 10);
+#endif
+}
+
+/* Under UndefinedBehaviorSanitizer: nothing is copied from nowhere. */
+static void empty_texts_train_nothing(void **state)
+{
+    (void)state;
+    char path[256];
+    const char *at = folder();
+    static const char lines[] = "{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n{\"text\":\"\"}\n";
+    static const char pairs[] = "{\"prompt\":\"\",\"completion\":\"\"}\n{\"prompt\":\"\",\"completion\":\"ab\"}\n";
+    snprintf(path, sizeof path, "%s/empty.jsonl", at);
+    assert_ok(ah__file_write(path, lines, strlen(lines)));
+    run("train --model %s/model.json --data %s --batch 1 --seq 2 --steps 1 --threads 1 --plan resident", at, path);
+    assert_ran(0); /* the ends of documents are tokens */
+    assert_null(strstr(ran.err, "runtime error"));
+    assert_ok(ah__file_write(path, pairs, strlen(pairs)));
+    run("train --model %s/model.json --data %s --batch 1 --seq 2 --steps 1 --threads 1 --plan resident", at, path);
+    assert_null(strstr(ran.err, "runtime error"));
+    assert_says(ran.err, "autohete: ");
+}
+
 AH_TEST_SUITE("cli/foreign", cmocka_unit_test(json_is_utf8), cmocka_unit_test(messages_are_plain),
               cmocka_unit_test(a_slow_tokenizer_is_named), cmocka_unit_test(a_full_disk_is_said_quietly),
-              cmocka_unit_test(a_socket_is_no_data))
+              cmocka_unit_test(a_socket_is_no_data), cmocka_unit_test(bombs_are_refused_early),
+              cmocka_unit_test(empty_texts_train_nothing))

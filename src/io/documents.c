@@ -11,7 +11,7 @@
 #include "io/paths.h"
 #include "io/stream.h"
 
-enum { PIECE_MOST = 1 << 24, LOOKED_AT = 1 << 20, LINE_MOST = 64 << 20, WHERE_SIZE = 640 };
+enum { PIECE_MOST = 1 << 24, LOOKED_AT = 1 << 20, LINE_MOST = 64 << 20, SHORT = 1 << 14, WHERE_SIZE = 640 };
 
 const char *const ah__data_format_words[AH_DATA_FORMAT_COUNT] = {
 #define FORMAT_WORD(id, word) word,
@@ -158,7 +158,7 @@ static int read_on(struct ah_documents *documents, size_t wanted)
         documents->used = 0;
     }
     while (documents->length < wanted && !documents->ended) {
-        size_t got, doubled = 2 * documents->length, next = doubled < LOOKED_AT ? LOOKED_AT : doubled;
+        size_t got, doubled = 2 * documents->length, next = doubled < SHORT ? SHORT : doubled;
         next = next < wanted ? next : wanted; /* a short file takes little memory */
         AH_TRY(ah__grow(&documents->text, &documents->room, next, 1));
         AH_TRY(ah__stream_read(&got, documents->stream, documents->text + documents->length, next - documents->length));

@@ -8,6 +8,7 @@
 /* The text between `at` and `end` is yet to be looked at. */
 struct scan {
     const char *path, *start, *at, *end;
+    struct ah_json_fault *fault; /* where a fault is told instead of by a message; what Python takes is taken then */
 };
 
 int ah__json_fail_at(const char *path, const char *text, const char *at, const char *found)
@@ -22,6 +23,12 @@ int ah__json_fail_at(const char *path, const char *text, const char *at, const c
 
 static int fail_at(const struct scan *scan, const char *at, const char *found)
 {
+    if (scan->fault) {
+        enum { ESCAPES_MOST = 12 }; /* bytes of two escapes, which are looked at together */
+        *scan->fault = (struct ah_json_fault){.at = (size_t)(at - scan->start), .cut = scan->end - at < ESCAPES_MOST};
+        snprintf(scan->fault->found, sizeof scan->fault->found, "%s", found);
+        return AH_EINPUT;
+    }
     return ah__json_fail_at(scan->path, scan->start, at, found);
 }
 
@@ -66,6 +73,10 @@ static int scan_code(struct scan *scan)
     int code = code_read(scan, scan->at + 2);
     if (code < 0)
         return fail_at(scan, scan->at, "\\u without four hexadecimal digits");
+    if (scan->fault) {
+        scan->at += 6;
+        return AH_OK;
+    }
     if (code == 0)
         return fail_at(scan, scan->at, "\\u0000 in a string");
     bool high = code >= 0xd800 && code < 0xdc00, low = code >= 0xdc00 && code < 0xe000;
@@ -152,26 +163,42 @@ static bool is_word(char c)
 /* A number, true, false or null, with all that stands against it. */
 static int scan_word(struct scan *scan)
 {
-    static const char *const words[] = {"true", "false", "null"};
+    static const char *const words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
+    enum { OF_JSON = 3 };
+    const size_t count = scan->fault ? AH_LENGTH(words) : OF_JSON;
     const char *end = scan->at;
     while (is_word(peek(scan, end)))
         end++;
     size_t length = (size_t)(end - scan->at);
     bool good = (*scan->at == '-' || is_digit(*scan->at)) && number_end(scan) == end;
-    for (size_t i = 0; i < AH_LENGTH(words); i++)
+    for (size_t i = 0; i < count; i++)
         good = good || (length == strlen(words[i]) && memcmp(words[i], scan->at, length) == 0);
     if (!good) {
         char found[64];
         snprintf(found, sizeof found, "'%.*s'", length < 40 ? (int)length : 40, scan->at);
-        return fail_at(scan, scan->at, found);
+        int status = fail_at(scan, scan->at, found);
+        if (scan->fault)
+            scan->fault->cut |= end == scan->end;
+        return status;
     }
     scan->at = end;
     return AH_OK;
 }
 
+int ah__json_scan_atom(size_t *at, const char *text, size_t length, struct ah_json_fault *fault)
+{
+    struct scan scan = {NULL, text, text + *at, text + length, fault};
+    int status = scan.at == scan.end ? fail_at(&scan, scan.at, "the end of the text")
+                 : *scan.at == '"'   ? scan_string(&scan)
+                 : is_word(*scan.at) ? scan_word(&scan)
+                                     : fail_byte(&scan, "the byte");
+    *at = (size_t)(scan.at - text);
+    return status;
+}
+
 int ah__json_scan(const char *text, size_t length, const char *path)
 {
-    struct scan scan = {path, text, text, text + length};
+    struct scan scan = {path, text, text, text + length, NULL};
     while (scan.at < scan.end) {
         if (*scan.at == '"')
             AH_TRY(scan_string(&scan));

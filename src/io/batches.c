@@ -61,15 +61,15 @@ static struct ah_batch row_of(const struct ah_batch *to, int64_t at)
     return (struct ah_batch){to->ids + at, to->targets + at, to->positions ? to->positions + at : NULL};
 }
 
-/* Each id's target is the next one where that is not given by the prompt. The last id is nobody's but the one's before
- * it. */
+/* Each id's target is the next one where that is learned. The last id is nobody's but the one's before it. */
 static void example_copy(const struct ah_tokens *tokens, int64_t index, const struct ah_batch *to)
 {
     const struct ah_example *example = &tokens->corpus.examples[index];
     const int32_t *from = tokens->corpus.ids + example->first;
+    const bool *learned = tokens->corpus.learned + example->first;
     for (int64_t i = 0; i + 1 < example->length; i++) {
         to->ids[i] = from[i];
-        to->targets[i] = i + 1 >= example->given ? from[i + 1] : AH_TARGET_IGNORED;
+        to->targets[i] = learned[i + 1] ? from[i + 1] : AH_TARGET_IGNORED;
         if (to->positions)
             to->positions[i] = (int32_t)i;
     }

@@ -117,10 +117,30 @@ static int64_t common(const int32_t *a, int64_t a_count, const int32_t *b, int64
     return count;
 }
 
-/* What the model will see: what the template puts before a prompt, then prompt and completion as one text; and how many
- * of these ids are given. */
-static int pair_join(int32_t **ids, int64_t *count, int64_t *given, struct loader *loader,
-                     const struct ah_document *document, const char *text, size_t length)
+/* ids as they are learned, in one piece. Zero-initialised before, freed after. */
+struct sequence {
+    int32_t *ids;  /* [count] */
+    bool *learned; /* [count] */
+    int64_t count;
+};
+
+static int sequence_new(struct sequence *out, int64_t count)
+{
+    AH_TRY(ah__new(&out->ids, (size_t)count, sizeof *out->ids));
+    AH_TRY(ah__new(&out->learned, (size_t)count, sizeof *out->learned));
+    out->count = count;
+    return AH_OK;
+}
+
+static void sequence_free(struct sequence *sequence)
+{
+    ah__free(sequence->ids);
+    ah__free(sequence->learned);
+}
+
+/* What the model will see: what the template puts before a prompt, prompt and completion as one text, and the end. */
+static int pair_join(struct sequence *out, struct loader *loader, const struct ah_document *document, const char *text,
+                     size_t length)
 {
     int32_t *prompt = NULL, *whole = NULL, *with = NULL;
     int64_t prompt_count, whole_count, lead = 0;
@@ -130,12 +150,13 @@ static int pair_join(int32_t **ids, int64_t *count, int64_t *given, struct loade
     if (status == AH_OK)
         status = encode(&whole, &whole_count, loader, text, length);
     if (status == AH_OK)
-        status = ah__new(ids, (size_t)(lead + whole_count), sizeof **ids);
+        status = sequence_new(out, lead + whole_count + 1);
     if (status == AH_OK) {
-        memcpy(*ids, with, (size_t)lead * sizeof **ids);
-        memcpy(*ids + lead, whole, (size_t)whole_count * sizeof **ids);
-        *count = lead + whole_count;
-        *given = lead + common(prompt, prompt_count, whole, whole_count);
+        memcpy(out->ids, with, (size_t)lead * sizeof *out->ids);
+        memcpy(out->ids + lead, whole, (size_t)whole_count * sizeof *out->ids);
+        out->ids[lead + whole_count] = ah__document_end(loader->tokenizer);
+        for (int64_t i = lead + common(prompt, prompt_count, whole, whole_count); i < out->count; i++)
+            out->learned[i] = true;
     }
     ah__free(prompt);
     ah__free(whole);
@@ -143,46 +164,78 @@ static int pair_join(int32_t **ids, int64_t *count, int64_t *given, struct loade
     return status;
 }
 
-static int pair_encode(int32_t **ids, int64_t *count, int64_t *given, struct loader *loader,
-                       const struct ah_document *document)
+static int pair_read(struct sequence *out, struct loader *loader, const struct ah_document *document)
 {
     size_t length = document->length + document->completion_length;
     char *text;
     AH_TRY(ah__new(&text, length + 1, 1));
     memcpy(text, document->text, document->length);
     memcpy(text + document->length, document->completion, document->completion_length);
-    int status = pair_join(ids, count, given, loader, document, text, length);
+    int status = pair_join(out, loader, document, text, length);
     ah__free(text);
     return status;
 }
 
-/* ids: prompt, completion and, where there is room for it, the end. */
-static int example_add(struct loader *loader, const int32_t *ids, int64_t count, int64_t given)
+/* As it stands there, without an end that it does not have. */
+static int ids_read(struct sequence *out, struct loader *loader, const struct ah_document *document)
 {
-    struct ah_corpus *corpus = loader->corpus;
-    int64_t most = loader->most + 1, length = count < most ? count + 1 : most, first = corpus->count;
-    const int32_t end = ah__document_end(loader->tokenizer);
-    if (length < 2 || given >= length) {
-        corpus->left_out++;
-        return AH_OK;
-    }
-    corpus->cut += count + 1 > most;
-    AH_TRY(ids_add(loader, ids, length <= count ? length : count));
-    if (length > count)
-        AH_TRY(ids_add(loader, &end, 1));
-    AH_TRY(ah__grow(&corpus->examples, &corpus->example_room, (size_t)corpus->example_count + 1,
-                    sizeof *corpus->examples));
-    corpus->examples[corpus->example_count++] = (struct ah_example){first, (int32_t)length, (int32_t)given};
+    AH_TRY(ah__ids_check(document->ids, (int64_t)document->id_count, loader->vocab_size,
+                         ah__documents_where(loader->documents)));
+    AH_TRY(sequence_new(out, (int64_t)document->id_count));
+    memcpy(out->ids, document->ids, document->id_count * sizeof *out->ids);
+    memcpy(out->learned, document->learned, document->id_count * sizeof *out->learned);
     return AH_OK;
 }
 
-static int pair_add(struct loader *loader, const struct ah_document *document)
+static int chat_read(struct sequence *out, struct loader *loader, const struct ah_document *document)
 {
-    int32_t *ids;
-    int64_t count, given;
-    AH_TRY(pair_encode(&ids, &count, &given, loader, document));
-    int status = example_add(loader, ids, count, given);
-    ah__free(ids);
+    if (document->completion)
+        return pair_read(out, loader, document);
+    return ah__fail(AH_EINPUT,
+                    "%s: found a conversation (%s), expected prompt and completion, or text: conversations need a chat "
+                    "template, and these are not read yet",
+                    ah__documents_where(loader->documents), ah__data_format_words[document->form]);
+}
+
+/* Whether anything of the first `length` ids is learned; the first id itself is nobody's target. */
+static bool is_learned(const struct sequence *sequence, int64_t length)
+{
+    for (int64_t i = 1; i < length; i++)
+        if (sequence->learned[i])
+            return true;
+    return false;
+}
+
+/* What there is room for. */
+static int example_add(struct loader *loader, const struct sequence *sequence)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    int64_t most = loader->most + 1, length = sequence->count < most ? sequence->count : most, first = corpus->count;
+    if (!is_learned(sequence, length)) {
+        corpus->left_out++;
+        return AH_OK;
+    }
+    corpus->cut += sequence->count > most;
+    AH_TRY(ids_add(loader, sequence->ids, length));
+    AH_TRY(ah__grow(&corpus->learned, &corpus->learned_room, (size_t)corpus->count, sizeof *corpus->learned));
+    memcpy(corpus->learned + first, sequence->learned, (size_t)length * sizeof *corpus->learned);
+    AH_TRY(ah__grow(&corpus->examples, &corpus->example_room, (size_t)corpus->example_count + 1,
+                    sizeof *corpus->examples));
+    corpus->examples[corpus->example_count++] = (struct ah_example){first, (int32_t)length};
+    return AH_OK;
+}
+
+static int example_read(struct loader *loader, const struct ah_document *document)
+{
+    struct ah_corpus *corpus = loader->corpus;
+    struct sequence sequence = {0};
+    corpus->form = corpus->documents > 1 && corpus->form != document->form ? AH_DATA_AUTO : document->form;
+    int status = document->kind == AH_DOCUMENT_IDS    ? ids_read(&sequence, loader, document)
+                 : document->kind == AH_DOCUMENT_CHAT ? chat_read(&sequence, loader, document)
+                                                      : pair_read(&sequence, loader, document);
+    if (status == AH_OK)
+        status = example_add(loader, &sequence);
+    sequence_free(&sequence);
     return status;
 }
 
@@ -196,8 +249,8 @@ static int load_all(struct loader *loader)
         if (!more)
             return AH_OK;
         loader->corpus->documents += document.whole;
-        if (document.completion) {
-            AH_TRY(pair_add(loader, &document));
+        if (document.kind != AH_DOCUMENT_TEXT) {
+            AH_TRY(example_read(loader, &document));
             continue;
         }
         AH_TRY(text_add(loader, &document));
@@ -238,6 +291,7 @@ int ah__corpus_load(struct ah_corpus *out, const char *const *paths, size_t coun
 void ah__corpus_free(struct ah_corpus *corpus)
 {
     ah__free(corpus->ids);
+    ah__free(corpus->learned);
     ah__free(corpus->examples);
     *corpus = (struct ah_corpus){0};
 }

@@ -4,7 +4,8 @@
  * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so
  * that it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion
  * together, and the document's end; what is learned of it begins where its tokens are no longer those of the prompt
- * alone. */
+ * alone. A record of an instruction is such a pair, laid out as published (io/alpaca.h). A record of ids is an example as
+ * it stands. */
 #ifndef AH_IO_CORPUS_H
 #define AH_IO_CORPUS_H
 
@@ -14,21 +15,23 @@
 struct ah_example {
     int64_t first;  /* of its ids in the corpus */
     int32_t length; /* 2 .. seq + 1 */
-    int32_t given;  /* ids that are the prompt's, below length: nothing is learned where they would be foretold */
 };
 
 struct ah_corpus {
     int32_t *ids; /* [count] */
     int64_t count;
     size_t room;
+    bool *learned; /* [count] of examples: whether this id is a target; null: running text */
+    size_t learned_room;
     struct ah_example *examples; /* null: running text */
     int64_t example_count;
     size_t example_room;
-    int64_t documents;  /* read, those left out too */
-    int64_t cut;        /* examples that were longer than seq + 1 */
-    int64_t left_out;   /* examples of which nothing but the prompt, or nothing, had room */
-    int64_t bytes;      /* of the files */
-    uint64_t signature; /* of names in folders, order and every byte of the files, and the tokenizer */
+    enum ah_data_format form; /* of the examples; AUTO: several */
+    int64_t documents;        /* read, those left out too */
+    int64_t cut;              /* examples that were longer than seq + 1 */
+    int64_t left_out;         /* examples of which nothing that is learned had room */
+    int64_t bytes;            /* of the files */
+    uint64_t signature;       /* of names in folders, order and every byte of the files, and the tokenizer */
 };
 
 /* Reads all documents. Examples are cut to `most` + 1 ids. Every id is below vocab_size. AH_EINPUT names file, line and

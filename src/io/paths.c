@@ -63,17 +63,21 @@ static int compare(const void *left, const void *right)
     return strcmp(((const struct ah_path *)left)->path, ((const struct ah_path *)right)->path);
 }
 
+int ah__paths_add_name(struct ah_paths *paths, const char *path)
+{
+    char *copy;
+    AH_TRY(ah__strdup(&copy, path));
+    return path_take(paths, copy, strlen(copy));
+}
+
 int ah__paths_add(struct ah_paths *paths, const char *path)
 {
     struct stat info;
     size_t first = paths->count;
-    char *copy;
     if (stat(path, &info) != 0)
         return ah__fail(AH_EINPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (!S_ISDIR(info.st_mode)) {
-        AH_TRY(ah__strdup(&copy, path));
-        return path_take(paths, copy, strlen(copy));
-    }
+    if (!S_ISDIR(info.st_mode))
+        return ah__paths_add_name(paths, path);
     AH_TRY(folder_add(paths, path, strlen(path) + 1, 1));
     if (paths->count == first)
         return ah__fail(AH_EINPUT, "%s: found a folder without files, expected text", path);

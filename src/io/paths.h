@@ -18,6 +18,8 @@ struct ah_paths {
 /* Adds a file, or a folder's regular files and those of folders in it (links to files too, names that begin with a dot
  * not), in order of their paths. AH_EINPUT: missing, unreadable, a folder without files; AH_EIO; AH_ENOMEM. */
 int ah__paths_add(struct ah_paths *paths, const char *path);
+/* Adds what is no path but stands for one. AH_ENOMEM. */
+int ah__paths_add_name(struct ah_paths *paths, const char *path);
 /* Zero-initialised is fine. */
 void ah__paths_free(struct ah_paths *paths);
 

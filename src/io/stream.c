@@ -1,7 +1,9 @@
 #include "io/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
@@ -147,26 +149,44 @@ const char *ah__packer_of(const void *start, size_t length)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
+/* A whole piece, also of a pipe, which gives what it has. */
 static int piece_read(struct ah_stream *stream)
 {
-    ssize_t got;
-    do
-        got = read(stream->fd, stream->piece, PIECE);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return ah__fail(AH_EIO, "%s: cannot read: %s", stream->path, strerror(errno));
+    size_t done = 0;
+    for (ssize_t got = 1; got != 0 && done < PIECE; done += (size_t)got) {
+        do
+            got = read(stream->fd, stream->piece + done, PIECE - done);
+        while (got < 0 && errno == EINTR);
+        if (got < 0)
+            return ah__fail(AH_EIO, "%s: cannot read: %s", stream->path, strerror(errno));
+    }
     stream->at = 0;
-    stream->end = (size_t)got;
-    stream->file_ended = got == 0;
-    stream->bytes += got;
-    XXH3_64bits_update(stream->hash, stream->piece, (size_t)got);
+    stream->end = done;
+    stream->file_ended = done == 0;
+    stream->bytes += (int64_t)done;
+    XXH3_64bits_update(stream->hash, stream->piece, done);
     return AH_OK;
+}
+
+bool ah__stream_is_pipe(const char *path)
+{
+    struct stat info;
+    return strcmp(path, AH_STANDARD_INPUT) == 0 || (stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+}
+
+static int file_open(int *fd, const char *path)
+{
+    if (!ah__stream_is_pipe(path))
+        return ah__file_open(fd, NULL, path);
+    *fd = strcmp(path, AH_STANDARD_INPUT) == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                               : open(path, O_RDONLY | O_CLOEXEC);
+    return *fd >= 0 ? AH_OK : ah__fail(AH_EINPUT, "%s: cannot open: %s", path, strerror(errno));
 }
 
 static int stream_start(struct ah_stream *stream, const char *path)
 {
     AH_TRY(ah__strdup(&stream->path, path));
-    AH_TRY(ah__file_open(&stream->fd, NULL, path));
+    AH_TRY(file_open(&stream->fd, path));
     AH_TRY(ah__new(&stream->piece, PIECE, 1));
     if (!(stream->hash = XXH3_createState()))
         return ah__fail(AH_ENOMEM, "out of host memory: checksum of %s", path);

@@ -7,7 +7,12 @@
 
 struct ah_stream;
 
-/* AH_EINPUT: missing, no regular file, or packed by a program whose format is not read (named); AH_EIO; AH_ENOMEM. */
+/* Stands for the standard input where a path may. */
+#define AH_STANDARD_INPUT "-"
+/* The standard input, or a named pipe: what can be read once, and not mapped. */
+bool ah__stream_is_pipe(const char *path);
+
+/* AH_EINPUT: missing, neither file nor pipe, or packed by a program whose format is not read (named); AH_EIO; AH_ENOMEM. */
 int ah__stream_open(struct ah_stream **out, const char *path);
 /* Null is fine. */
 void ah__stream_close(struct ah_stream *stream);

@@ -24,15 +24,11 @@ static bool ends_with(const char *path, const char *end)
 /* What is no text must not be learned as if it were. */
 static int text_check(const struct ah_map *map, const char *path)
 {
-    size_t at = 0;
     const char *packer = ah__packer_of(map->data, map->length);
-    const char *what = ah__documents_not_text(&at, map->data, map->length);
     if (packer) /* as text was asked for, or one that is not read */
         return ah__fail(AH_EINPUT, "%s: found data packed by %s, expected text, gzip, zstd or a token file", path,
                         packer);
-    if (what && strcmp(what, AH_ZERO_BYTE) == 0)
-        return ah__fail(AH_EINPUT, "%s: found a zero byte at %zu, expected text or a token file", path, at);
-    return what ? ah__fail(AH_EINPUT, "%s: found %s, expected text or a token file", path, what) : AH_OK;
+    return ah__documents_check_text(path, map->data, map->length, "text or a token file");
 }
 
 static int text_read(struct ah_tokens *tokens, const char *path, const struct ah_tokenizer *tokenizer)
@@ -106,17 +102,16 @@ static int nanogpt_read(struct ah_tokens *tokens, const char *path)
 /* ---- which format ------------------------------------------------------------------------------------------------ */
 
 /* One file, mapped; never AUTO. */
-static int file_format(enum ah_data_format *out, const struct ah_map *map, const char *path, int64_t vocab_size)
+static enum ah_data_format file_format(const struct ah_map *map, const char *path, int64_t vocab_size)
 {
     enum { LOOKED_AT = 1 << 20 };
-    size_t length = map->length < LOOKED_AT ? map->length : LOOKED_AT;
-    bool jsonl;
-    *out = AH_DATA_LLMC;
+    size_t length = map->length < LOOKED_AT ? map->length : LOOKED_AT, start;
+    const char *text = (const char *)map->data;
     if (ah__token_file_is(map->data, map->length))
-        return AH_OK;
-    AH_TRY(ah__documents_are_jsonl(&jsonl, path, (const char *)map->data, length));
-    *out = jsonl ? AH_DATA_JSONL : looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
-    return AH_OK;
+        return AH_DATA_LLMC;
+    if (ah__records_sniff(&start, path, false, text, length) != AH_RECORDS_NONE)
+        return AH_DATA_JSONL;
+    return looks_like_nanogpt(map, path, vocab_size) ? AH_DATA_NANOGPT : AH_DATA_TEXT;
 }
 
 static bool can_unpack(const struct ah_map *map)
@@ -138,14 +133,15 @@ static int documents_read(struct ah_tokens *tokens, enum ah_data_format format, 
     info->documents = corpus->documents;
     info->cut = corpus->cut;
     info->left_out = corpus->left_out;
-    info->memory_bytes =
-        (int64_t)(corpus->room * sizeof *corpus->ids + corpus->example_room * sizeof *corpus->examples);
+    info->form = corpus->form;
+    info->memory_bytes = (int64_t)(corpus->room * sizeof *corpus->ids + corpus->learned_room * sizeof *corpus->learned +
+                                   corpus->example_room * sizeof *corpus->examples);
     info->signature = corpus->signature;
     info->tokenizer = tokenizer->signature;
     if (corpus->examples || !corpus->left_out)
         return AH_OK;
-    return ah__fail(AH_EINPUT, "%s: found no example with room for its completion in %lld tokens, expected one", path,
-                    (long long)seq);
+    return ah__fail(AH_EINPUT, "%s: found no example with room for what is learned of it in %lld tokens, expected one",
+                    path, (long long)seq);
 }
 
 static bool is_folder(const char *path)
@@ -159,12 +155,12 @@ static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, con
                        const struct ah_tokenizer *tokenizer, int64_t seq)
 {
     const struct ah_map *map = &tokens->map;
-    if (!map->data && format > AH_DATA_JSONL)
-        return ah__fail(AH_EINPUT, "%s: found a folder, expected a file of tokens", path);
-    if (!map->data || (format <= AH_DATA_JSONL && can_unpack(map)))
+    const bool of_tokens = format == AH_DATA_LLMC || format == AH_DATA_NANOGPT;
+    if (!map->data && of_tokens)
+        return ah__fail(AH_EINPUT, "%s: found a folder or pipe, expected a file of tokens", path);
+    if (!map->data || (!of_tokens && can_unpack(map)))
         return documents_read(tokens, format, path, tokenizer, seq);
-    enum ah_data_format found;
-    AH_TRY(file_format(&found, map, path, tokens->vocab_size));
+    enum ah_data_format found = file_format(map, path, tokens->vocab_size);
     if (format == AH_DATA_LLMC && found != AH_DATA_LLMC)
         return ah__fail(AH_EINPUT, "%s: found no token file's header, expected one of llm.c", path);
     switch (format == AH_DATA_AUTO ? found : format) {
@@ -172,10 +168,10 @@ static int layout_read(struct ah_tokens *tokens, enum ah_data_format format, con
         return token_file_read(tokens, path, tokenizer);
     case AH_DATA_NANOGPT:
         return nanogpt_read(tokens, path);
-    case AH_DATA_JSONL:
-        return documents_read(tokens, AH_DATA_JSONL, path, tokenizer, seq);
-    default:
+    case AH_DATA_TEXT:
         return text_read(tokens, path, tokenizer);
+    default:
+        return documents_read(tokens, format == AH_DATA_AUTO ? AH_DATA_JSONL : format, path, tokenizer, seq);
     }
 }
 
@@ -363,11 +359,11 @@ static int content_check(struct ah_tokens *tokens, const char *path, const struc
     return AH_OK;
 }
 
-/* A folder is not mapped; its documents have no stamp. */
+/* Folders and pipes are not mapped; their documents have no stamp. */
 static int path_open(struct ah_tokens *tokens, const char *path)
 {
     AH_TRY(ah__strdup(&tokens->path, path));
-    if (is_folder(path))
+    if (is_folder(path) || ah__stream_is_pipe(path))
         return AH_OK;
     AH_TRY(ah__file_open(&tokens->fd, &tokens->info.stamp, path));
     return ah__map_open(&tokens->map, path);

@@ -3,15 +3,15 @@
  * a function of n.
  *
  * What is there is told by what is in it, unless a format is given: token files (io/token_file.h), nanoGPT's too where
- * a name ends in .bin and every 16 bits are a token; folders, JSON lines and packed files, whose documents are read
+ * a name ends in .bin and every 16 bits are a token; folders, pipes, JSON and packed files, whose documents are read
  * into memory (io/corpus.h); any other file is text, whose tokens are what the tokenizer makes of it. What is none of
  * these is refused.
  *
  * Packed, documents keep apart although they share a window: each token has its position in its document, a document's
  * end has no target, and several examples make a window (io/pack.h), the last examples those of the validation part.
  *
- * An example (prompt and completion) is a window: ids, zeros behind them, and targets that are AH_TARGET_IGNORED but
- * for the completion and its end; the last examples are the validation part. Of all else a window is seq + 1
+ * An example (prompt and completion, say) is a window: ids, zeros behind them, and targets that are AH_TARGET_IGNORED
+ * but for what is learned of it; the last examples are the validation part. Of all else a window is seq + 1
  * neighbouring tokens: seq ids and, shifted by one, seq targets. Windows start at multiples of seq in their part. The
  * training part comes first, the validation part last, as large as a token file says or as asked for; validation is
  * held out when there is room for a window in each part, otherwise (or with val_fraction 0) both parts are the
@@ -27,18 +27,19 @@
 struct ah_tokens;
 
 struct ah_tokens_info {
-    int64_t tokens;        /* in the file */
-    int64_t train_tokens;  /* in the training part */
-    int64_t val_tokens;    /* in the validation part */
-    int64_t train_windows; /* windows per epoch, >= 1 */
-    int64_t val_windows;   /* >= 1 */
-    bool held_out;         /* the parts do not overlap */
-    bool text;             /* not a token file */
-    const char *format;    /* "text", "llmc", "nanogpt", "documents" (of text), "examples" */
-    int64_t documents;     /* read; 0: text or a token file that does not say */
-    int64_t examples;      /* of prompt and completion that are used; 0: none */
-    int64_t cut, left_out; /* examples that are too long, and those with no room for what is learned */
-    int64_t memory_bytes;  /* that tokens take; 0: they are read from the file */
+    int64_t tokens;           /* in the file */
+    int64_t train_tokens;     /* in the training part */
+    int64_t val_tokens;       /* in the validation part */
+    int64_t train_windows;    /* windows per epoch, >= 1 */
+    int64_t val_windows;      /* >= 1 */
+    bool held_out;            /* the parts do not overlap */
+    bool text;                /* not a token file */
+    const char *format;       /* "text", "llmc", "nanogpt", "documents" (of text), "examples" */
+    enum ah_data_format form; /* of examples; AUTO: of several forms, or there are none */
+    int64_t documents;        /* read; 0: text or a token file that does not say */
+    int64_t examples;         /* that are used; 0: none */
+    int64_t cut, left_out;    /* examples that are too long, and those with no room for what is learned */
+    int64_t memory_bytes;     /* that tokens take; 0: they are read from the file */
     int64_t seq;
     uint64_t signature;         /* of every byte and a text's tokenizer: tells another file apart on resume */
     uint64_t tokenizer;         /* its signature; 0: a token file */

@@ -55,7 +55,7 @@ static int options_check(const struct ah_data_options *options, enum ah_data_for
     if (!(options->val_share >= 0 && options->val_share <= 0.5))
         return ah__fail(AH_EINPUT, "val_share: found %.10g, expected 0 to 0.5", options->val_share);
     AH_TRY(ah__data_format_parse(format, options->format));
-    if (*format > AH_DATA_JSONL)
+    if (*format == AH_DATA_LLMC || *format == AH_DATA_NANOGPT)
         return ah__fail(AH_EINPUT, "data_format: found %s, expected auto, text or jsonl: there is nothing to prepare",
                         options->format);
     return AH_OK;
@@ -126,11 +126,11 @@ static int read_all(struct preparation *prep)
         AH_TRY(ah__documents_next(&more, &document, prep->documents));
         if (!more)
             break;
-        if (document.completion)
+        if (document.kind != AH_DOCUMENT_TEXT)
             return ah__fail(AH_EINPUT,
-                            "%s: found a prompt and completion, expected a document of text: 'autohete "
-                            "train' reads these as they are",
-                            ah__documents_where(prep->documents));
+                            "%s: found an example (%s), expected a document of text: 'autohete train' reads these as "
+                            "they are",
+                            ah__documents_where(prep->documents), ah__data_format_words[document.form]);
         AH_TRY(text_add(prep, &document));
         if (document.whole)
             AH_TRY(document_end(prep));

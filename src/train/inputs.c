@@ -88,6 +88,24 @@ static int find_weights(struct ah_training *training)
     return AH_OK;
 }
 
+/* What of a form's examples is learned. */
+static const char *learned_of(enum ah_data_format form)
+{
+    return form == AH_DATA_IDS ? "what labels do not leave out" : "the completions";
+}
+
+static void tell_examples(const struct ah_training *training, const struct ah_tokens_info *info)
+{
+    char placed[64] = "one in each sequence";
+    bool layout = info->form == AH_DATA_ALPACA || info->form == AH_DATA_DOLLY || info->form == AH_DATA_ORCA;
+    if (training->settings.pack)
+        snprintf(placed, sizeof placed, "packed into %" PRId64 " sequences",
+                 info->train_windows + (info->held_out ? info->val_windows : 0));
+    ah__training_note(training, "%" PRId64 " examples (%s)%s, %s; the loss is of %s", info->examples,
+                      info->form == AH_DATA_AUTO ? "of several forms" : ah__data_format_words[info->form],
+                      layout ? " in the layout of Stanford Alpaca" : "", placed, learned_of(info->form));
+}
+
 /* What a user may not have meant. */
 static void tell_data(const struct ah_training *training, const char *path)
 {
@@ -96,23 +114,15 @@ static void tell_data(const struct ah_training *training, const char *path)
     char bytes[32];
     if (strcmp(info->format, "nanogpt") == 0)
         ah__training_note(training, "%s is read as nanoGPT's 16-bit tokens", path);
-    if (info->examples && training->settings.pack)
-        ah__training_note(training,
-                          "%" PRId64 " examples of prompt and completion, packed into %" PRId64 " sequences; "
-                          "the loss is the completions'",
-                          info->examples, info->train_windows + (info->held_out ? info->val_windows : 0));
-    else if (info->examples)
-        ah__training_note(training,
-                          "%" PRId64 " examples of prompt and completion, one in each sequence; the loss is "
-                          "the completions'",
-                          info->examples);
+    if (info->examples)
+        tell_examples(training, info);
     if (info->cut)
         ah__training_note(training, "%" PRId64 " examples are longer than %" PRId64 " tokens and were cut there",
                           info->cut, given);
     if (info->left_out)
         ah__training_note(training,
                           "%" PRId64 " examples are left out: in %" PRId64 " tokens there is no room for "
-                          "anything of their completions",
+                          "anything that is learned of them",
                           info->left_out, given);
     if (info->memory_bytes)
         ah__training_note(training, "tokens of %" PRId64 " documents take %s of memory", info->documents,

@@ -141,7 +141,7 @@ static void bad_input_leaves_no_file(void **state)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"{\"prompt\": \"a\", \"completion\": \"b\"}\n", "line 1: found a prompt and completion, expected a document"},
+        {"{\"prompt\": \"a\", \"completion\": \"b\"}\n", "line 1: found an example (pairs), expected a document"},
         {"{\"text\": \"a\"}\n{\"text\": 3}\n", "line 2: key 'text': found"},
         {"", "found no document, expected text"},
         {"{\"text\": \"\xc3\xa9\"}\n", "line 1: token 0: found 195, expected one below the model's vocab_size 128"},

@@ -167,20 +167,20 @@ static void bad_lines_are_named(void **state)
         const char *text, *words;
     } cases[] = {
         {"{\"text\": \"a\"}\n{\"text\": 3}\n", "b.jsonl: line 2: key 'text': found"},
-        {"{\"text\": \"a\"}\n{\"text\": \"b\"\n", "b.jsonl: line 2: line 1, column"},
+        {"{\"text\": \"a\"}\n{\"text\": \"b\"\n", "b.jsonl: line 2, column 13: found a syntax error at the end"},
         {"{\"text\": \"a\"}\n[1]\n", "b.jsonl: line 2:"},
         {"{\"text\": \"a\"}\n\nplain\n", "b.jsonl: line 3:"},
         {"{\"text\": \"a\", \"text\": \"b\"}\n", "key 'text': found twice"},
         {"{\"text\": \"a\", \"prompt\": \"b\"}\n", "line 1: found 'text' beside a prompt"},
         {"{\"prompt\": \"b\"}\n", "line 1: key 'completion': found nothing"},
         {"{\"completion\": \"b\"}\n", "line 1: key 'prompt': found nothing"},
-        {"{\"messages\": []}\n", "line 1: found 'messages', which are not read"},
-        {"{\"story\": \"b\"}\n", "line 1: found an object without them"},
+        {"{\"messages\": []}\n", "line 1: key 'messages': found an empty list, expected a list"},
+        {"{\"story\": \"b\"}\n", "line 1: found an object with the keys story, expected text; prompt"},
         {"{\"text\": \"a\\u0000\"}\n", "line 1"},
         {"{\"text\": \"a\"}\n{\"prompt\": \"b\", \"completion\": \"c\"}\n",
-         "line 2: found a prompt and completion, expected text as before it"},
+         "line 2: found an example, expected text as before it"},
         {"{\"prompt\": \"b\", \"completion\": \"c\"}\n{\"text\": \"a\"}\n",
-         "line 2: found a document of text, expected a prompt and completion as before it"},
+         "line 2: found a document of text, expected an example as before it"},
     };
     struct ah_document document;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

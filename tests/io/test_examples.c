@@ -85,7 +85,7 @@ static void examples_are_sequences(void **state)
     static const char none[] = "{\"prompt\": \"abcdefghijk\", \"completion\": \"k\"}";
     write_as("none.jsonl", none, sizeof none - 1);
     assert_fails(ah__tokens_open(&tokens, path, &ah__tokenizer_bytes, 256, SEQ, 0, NULL), AH_EINPUT,
-                 "found no example with room for its completion in 8 tokens");
+                 "found no example with room for what is learned of it in 8 tokens");
 }
 
 /* Byte-level, but a prompt begins with 1, and documents end with 2. */
@@ -236,7 +236,7 @@ static void documents_follow_one_another(void **state)
     assert_int_equal(ah__tokens_info(tokens)->tokens, sizeof text - 1);
     ah__tokens_close(tokens);
     assert_fails(open_as(&tokens, AH_DATA_NANOGPT, ah_test_folder(), 256, 9, 0), AH_EINPUT,
-                 "found a folder, expected a file of tokens");
+                 "found a folder or pipe, expected a file of tokens");
 }
 
 /* Tokens 0, 7, 14, ... below `vocab`, of which the last `val` are for validation. */

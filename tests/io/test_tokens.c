@@ -252,10 +252,10 @@ static void no_text_is_refused(void **state)
          "\xff\xfe"
          "a\x00"
          "b\x00 and so on",
-         "found a zero byte at 3", 16},
+         "found text in UTF-16, expected text or a token file: iconv", 16},
         {"a.zip", "PK\x03\x04 and so on", "found data packed by zip", 14},
         {"a.txt", "%PDF-1.7 and so on", "found a PDF document, expected text", 18},
-        {"a.jsonl", "{\"story\": \"x\"}\n", "line 1: found an object without them, expected 'text'", 15},
+        {"a.jsonl", "{\"story\": \"x\"}\n", "line 1: found an object with the keys story, expected text", 15},
     };
     struct ah_tokens *tokens = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -57,7 +57,7 @@ static void examples_train_and_resume(void **state)
     write_pairs(data, 40, 'x');
     struct ah_train_options options = options_on(&place, data, whole, "whole");
     assert_ok(ah_train(&result, &options));
-    assert_non_null(strstr(notes, "40 examples of prompt and completion, one in each sequence"));
+    assert_non_null(strstr(notes, "40 examples (pairs), one in each sequence; the loss is of the completions"));
     assert_non_null(strstr(notes, "examples are longer than 8 tokens and were cut there"));
     assert_non_null(strstr(notes, "tokens of 40 documents take"));
     options = options_on(&place, data, part, "part");

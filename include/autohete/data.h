@@ -10,9 +10,9 @@ extern "C" {
 
 struct ah_data_options {
     const char *model_path;    /* whose tokenizer and vocabulary: JSON, or a folder with config.json */
-    const char *const *inputs; /* files of text or JSON lines ({"text": ..}) and folders of them, packed or not */
+    const char *const *inputs; /* files of text or JSON ({"text": ..}) and folders of them, packed or not; "-" */
     size_t input_count;
-    const char *format;       /* "auto" (default), "text", "jsonl" */
+    const char *format;       /* "auto" (default), "text", "jsonl", "documents" */
     const char *out;          /* the token file; one that is there is replaced when the new one is complete */
     uint64_t seed;            /* of the documents' order; default 1 */
     double val_share;         /* of the tokens, whole documents at the end, for validation: 0 to 0.5; default 0.1 */

@@ -71,11 +71,13 @@ struct ah_train_options {
     const struct ah_model *model; /* instead of model_path: a model of one's own */
     bool no_dropout;              /* * a model whose config.json asks for dropout is trained without, else refused */
     const char *init;             /* "weights" in model_path's folder (default, if any), "random"; not with a resume */
-    const char *data_path;        /* text, JSON lines, a folder of them, packed or not, or a token file; * not needed
+    const char *data_path;        /* text, JSON, a folder of them, packed or not, a token file, "-"; * not needed
                                   * with resume_dir */
     bool pack;                    /* * each sequence holds several documents or examples, which do not see each
                                   * other; else documents follow one another and an example is a sequence */
-    const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt" */
+    const char *data_format;      /* * "auto" (default: by what is in it), "text", "jsonl", "llmc", "nanogpt", or what
+                                  * records of JSON are: "documents", "pairs", "messages", "conversations", "alpaca",
+                                  * "dolly", "orca", "ids" */
     const char *device;           /* as for ah_dev_open; default "auto" */
     struct ah_dev_options dev;
     struct ah_budget budget; /* * device_bytes 0: what the device has, where it has a memory of its own;

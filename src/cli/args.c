@@ -249,7 +249,7 @@ static enum ah_args_result parse_one(const struct ah_command *command, int argc,
                                      struct ah_args_error *error)
 {
     const char *word = argv[*at];
-    if (command->word_meta && word[0] && word[0] != '-')
+    if (command->word_meta && word[0] && (word[0] != '-' || !word[1])) /* "-" is the standard input */
         return take_word(command, argv[*at], error);
     if (word[0] == '-' && word[1] && word[1] != '-')
         return one_dash(command, word + 1, error);

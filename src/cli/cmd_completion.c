@@ -23,7 +23,7 @@ static const struct {
     {"nonfinite", "stop skip"},
     {"optimizer", "autohete deepspeed pytorch"},
     {"device", "auto cpu cuda"},
-    {"data-format", "auto text jsonl llmc nanogpt"},
+    {"data-format", "auto text jsonl documents pairs messages conversations alpaca dolly orca ids llmc nanogpt"},
 };
 
 /* Names of policies with blanks between them. */

@@ -18,7 +18,7 @@ static const struct ah_arg options[] = {
      "model whose tokenizer is used: a config.json, its folder, or a GGUF file", 0, 0, true},
     {"out", AH_ARG_TEXT, AT(options.out), "FILE", NULL, "token file to write", 0, 0, true},
     {"data-format", AH_ARG_TEXT, AT(options.format), "NAME", NULL,
-     "format of the inputs: auto, text or jsonl (default auto)", 0, 0, false},
+     "format of the inputs: auto, text, jsonl or documents (default auto)", 0, 0, false},
     {"seed", AH_ARG_SEED, AT(options.seed), "S", NULL, "seed of the order of documents (default 1)", 0, 0, false},
     {"val-share", AH_ARG_REAL, AT(options.val_share), "X", NULL,
      "share of the tokens for validation, from 0 to 0.5 (default 0.1)", 0, 0.5, false},
@@ -111,7 +111,7 @@ static struct data_args args;
 const struct ah_command ah__command_data = {
     .name = "data",
     .usage = "--model FILE --out FILE INPUT ... [option ...]",
-    .summary = "Turn text, JSON lines or folders of them into a token file.",
+    .summary = "Turn text, JSON or folders of them into a token file.",
     .options = options,
     .count = sizeof options / sizeof options[0],
     .args = &args,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -169,5 +170,35 @@ static void bad_input_leaves_no_file(void **state)
     assert_says(ran.err, "nowhere: cannot open");
 }
 
-AH_TEST_SUITE("cli/data", cmocka_unit_test(documents_become_a_token_file), cmocka_unit_test(several_inputs_are_one),
-              cmocka_unit_test(bad_input_leaves_no_file))
+/* What comes through a pipe is what a file of it is. */
+static void pipes_are_read(void **state)
+{
+    (void)state;
+    char first[DOCUMENTS + 1];
+    static const char pairs[] =
+        "{\"prompt\": \"ab\", \"completion\": \"cd\"}\n{\"prompt\": \"e\", \"completion\": \"f\"}\n";
+    write_documents();
+    run("data --model %s/model.json --out %s - < %s", folder(), in("one.bin"), in("a.jsonl"));
+    assert_ran(0);
+    expect_documents(in("one.bin"), first);
+    assert_ok(ah__file_write(in("pairs"), pairs, sizeof pairs - 1));
+    run("train --model %s/model.json --data %s --seq 8 --batch 1 --steps 2 --threads 1 --out %s", folder(), in("pairs"),
+        in("file"));
+    assert_ran(0);
+    char fifo[400];
+    snprintf(fifo, sizeof fifo, "%s", in("fifo"));
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    run("train --model %s/model.json --data %s --seq 8 --batch 1 --steps 2 --threads 1 --out %s & gzip -c %s > %s; "
+        "wait",
+        folder(), fifo, in("pipe"), in("pairs"), fifo);
+    assert_ran(0);
+    run("inspect %s >%s; cmp %s/checkpoint/model.safetensors %s/checkpoint/model.safetensors", in("file"), in("shown"),
+        in("file"), in("pipe"));
+    assert_ran(0);
+    run("train --model %s/model.json --data - --data-format llmc --seq 8 --steps 2 < %s", folder(), in("one.bin"));
+    assert_ran(2);
+    assert_says(ran.err, "-: found a folder or pipe, expected a file of tokens");
+}
+
+AH_TEST_SUITE("cli/data", cmocka_unit_test(pipes_are_read), cmocka_unit_test(documents_become_a_token_file),
+              cmocka_unit_test(several_inputs_are_one), cmocka_unit_test(bad_input_leaves_no_file))

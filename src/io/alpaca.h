@@ -14,8 +14,8 @@ struct ah_alpaca {
     const cJSON *history; /* [[instruction, answer], ..], or null */
 };
 
-/* Appends all up to "### Response:"; the answer follows as it is. Of history, each turn stands before as instruction and
- * response. The buffer has the status. */
+/* Appends all up to "### Response:"; the answer follows as it is. Of history, each turn stands before as instruction
+ * and response. The buffer has the status. */
 void ah__alpaca_layout(struct ah_buf *to, const struct ah_alpaca *alpaca);
 
 #endif

@@ -4,8 +4,8 @@
  * Documents of text follow one another, each with the document's end behind it; a single file of text has none, so
  * that it gives the same tokens packed and unpacked. A pair is one example: the tokens of prompt and completion
  * together, and the document's end; what is learned of it begins where its tokens are no longer those of the prompt
- * alone. A record of an instruction is such a pair, laid out as published (io/alpaca.h). A record of ids is an example as
- * it stands. */
+ * alone. A record of an instruction is such a pair, laid out as published (io/alpaca.h). A record of ids is an example
+ * as it stands. */
 #ifndef AH_IO_CORPUS_H
 #define AH_IO_CORPUS_H
 

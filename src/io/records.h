@@ -30,8 +30,8 @@ struct ah_records {
 };
 
 /* What a file is whose first `length` bytes are these: by its name, .json, .jsonl, .ndjson or .jsonlines (packed too),
- * or when it is `forced`, records always; by its content else: an array of objects, {"data": [..]}, or objects on lines.
- * *start as in struct ah_records. */
+ * or when it is `forced`, records always; by its content else: an array of objects, {"data": [..]}, or objects on
+ * lines. *start as in struct ah_records. */
 enum ah_records_kind ah__records_sniff(size_t *start, const char *name, bool forced, const char *text, size_t length);
 
 /* Begins with a reader whose file stands at its start. */

@@ -12,7 +12,8 @@ struct ah_stream;
 /* The standard input, or a named pipe: what can be read once, and not mapped. */
 bool ah__stream_is_pipe(const char *path);
 
-/* AH_EINPUT: missing, neither file nor pipe, or packed by a program whose format is not read (named); AH_EIO; AH_ENOMEM. */
+/* AH_EINPUT: missing, neither file nor pipe, or packed by a program whose format is not read (named); AH_EIO;
+ * AH_ENOMEM. */
 int ah__stream_open(struct ah_stream **out, const char *path);
 /* Null is fine. */
 void ah__stream_close(struct ah_stream *stream);

@@ -181,7 +181,7 @@ static void give(struct ah_records *records, size_t length)
     records->reader->used += length;
 }
 
-/* Twice as much of the file as there is now. */
+/* Twice as much of the file as there is now, at most what a record may have and one byte. */
 static int read_more(struct ah_records *records)
 {
     size_t length;
@@ -189,7 +189,8 @@ static int read_more(struct ah_records *records)
     if (length > RECORD_MOST)
         return ah__fail(AH_EINPUT, "%s: line %lld: found a record of more than %d MiB, expected a smaller one",
                         records->path, (long long)records->behind + 1, RECORD_MOST >> 20);
-    return ah__reader_want(records->reader, length < LOOKED_AT ? LOOKED_AT : 2 * length);
+    size_t wanted = length < LOOKED_AT ? LOOKED_AT : 2 * length;
+    return ah__reader_want(records->reader, wanted < RECORD_MOST ? wanted : RECORD_MOST + 1);
 }
 
 /* The next character that is no white space, which stands first then; 0: the file's end. */
